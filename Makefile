@@ -1,0 +1,35 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint benchmarks clean
+
+demo: $(VENV)/.run
+	$(BIN)/python examples/inference.py
+
+test: lint
+	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src
+
+benchmarks: $(VENV)/.benchmarks
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each set of extras; each is older than pyproject.toml until it is installed again.
+$(VENV)/.run: extras =
+$(VENV)/.test: extras = [test]
+$(VENV)/.benchmarks: extras = [benchmarks]
+
+$(VENV)/.run $(VENV)/.test $(VENV)/.benchmarks: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(extras)"
+	touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)

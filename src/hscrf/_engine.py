@@ -1,0 +1,601 @@
+"""From potentials to runs: lays a packed batch of sequences out as layers and drives the kernels over them.
+
+A *level* is explicit when its segments need a table (the root; every level with durations, a segment part or
+limits); other levels are Markov and are folded into the layer above them. A *layer* reaches from one explicit level
+down to the next, or to the bottom. ``Plan`` holds what does not depend on the numbers: tries, addresses, admissible
+segments. Its methods take the numbers: a dict from (part, level index) to arrays whose time axis is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.topology import Topology
+
+LINEAR, LOG, MAX = 0, 1, 2  # as in _kernels, which is not imported before it is needed
+
+Key = tuple[str, int]
+Arrays = Mapping[Key, NDArray[np.float64]]
+Floats = NDArray[np.float64]
+
+FAMILY = ("init", "trans", "end")
+ABSENT = np.empty((0, 0))
+ABSENT_SEGMENT = np.empty((0, 0, 0))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a packed batch of N steps, closed under the hierarchy's rules."""
+
+    may_end: NDArray[np.bool_]  # (D, N)
+    may_go_on: NDArray[np.bool_]  # (D, N)
+    allowed: tuple[NDArray[np.bool_] | None, ...]  # per level (N, S), or None: every state
+
+    @classmethod
+    def none(cls, topology: Topology, offsets: NDArray[np.int64]) -> Evidence:
+        """Nothing but the frame: every level ends at the last step, the root only there."""
+        may_end = np.ones((topology.depth, offsets[-1]), dtype=bool)
+        may_end[0] = False
+        may_end[0, offsets[1:] - 1] = True
+        may_go_on = np.ones_like(may_end)
+        may_go_on[:, offsets[1:] - 1] = False
+        if topology.unit_bottom:
+            may_go_on[-1] = False
+        return cls(may_end, may_go_on, (None,) * topology.depth)
+
+    def take(self, steps: NDArray[np.int64]) -> Evidence:
+        """The evidence of some of the packed steps."""
+        allowed = tuple(None if sets is None else sets[steps] for sets in self.allowed)
+        return Evidence(self.may_end[:, steps], self.may_go_on[:, steps], allowed)
+
+
+class Trie(NamedTuple):
+    """Nodes of all stacks of states of levels top .. bottom, one trie for each top state after the other."""
+
+    level_at: NDArray[np.int64]  # (S_top, depth + 2)
+    parent: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    state: NDArray[np.int64]
+    level: NDArray[np.int64]  # level of each node
+
+
+@lru_cache(maxsize=64)
+def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
+    """Number the stacks level by level, children of a node consecutive and in the topology's order."""
+    level_at, parent, first, count, state, level = [], [], [], [], [], []
+    for s in range(topology.n_states[top]):
+        bounds, line = [len(state)], [(len(state), s)]
+        parent.append(-1)
+        state.append(s)
+        level.append(top)
+        for d in range(top, bottom):
+            bounds.append(len(state))
+            following = []
+            for node, x in line:
+                kids = np.flatnonzero(topology.children[d][x])
+                first.append(len(state))
+                count.append(len(kids))
+                following += [(len(state) + k, int(u)) for k, u in enumerate(kids)]
+                parent += [node] * len(kids)
+                state += kids.tolist()
+                level += [d + 1] * len(kids)
+            line = following
+        first += [-1] * len(line)
+        count += [0] * len(line)
+        level_at.append([*bounds, len(state)])
+    columns = (level_at, parent, first, count, state, level)
+    return Trie(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+@dataclass(frozen=True)
+class Families:
+    """Compact blocks of one parent level: only pairs that the topology allows are kept."""
+
+    pairs: NDArray[np.int64]  # (K,) index into (S, U) of each parent's children
+    pair_at: NDArray[np.int64]  # (S,) where the block of each parent begins
+    triples: NDArray[np.int64]  # (Q,) index into (S, U, U)
+    triple_at: NDArray[np.int64]  # (S,)
+    forbidden: NDArray[np.bool_]  # (1, Q) the successors forbid this triple
+
+
+@lru_cache(maxsize=256)
+def build_families(topology: Topology, d: int) -> Families:
+    below = topology.n_states[d + 1]
+    pairs, pair_at, triples, triple_at, forbidden = [], [0], [], [0], []
+    for s, row in enumerate(topology.children[d]):
+        kids = np.flatnonzero(row)
+        pairs.append(s * below + kids)
+        pair_at.append(pair_at[-1] + kids.size)
+        triples.append(((s * below + kids)[:, None] * below + kids).ravel())
+        triple_at.append(triple_at[-1] + kids.size**2)
+        forbidden.append(~topology.successors[d + 1][np.ix_(kids, kids)].ravel())
+    starts = (np.array(at[:-1], dtype=np.int64) for at in (pair_at, triple_at))
+    pair_starts, triple_starts = starts
+    return Families(
+        np.concatenate(pairs), pair_starts, np.concatenate(triples), triple_starts, np.concatenate(forbidden)[None]
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where one part of one level lies in the flat array of a layer."""
+
+    key: Key
+    begin: int
+    rows: int  # 1 (constant or absent), N, or N + 1 for tokens
+    width: int
+    given: bool  # is there an array to read from and to count for
+    columns: NDArray[np.int64] | None  # which columns of the array are kept; None: all
+    forbidden: NDArray[np.bool_] | None  # (rows or 1, width) -inf here
+
+    def view(self, flat: Floats) -> Floats:
+        return flat[self.begin : self.begin + self.rows * self.width].reshape(self.rows, self.width)
+
+    @property
+    def stride(self) -> int:
+        return self.width if self.rows > 1 else 0
+
+
+class SegmentTable(NamedTuple):
+    """Admissible segments of an explicit level as ragged rows: start t has rows base[t] .. base[t] + width[t]."""
+
+    base: NDArray[np.int64]  # (N,), -1 where no segment may start
+    reach: NDArray[np.int64]  # (N, S)
+    width: NDArray[np.int64]  # (N,)
+    rows: int
+
+    def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of all segments that start at these steps, in order."""
+        width = self.width[steps]
+        ends = np.cumsum(width)
+        return np.arange(ends[-1]) + np.repeat(self.base[steps] - ends + width, width)
+
+
+class LayerPlan(NamedTuple):
+    top: int
+    bottom: int
+    layer: Any  # _kernels.Layer
+    blocks: tuple[Block, ...]
+    size: int  # of the flat array
+
+
+class Expectations(NamedTuple):
+    """Log Z of each sequence and the posteriors of everything."""
+
+    log_z: Floats  # (sequences,)
+    counts: dict[Key, Floats]  # like the values given
+    state: list[Floats]  # per level (N, S)
+    ending: list[Floats]  # per level (N,)
+    segments: dict[int, Floats]  # per explicit level (rows, S)
+
+
+class Plan:
+    """Everything about a packed batch but the numbers.
+
+    ``shapes`` maps (part, level) to the shape of the array that will be given; a constant table has time axis 1.
+    ``explicit`` names levels that are to have a table of segments although they would not need one.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        offsets: NDArray[np.int64],
+        shapes: Mapping[Key, tuple[int, ...]],
+        evidence: Evidence | None = None,
+        explicit: Sequence[int] = (),
+    ) -> None:
+        self.topology = topology
+        self.offsets = offsets
+        self.steps = int(offsets[-1])
+        self.shapes = dict(shapes)
+        self.evidence = evidence or Evidence.none(topology, offsets)
+        self.forced = tuple(explicit)
+        self.explicit = [d for d in range(topology.depth) if self._is_explicit(d)]
+        self.tables = {d: self._segment_table(d) for d in self.explicit}
+        tops = [d for d in self.explicit if d < topology.depth - 1]
+        self.layers = [self._layer(a, b) for a, b in zip(tops, [*tops[1:], topology.depth - 1], strict=True)]
+
+    def _is_explicit(self, d: int) -> bool:
+        if d == 0:
+            return True
+        if d == self.topology.depth - 1 and self.topology.unit_bottom:
+            return False
+        timed = ("duration", d) in self.shapes or ("segment", d) in self.shapes
+        return timed or self.topology.has_limits(d) or d in self.forced
+
+    def _segment_table(self, d: int) -> SegmentTable:
+        from hscrf import _kernels
+
+        longest = self.topology.max_duration[d]
+        for part, axis in (("duration", 0), ("segment", 1)):
+            if (part, d) in self.shapes:
+                longest = np.minimum(longest, self.shapes[part, d][axis])
+        sets = self.evidence.allowed[d]
+        allowed = np.ones((1, longest.size), dtype=bool) if sets is None else sets
+        reach = np.empty((self.steps, longest.size), dtype=np.int64)
+        _kernels.find_reach(self.offsets, allowed, self.evidence.may_go_on[d], longest, reach)
+        may_start = np.empty(self.steps, dtype=bool)
+        may_start[1:] = self.evidence.may_end[d, :-1]
+        may_start[self.offsets[:-1]] = True
+        reach[~may_start] = 0
+        width = reach.max(axis=1)
+        base = np.cumsum(width) - width
+        base[width == 0] = -1
+        return SegmentTable(base, reach, width, int(width.sum()))
+
+    def _layer(self, top: int, bottom: int) -> LayerPlan:
+        from hscrf import _kernels
+
+        trie = build_trie(self.topology, top, bottom)
+        segmental = bottom in self.tables
+        blocks, size = self._blocks(top, bottom, segmental)
+        addresses = {block.key: block for block in blocks}
+        depth = bottom - top
+        levels = slice(top, bottom + 1)
+        go_on = self.evidence.may_go_on[top + 1 : bottom + 1]
+        may_cross = np.ones((depth + 2, self.steps), dtype=bool)
+        may_cross[2:] = np.logical_and.accumulate(go_on, axis=0)
+        child = self.tables.get(bottom)
+        none = np.empty(0, dtype=np.int64)
+        layer = _kernels.Layer(
+            trie.level_at,
+            trie.parent,
+            trie.first,
+            trie.count,
+            trie.state,
+            *(self._addresses(trie, part, addresses) for part in ("token", "start", "stop", "init", "trans", "end")),
+            np.ascontiguousarray(self.evidence.may_end[levels]),
+            may_cross,
+            self.tables[top].base,
+            self.tables[top].reach,
+            none if child is None else child.base,
+            none if child is None else child.width,
+            segmental,
+            bottom == self.topology.depth - 1 and self.topology.unit_bottom,
+        )
+        return LayerPlan(top, bottom, layer, tuple(blocks), size)
+
+    def _blocks(self, top: int, bottom: int, segmental: bool) -> tuple[list[Block], int]:
+        """Lay out the parts of the Markov levels and of the families of a layer, one after the other."""
+        blocks: list[Block] = []
+        begin = 0
+
+        def put(key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None) -> None:
+            nonlocal begin
+            blocks.append(Block(key, begin, rows, width, given, columns, forbidden))
+            begin += rows * width
+
+        for d in range(top + 1, bottom + 1):
+            states = self.topology.n_states[d]
+            markov = not (segmental and d == bottom)
+            sets = self.evidence.allowed[d]
+            if markov:
+                put(("token", d), self.steps + 1, states, True, forbidden=None if sets is None else ~sets)
+            for part in ("start", "stop"):
+                given = markov and (part, d) in self.shapes
+                put((part, d), self.steps if given else 1, states, given)
+        for d in range(top, bottom):
+            families = build_families(self.topology, d)
+            for part in ("init", "trans", "end"):
+                given = (part, d) in self.shapes
+                rows = self.shapes[part, d][0] if given else 1
+                if part == "trans":
+                    put((part, d), rows, families.triples.size, given, families.triples, families.forbidden)
+                else:
+                    put((part, d), rows, families.pairs.size, given, families.pairs)
+        return blocks, begin
+
+    def _addresses(self, trie: Trie, part: str, blocks: Mapping[Key, Block]) -> NDArray[np.int64]:
+        """Address and stride of a part for each node; nodes without the part have zeros."""
+        table = np.zeros((trie.state.size, 2), dtype=np.int64)
+        for (name, d), block in blocks.items():
+            if name != part:
+                continue
+            nodes = trie.level == d
+            within = trie.state[nodes]
+            if part in ("init", "end"):
+                within = build_families(self.topology, d).pair_at[within]
+            elif part == "trans":
+                within = build_families(self.topology, d).triple_at[within]
+            table[nodes, 0] = block.begin + within
+            table[nodes, 1] = block.stride
+        return table
+
+    # -- numbers ---------------------------------------------------------------------------------------------
+
+    def log_partition(self, values: Arrays) -> Floats:
+        """Log Z of each sequence."""
+        tables, lossy = self._inside(LINEAR, values)
+        log_z = self._log_z(LINEAR, tables[0])
+        if lossy.any():
+            bad = np.flatnonzero(lossy)
+            plan, part = self.select(bad, values)
+            log_z[bad] = plan._log_z(LOG, plan._inside(LOG, part)[0][0])
+        return log_z
+
+    def expectations(self, values: Arrays) -> Expectations:
+        """Log Z and all posteriors; a sequence that the scaled arithmetic cannot hold is done in logarithms."""
+        result, lossy = self._expectations(LINEAR, values)
+        if not lossy.any():
+            return result
+        if lossy.all():
+            return self._expectations(LOG, values)[0]
+        merged = self._empty()
+        for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
+            plan, part = self.select(which, values)
+            merged = self._merge(merged, which, plan, plan._expectations(mode, part)[0])
+        return merged
+
+    def trace(self, mode: int, values: Arrays, draws: int, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
+        """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
+        from hscrf import _kernels
+
+        tables, _ = self._inside(mode, values)
+        states = np.zeros((draws, self.topology.depth, self.steps), dtype=np.int32)
+        ends = np.zeros(states.shape, dtype=np.int8)
+        lasts = self.offsets[1:] - 1
+        roots = tables[0][self._root_rows()]
+        for draw in range(draws):
+            picked = roots.argmax(axis=1) if mode == MAX else draw_rows(roots, rng)
+            states[draw, 0] = np.repeat(picked, np.diff(self.offsets))
+            ends[draw, 0, lasts] = 1
+        for plan in self.layers:
+            segments = segments_of(states[:, plan.top], ends[:, plan.top])
+            numbers = self._numbers(mode, plan, values, tables)[0]
+            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, states, ends)
+        return states, ends, self._log_z(mode, tables[0])
+
+    def select(self, sequences: NDArray[np.int64], values: Arrays) -> tuple[Plan, dict[Key, Floats]]:
+        """The plan and the numbers of some of the sequences."""
+        steps = self.steps_of(sequences)
+        lengths = np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        part = {key: array[steps] if self._is_timed(key) else array for key, array in values.items()}
+        shapes = {key: array.shape for key, array in part.items()}
+        return Plan(self.topology, offsets, shapes, self.evidence.take(steps), self.forced), part
+
+    def steps_of(self, sequences: NDArray[np.int64]) -> NDArray[np.int64]:
+        pieces = [np.arange(self.offsets[n], self.offsets[n + 1]) for n in sequences]
+        return np.concatenate(pieces)
+
+    def _is_timed(self, key: Key) -> bool:
+        """Has the array a packed time axis."""
+        return key[0] != "duration" and (key[0] not in FAMILY or self.shapes[key][0] == self.steps)
+
+    def _root_rows(self) -> NDArray[np.int64]:
+        """The row of the root's segment over each whole sequence; its base is -1 if none is admissible."""
+        table = self.tables[0]
+        begin, lengths = self.offsets[:-1], np.diff(self.offsets)
+        row = table.base[begin] + lengths - 1
+        return np.where(table.width[begin] == lengths, row, -1)
+
+    def _log_z(self, mode: int, root: Floats) -> Floats:
+        """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
+        rows = self._root_rows()
+        values = np.full((rows.size, root.shape[1]), -np.inf)
+        values[rows >= 0] = root[rows[rows >= 0]]
+        best = values.max(axis=1)
+        if mode == MAX or values.shape[1] == 1:
+            return best
+        safe = np.where(best > -np.inf, best, 0.0)
+        with np.errstate(divide="ignore"):
+            return safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
+
+    def _inside(self, mode: int, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
+        """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
+        from hscrf import _kernels
+
+        tables: dict[int, Floats] = {}
+        lossy = np.zeros(self.offsets.size - 1, dtype=bool)
+        bottom = self.topology.depth - 1
+        if bottom in self.tables:
+            tables[bottom] = np.zeros((self.tables[bottom].rows, self.topology.n_states[bottom]))
+            self._add_persist(bottom, values, tables[bottom])
+        for plan in reversed(self.layers):
+            if plan.top < down_to:
+                break
+            numbers, fits = self._numbers(mode, plan, values, tables)
+            lossy |= not fits
+            mass = np.zeros((self.tables[plan.top].rows, self.topology.n_states[plan.top]))
+            scale = np.zeros_like(mass)
+            _kernels.inside(mode, plan.layer, numbers, self.offsets, mass, scale, lossy)
+            tables[plan.top] = self._finish(mode, plan.top, values, mass, scale)
+        return tables, lossy
+
+    def _finish(self, mode: int, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
+        """Log masses with the level's own persist, from what the runs left."""
+        if mode == LINEAR:
+            with np.errstate(divide="ignore"):
+                np.log(mass, out=mass)
+            mass += scale
+        self._add_persist(d, values, mass)
+        return mass
+
+    def _add_persist(self, d: int, values: Arrays, table: Floats) -> None:
+        from hscrf import _kernels
+
+        segments = self.tables[d]
+        own = [values.get((part, d), ABSENT) for part in ("token", "start", "stop", "duration")]
+        _kernels.add_persist(
+            segments.base,
+            segments.reach,
+            self.topology.min_duration[d],
+            self.evidence.may_end[d],
+            *own,
+            values.get(("segment", d), ABSENT_SEGMENT),
+            table,
+        )
+
+    def _numbers(
+        self, mode: int, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]
+    ) -> tuple[Any, bool]:
+        """The values of a layer in the given arithmetic, and whether scaled numbers can hold them."""
+        from hscrf import _kernels
+
+        flat = np.zeros(plan.size)
+        peak = np.zeros(self.steps)
+        fits = True
+        depth = plan.bottom - plan.top
+        for block in plan.blocks:
+            view = block.view(flat)
+            self._fill(block, values, view)
+            if mode != LINEAR:
+                continue
+            if block.key[0] == "token":
+                highest = view[:-1].max(axis=1)
+                highest[highest == -np.inf] = 0.0
+                peak += highest
+                view[:-1] -= highest[:, None]
+                lowest = np.min(view, initial=0.0, where=view > -np.inf)
+                fits &= lowest > -300.0 / depth
+            else:
+                largest = np.max(np.abs(view), initial=0.0, where=view > -np.inf)
+                fits &= largest < 600.0 / (4 * depth + 1)
+        child = tables.get(plan.bottom, ABSENT)
+        if mode != LINEAR:
+            return _kernels.Values(flat, peak, child, peak, child), True
+        with np.errstate(under="ignore"):
+            np.exp(flat, out=flat)
+            shift = child.max(axis=1, initial=-np.inf)
+            shift[shift == -np.inf] = 0.0
+            return _kernels.Values(flat, peak, np.exp(child - shift[:, None]), shift, child), bool(fits)
+
+    def _fill(self, block: Block, values: Arrays, view: Floats) -> None:
+        """Write the log-potentials of a block."""
+        part, d = block.key
+        if part == "token":
+            view = view[:-1]
+            if block.key in values:
+                view += values[block.key]
+            # the durations and segments of a unit bottom are tokens too
+            if ("duration", d) in values:
+                view += values["duration", d][0]
+            if ("segment", d) in values:
+                view += values["segment", d][:, 0]
+        elif block.given and block.columns is not None:
+            np.take(values[block.key].reshape(block.rows, -1), block.columns, axis=1, out=view)
+        elif block.given:
+            view[:] = values[block.key]
+        if block.forbidden is not None:
+            np.putmask(view, np.broadcast_to(block.forbidden, view.shape), -np.inf)
+
+    def _empty(self) -> Expectations:
+        """Zero counts and posteriors."""
+        return Expectations(
+            np.zeros(self.offsets.size - 1),
+            {key: np.zeros(shape) for key, shape in self.shapes.items()},
+            [np.zeros((self.steps, size)) for size in self.topology.n_states],
+            [np.zeros(self.steps) for _ in self.topology.levels],
+            {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in self.tables.items()},
+        )
+
+    def _expectations(self, mode: int, values: Arrays) -> tuple[Expectations, NDArray[np.bool_]]:
+        """Inside up to the layer below the root, then outside from the root down."""
+        from hscrf import _kernels
+
+        single = self.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
+        tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
+        result = self._empty()
+        roots = self._root_rows()
+        possible = roots >= 0
+        if single:
+            result.segments[0][roots[possible]] = 1.0
+        else:
+            result.log_z[:] = self._log_z(mode, tables[0])
+            finite = result.log_z > -np.inf
+            result.segments[0][roots[finite]] = np.exp(tables[0][roots[finite]] - result.log_z[finite, None])
+        for plan in self.layers:
+            numbers, fits = self._numbers(mode, plan, values, tables)
+            lossy |= not fits
+            ending = np.zeros((plan.bottom - plan.top + 1, self.steps))
+            counts = _kernels.Counts(np.zeros(plan.size), ending, result.segments.get(plan.bottom, ABSENT))
+            post = result.segments[plan.top]
+            mass = np.zeros_like(post)
+            scale = np.zeros_like(post)
+            _kernels.outside(mode, plan.layer, numbers, counts, self.offsets, post, mass, scale, lossy)
+            if plan.top == 0 and single:
+                if mode == LOG:
+                    mass[post == 0.0] = -np.inf
+                result.log_z[:] = self._log_z(mode, self._finish(mode, 0, values, mass, scale))
+            self._collect(plan, counts, result)
+        for d in self.explicit:
+            self._add_persist_back(d, result)
+        return result, lossy
+
+    def _collect(self, plan: LayerPlan, counts: Any, result: Expectations) -> None:
+        """Move the counts of a layer from the flat array to the parts they belong to."""
+        segmental = plan.bottom in self.tables
+        for k in range(1, plan.bottom - plan.top + (0 if segmental else 1)):
+            result.ending[plan.top + k][:] = counts.ending[k]
+        for block in plan.blocks:
+            part, d = block.key
+            view = block.view(counts.pot)
+            if part == "token":
+                if segmental:  # counted as differences in time
+                    np.cumsum(view, axis=0, out=view)
+                result.state[d] = view[:-1]
+                self._count_tokens(d, result)
+            elif block.given and block.columns is not None:
+                result.counts[block.key].reshape(block.rows, -1)[:, block.columns] = view
+            elif block.given:
+                result.counts[block.key][:] = view
+
+    def _count_tokens(self, d: int, result: Expectations) -> None:
+        """The state posteriors of a Markov level are its token counts; a unit bottom has other parts like them."""
+        state = result.state[d]
+        if ("token", d) in result.counts:
+            result.counts["token", d] = state
+        if ("duration", d) in result.counts:
+            result.counts["duration", d][0] = state.sum(axis=0)
+        if ("segment", d) in result.counts:
+            result.counts["segment", d][:, 0] = state
+
+    def _add_persist_back(self, d: int, result: Expectations) -> None:
+        from hscrf import _kernels
+
+        table = self.tables[d]
+        own = [result.counts.get((part, d), ABSENT) for part in ("start", "stop", "duration")]
+        segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
+        post = result.segments[d]
+        _kernels.add_persist_back(table.base, table.reach, post, result.state[d], result.ending[d], *own, segment)
+        if ("token", d) in result.counts:
+            result.counts["token", d] = result.state[d]
+
+    def _merge(self, whole: Expectations, which: NDArray[np.int64], plan: Plan, part: Expectations) -> Expectations:
+        """Put the results of some sequences, run on their own plan, into those of the whole batch."""
+        steps = self.steps_of(which)
+        whole.log_z[which] = part.log_z
+        for key, counts in part.counts.items():
+            if self._is_timed(key):
+                whole.counts[key][steps] = counts
+            else:
+                whole.counts[key][:] += counts
+        for d in range(self.topology.depth):
+            whole.state[d][steps] = part.state[d]
+            whole.ending[d][steps] = part.ending[d]
+        for d, table in self.tables.items():
+            whole.segments[d][table.rows_of(steps)] = part.segments[d]
+        return whole
+
+
+def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One column of each row, drawn in proportion to exp(log_weights)."""
+    noise = rng.gumbel(size=log_weights.shape)
+    return np.where(log_weights > -np.inf, log_weights + noise, -np.inf).argmax(axis=1)
+
+
+def segments_of(states: NDArray[np.int32], ends: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Segments (n, 4) of one level as state, first step, last step and draw; equal ones stand together."""
+    draw, last = np.nonzero(ends)
+    first = np.empty_like(last)
+    first[1:] = np.where(draw[1:] == draw[:-1], last[:-1] + 1, 0)
+    first[0] = 0
+    segments = np.column_stack([states[draw, last], first, last, draw]).astype(np.int64)
+    return segments[np.lexsort((draw, segments[:, 0], last, first))]

@@ -1,0 +1,136 @@
+"""Factored log-potentials of one sequence: the scores that the engine sums over, and the counts it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hscrf.topology import Topology
+
+__all__ = ["PARTS", "Potentials"]
+
+OWN = ("token", "start", "stop", "duration", "segment")  # parts of a level's own segments
+FAMILY = ("init", "trans", "end")  # parts of a parent and its children, named by the parent's level
+PARTS = OWN + FAMILY
+
+Part = Mapping[str, ArrayLike]
+
+
+class Potentials:
+    """Log-potentials of a sequence of ``length`` steps; every part maps level names to arrays and may be left out.
+
+    With S states at the level, U at the level below, T = length:
+
+    ========== ==================== ==================================================================
+    token      (T, S)               a segment of s covers t
+    start      (T, S)               a segment of s starts at t
+    stop       (T, S)               a segment of s has its last step at t
+    duration   (L, S)               a segment of s has length l + 1; longer than L is impossible
+    segment    (T, L, S)            a segment of s starts at t and has length l + 1; likewise
+    init       (T or 1, S, U)       parent s starts at t with first child u
+    trans      (T or 1, S, U, U)    under parent s, child u has its last step at t and v starts at t + 1
+    end        (T or 1, S, U)       parent s has its last step at t, with last child u
+    ========== ==================== ==================================================================
+
+    A time axis of length 1 means the same at every time. ``-inf`` forbids. What the topology forbids is forbidden
+    whatever the arrays say.
+
+    >>> topology = Topology({"tag": ["N", "V"]})
+    >>> Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
+    Potentials(length 3, token: tag)
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        length: int,
+        *,
+        token: Part | None = None,
+        start: Part | None = None,
+        stop: Part | None = None,
+        duration: Part | None = None,
+        segment: Part | None = None,
+        init: Part | None = None,
+        trans: Part | None = None,
+        end: Part | None = None,
+    ) -> None:
+        if length < 1:
+            raise ValueError(f"a sequence has at least one step, but length is {length}")
+        self.topology = topology
+        self.length = int(length)
+        given = (token, start, stop, duration, segment, init, trans, end)
+        for part, arrays in zip(PARTS, given, strict=True):
+            setattr(self, part, self._checked(part, arrays or {}))
+
+    def _checked(self, part: str, arrays: Part) -> dict[str, NDArray[np.float64]]:
+        checked = {}
+        for level, array in arrays.items():
+            d = self.topology.level(level)
+            if part in FAMILY and d == self.topology.depth - 1:
+                raise ValueError(f"{part} is indexed by the parent's level, but {level!r} is the bottom")
+            values = np.ascontiguousarray(array, dtype=np.float64)
+            check_shape(f"{part}[{level!r}]", values.shape, part_shape(self.topology, part, d, self.length))
+            check_values(f"{part}[{level!r}]", values)
+            checked[self.topology.levels[d]] = values
+        return checked
+
+    def parts(self) -> Iterator[tuple[str, str, NDArray[np.float64]]]:
+        """All arrays, as (part, level name, array)."""
+        for part in PARTS:
+            for level, values in getattr(self, part).items():
+                yield part, level, values
+
+    def __getitem__(self, part: str) -> dict[str, NDArray[np.float64]]:
+        if part not in PARTS:
+            raise ValueError(f"unknown part {part!r}; the parts are {', '.join(PARTS)}")
+        return getattr(self, part)
+
+    def __repr__(self) -> str:
+        present = [f"{part}: {', '.join(self[part])}" for part in PARTS if self[part]]
+        return f"Potentials(length {self.length}, {'; '.join(present) or 'all zero'})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Potentials):
+            return NotImplemented
+        mine = {(part, level): values for part, level, values in self.parts()}
+        others = {(part, level): values for part, level, values in other.parts()}
+        same_frame = self.topology == other.topology and self.length == other.length and mine.keys() == others.keys()
+        return same_frame and all(np.array_equal(values, others[key]) for key, values in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Any, ...]:
+    """The shape a part must have; an axis with a choice is a word, such as "L" or "7 or 1"."""
+    states = topology.n_states[d]
+    if part == "duration":
+        return ("L", states)
+    if part == "segment":
+        return (length, "L", states)
+    if part in OWN:
+        return (length, states)
+    below = topology.n_states[d + 1]
+    time = f"{length} or 1"
+    return (time, states, below, below) if part == "trans" else (time, states, below)
+
+
+def check_shape(name: str, shape: tuple[int, ...], expected: tuple[Any, ...]) -> None:
+    """Raise unless the shape fits."""
+    fits = all(
+        size >= 1 if want == "L" else str(size) in str(want).split(" or ")
+        for size, want in zip(shape, expected, strict=False)
+    )
+    if not fits or len(shape) != len(expected):
+        wanted = ", ".join(map(str, expected))
+        raise ValueError(f"{name} has shape {shape}, expected ({wanted})")
+
+
+def check_values(name: str, values: NDArray[np.float64]) -> None:
+    """Raise on NaN and +inf, naming the first place."""
+    bad = ~(values < np.inf)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise ValueError(f"{name} is {values[where]} at {list(where)}, expected a finite number or -inf")

@@ -1,0 +1,343 @@
+"""The state hierarchy: which levels there are, and who may contain, follow and outlast whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["UNLIMITED", "Topology"]
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""The maximal duration of a state without a limit."""
+
+Relation = Mapping[str, Mapping[str, Sequence[str]]]
+Limits = Mapping[str, "int | Mapping[str, int | None] | None"]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Topology:
+    """Levels from top to bottom, their states, and which nestings, successions and durations are legal.
+
+    Level 0, named ``"root"``, is added by itself: one dummy state, or the sequence classes in ``root``.
+    Parents not named in ``children`` may have every child; states not named in ``successors`` may be followed
+    by every state of their level under the same parent, themselves included. ``min_duration`` and
+    ``max_duration`` limit a level or single states, None meaning no limit; the bottom level has length 1
+    unless ``max_duration`` names it.
+
+    >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V", "J"]},
+    ...                     children={"phrase": {"NP": ["N", "J"]}}, max_duration={"phrase": 15})
+    >>> topology
+    Topology(root 1 > phrase 2 > tag 3)
+    >>> topology.children[1].astype(int).tolist()
+    [[1, 0, 1], [1, 1, 1]]
+    >>> topology.max_duration[1].tolist(), topology.unit_bottom
+    ([15, 15], True)
+    """
+
+    levels: tuple[str, ...]  # D names, "root" first
+    states: tuple[tuple[str, ...], ...]  # state names of each level
+    children: tuple[NDArray[np.bool_], ...]  # D - 1 tables (S_d, S_{d+1})
+    successors: tuple[NDArray[np.bool_], ...]  # D tables (S_d, S_d); nothing follows the root
+    min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
+    max_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), UNLIMITED by default
+
+    def __init__(
+        self,
+        levels: Mapping[str, Sequence[str]],
+        children: Relation | None = None,
+        successors: Relation | None = None,
+        root: Sequence[str] | None = None,
+        min_duration: Limits | None = None,
+        max_duration: Limits | None = None,
+    ) -> None:
+        _check_level_names(levels)
+        named = {"root": ["root"] if root is None else root, **levels}
+        put = partial(object.__setattr__, self)
+        put("levels", tuple(named))
+        put("states", tuple(_state_names(level, states) for level, states in named.items()))
+        put("children", _child_tables(self, children or {}))
+        put("successors", _successor_tables(self, successors or {}))
+        shortest, longest = _duration_limits(self, min_duration or {}, max_duration or {})
+        put("min_duration", shortest)
+        put("max_duration", longest)
+
+    @property
+    def depth(self) -> int:
+        """Number of levels, the root included."""
+        return len(self.levels)
+
+    @cached_property
+    def n_states(self) -> tuple[int, ...]:
+        """Number of states of each level."""
+        return tuple(map(len, self.states))
+
+    @cached_property
+    def unit_bottom(self) -> bool:
+        """Whether every segment of the bottom level has length one."""
+        return bool((self.max_duration[-1] == 1).all())
+
+    def has_limits(self, level: int) -> bool:
+        """Whether durations of the level are limited; False for a unit bottom, which is its own kind."""
+        if self.unit_bottom and level == self.depth - 1:
+            return False
+        return bool((self.min_duration[level] > 1).any() or (self.max_duration[level] < UNLIMITED).any())
+
+    def level(self, name: str | int) -> int:
+        """Return the index of a level given by name or index.
+
+        >>> Topology({"tag": ["N", "V"]}).level("tag")
+        1
+        """
+        if isinstance(name, str) and name in self.levels:
+            return self.levels.index(name)
+        if isinstance(name, (int, np.integer)) and 0 <= name < self.depth:
+            return int(name)
+        raise ValueError(_unknown("level", name, self.levels))
+
+    def state(self, level: str | int, name: str) -> int:
+        """Return the index of a state within its level.
+
+        >>> Topology({"tag": ["N", "V"]}).state("tag", "V")
+        1
+        """
+        d = self.level(level)
+        try:
+            return self._state_index[d][name]
+        except (KeyError, TypeError):
+            kind = f"state of level {self.levels[d]!r}"
+            raise ValueError(_unknown(kind, name, self.states[d])) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the constructor's arguments as lists and dicts of names and ints.
+
+        ``Topology.from_dict(topology.to_dict()) == topology``; levels keep their order as the dict's keys.
+        """
+        return {
+            "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
+            "children": _restricted_rows(self, self.children, 0, 1),
+            "successors": _restricted_rows(self, self.successors[1:], 1, 0),
+            "root": None if self.states[0] == ("root",) else list(self.states[0]),
+            "min_duration": _named_limits(self, self.min_duration, 1),
+            "max_duration": self._named_maxima(),
+        }
+
+    @classmethod
+    def from_dict(cls, arguments: Mapping[str, Any]) -> Topology:
+        """Build a topology from what :meth:`to_dict` returned."""
+        return cls(**arguments)
+
+    def _named_maxima(self) -> dict[str, Any]:
+        """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
+        limits: dict[str, Any] = _named_limits(self, self.max_duration, UNLIMITED)
+        if self.unit_bottom:
+            del limits[self.levels[-1]]
+        else:
+            limits.setdefault(self.levels[-1], None)
+        return limits
+
+    @cached_property
+    def _state_index(self) -> tuple[dict[str, int], ...]:
+        return tuple({name: s for s, name in enumerate(states)} for states in self.states)
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        arrays = (*self.children, *self.successors, *self.min_duration, *self.max_duration)
+        return self.levels, self.states, tuple(array.tobytes() for array in arrays)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topology):
+            return NotImplemented
+        return self is other or self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __repr__(self) -> str:
+        sizes = (f"{level} {size}" for level, size in zip(self.levels, self.n_states, strict=True))
+        return f"Topology({' > '.join(sizes)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
+
+
+def _unknown(kind: str, name: object, known: Sequence[str]) -> str:
+    """Say that a name is not known, which name is close, and which are known."""
+    close = get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    rest = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"unknown {kind}: {name!r}{hint}; known are {', '.join(map(repr, known[:20]))}{rest}"
+
+
+def _check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
+    if not isinstance(levels, Mapping):
+        raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
+    if not levels:
+        raise ValueError("levels is empty; expected at least one level below the root")
+    if "root" in levels:
+        raise ValueError("levels names 'root', which is added by itself; give its classes as root=[...]")
+    for level in levels:
+        if not isinstance(level, str):
+            raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
+
+
+def _state_names(level: str, states: Iterable[str]) -> tuple[str, ...]:
+    """Check and freeze the state names of one level."""
+    if isinstance(states, str):
+        raise ValueError(f"level {level!r} is the string {states!r}; expected a list of state names")
+    names = tuple(states)
+    if not names:
+        raise ValueError(f"level {level!r} is empty; expected at least one state")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"level {level!r} has the state {name!r}; expected a string")
+    if "?" in names:
+        raise ValueError(f"level {level!r} has a state '?', which means unknown; expected another name")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"level {level!r} has the state {twice!r} twice; expected distinct states")
+    return names
+
+
+def _sealed(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _table(
+    topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int
+) -> NDArray[np.bool_]:
+    """Allowed pairs (S_source, S_target): every one, except in the rows that are named."""
+    table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
+    if not isinstance(rows, Mapping):
+        level = topology.levels[source]
+        raise ValueError(f"level {level!r} is given {rows!r}; expected a mapping from state to states")
+    for name, targets in rows.items():
+        if isinstance(targets, str):
+            raise ValueError(f"state {name!r} is given the string {targets!r}; expected a list of states")
+        row = table[topology.state(source, name)]
+        row[:] = False
+        row[[topology.state(target, other) for other in targets]] = True
+    return table
+
+
+def _by_level(topology: Topology, named: Mapping[str, Any], what: str) -> dict[int, Any]:
+    """Exchange level names for indices."""
+    if not isinstance(named, Mapping):
+        raise ValueError(f"{what} is {named!r}; expected a mapping from level name")
+    return {topology.level(level): value for level, value in named.items()}
+
+
+def _child_tables(topology: Topology, children: Relation) -> tuple[NDArray[np.bool_], ...]:
+    rows = _by_level(topology, children, "children")
+    if topology.depth - 1 in rows:
+        raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
+    tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
+    for d, table in enumerate(tables):
+        _check_child_table(topology, d, table)
+    return tuple(map(_sealed, tables))
+
+
+def _check_child_table(topology: Topology, d: int, table: NDArray[np.bool_]) -> None:
+    """Refuse parents without children, and children without parents."""
+    barren, orphans = ~table.any(axis=1), ~table.any(axis=0)
+    above, below = topology.levels[d], topology.levels[d + 1]
+    if barren.any():
+        name = topology.states[d][int(barren.argmax())]
+        raise ValueError(f"state {name!r} of level {above!r} has no child; expected one in {below!r}")
+    if orphans.any():
+        name = topology.states[d + 1][int(orphans.argmax())]
+        raise ValueError(f"state {name!r} of level {below!r} has no parent; expected one in {above!r}")
+
+
+def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
+    rows = _by_level(topology, successors, "successors")
+    if 0 in rows:
+        raise ValueError("successors names 'root', which nothing follows; expected a level below it")
+    tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
+    tables[0][:] = False
+    return tuple(map(_sealed, tables))
+
+
+def _duration_limits(
+    topology: Topology, min_duration: Limits, max_duration: Limits
+) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.int64], ...]]:
+    shortest = _durations(topology, min_duration, 1, "min_duration")
+    longest = _durations(topology, max_duration, UNLIMITED, "max_duration")
+    bottom = topology.levels[-1]
+    if topology.depth - 1 not in map(topology.level, max_duration):
+        longest[-1][:] = 1
+        if (shortest[-1] > 1).any():
+            raise ValueError(
+                f"min_duration names {bottom!r}, but the bottom level has length 1; let it persist "
+                f"by naming it in max_duration too, as in max_duration={{{bottom!r}: None}}"
+            )
+    _check_limits(topology, shortest, longest)
+    return tuple(map(_sealed, shortest)), tuple(map(_sealed, longest))
+
+
+def _durations(topology: Topology, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:
+    """One row (S_d,) for each level; None and states not named get the default."""
+    rows = [np.full(size, default, dtype=np.int64) for size in topology.n_states]
+    for d, limit in _by_level(topology, limits, what).items():
+        if d == 0:
+            raise ValueError(f"{what} names 'root', which spans the sequence; expected a level below it")
+        named = limit if isinstance(limit, Mapping) else dict.fromkeys(topology.states[d], limit)
+        for name, value in named.items():
+            rows[d][topology.state(d, name)] = _steps(
+                value, default, f"{what} of {topology.levels[d]} {name!r}"
+            )
+    return rows
+
+
+def _steps(value: object, default: int, what: str) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{what} is {value!r}; expected a positive integer or None")
+    return min(int(value), UNLIMITED)
+
+
+def _check_limits(
+    topology: Topology, shortest: Sequence[NDArray[np.int64]], longest: Sequence[NDArray[np.int64]]
+) -> None:
+    for level, names, low, high in zip(topology.levels, topology.states, shortest, longest, strict=True):
+        if (low > high).any():
+            s = int((low > high).argmax())
+            raise ValueError(
+                f"state {names[s]!r} of level {level!r} has min_duration {low[s]}; "
+                f"expected at most its max_duration {high[s]}"
+            )
+
+
+def _restricted_rows(
+    topology: Topology, tables: Sequence[NDArray[np.bool_]], first: int, step: int
+) -> dict[str, dict[str, list[str]]]:
+    """The rows of a relation that do not allow everything, by name; tables start at level ``first``."""
+    relation = {}
+    for d, table in enumerate(tables, start=first):
+        targets = topology.states[d + step]
+        rows = {
+            topology.states[d][s]: [targets[v] for v in np.flatnonzero(table[s])]
+            for s in np.flatnonzero(~table.all(axis=1))
+        }
+        if rows:
+            relation[topology.levels[d]] = rows
+    return relation
+
+
+def _named_limits(
+    topology: Topology, rows: Sequence[NDArray[np.int64]], default: int
+) -> dict[str, dict[str, int]]:
+    """The durations that differ from the default, by name."""
+    limits = {}
+    for level, names, row in zip(topology.levels, topology.states, rows, strict=True):
+        limited = {names[s]: int(row[s]) for s in np.flatnonzero(row != default)}
+        if limited:
+            limits[level] = limited
+    return limits

@@ -1,0 +1,21 @@
+"""Settings and fixtures that all tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of development data sets; tests that need it are skipped where there is none."""
+    if not os.environ.get("HSCRF_DATA"):
+        pytest.skip("HSCRF_DATA is not set: this test reads data sets that are not part of the project")
+    folder = Path(os.environ["HSCRF_DATA"])
+    if not folder.is_dir():
+        pytest.skip(f"HSCRF_DATA is {folder}, which is not a folder")
+    return folder

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from hscrf.topology import Topology
 
-LINEAR, LOG, MAX = 0, 1, 2  # as in _kernels, which is not imported before it is needed
+LINEAR, LOG, MAX = None, False, True  # as in _kernels, which is not imported before it is needed
+Mode = bool | None
 
 Key = tuple[str, int]
 Arrays = Mapping[Key, NDArray[np.float64]]
 Floats = NDArray[np.float64]
 
+SMALLEST = 1e-300  # stands for a possible segment that is too small to matter
 FAMILY = ("init", "trans", "end")
 ABSENT = np.empty((0, 0))
 ABSENT_SEGMENT = np.empty((0, 0, 0))
@@ -119,7 +121,11 @@ def build_families(topology: Topology, d: int) -> Families:
     starts = (np.array(at[:-1], dtype=np.int64) for at in (pair_at, triple_at))
     pair_starts, triple_starts = starts
     return Families(
-        np.concatenate(pairs), pair_starts, np.concatenate(triples), triple_starts, np.concatenate(forbidden)[None]
+        np.concatenate(pairs),
+        pair_starts,
+        np.concatenate(triples),
+        triple_starts,
+        np.concatenate(forbidden)[None],
     )
 
 
@@ -238,25 +244,26 @@ class Plan:
         blocks, size = self._blocks(top, bottom, segmental)
         addresses = {block.key: block for block in blocks}
         depth = bottom - top
-        levels = slice(top, bottom + 1)
         go_on = self.evidence.may_go_on[top + 1 : bottom + 1]
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
         may_cross[2:] = np.logical_and.accumulate(go_on, axis=0)
+        parts = ("token", "start", "stop", "init", "trans", "end")
+        node = [column[:, None] for column in (trie.parent, trie.first, trie.count, trie.state)]
+        node += [self._addresses(trie, part, addresses) for part in parts]
+        none = np.full(self.steps, -1)
         child = self.tables.get(bottom)
-        none = np.empty(0, dtype=np.int64)
-        layer = _kernels.Layer(
-            trie.level_at,
-            trie.parent,
-            trie.first,
-            trie.count,
-            trie.state,
-            *(self._addresses(trie, part, addresses) for part in ("token", "start", "stop", "init", "trans", "end")),
-            np.ascontiguousarray(self.evidence.may_end[levels]),
-            may_cross,
+        table = [
             self.tables[top].base,
-            self.tables[top].reach,
             none if child is None else child.base,
             none if child is None else child.width,
+        ]
+        layer = _kernels.Layer(
+            trie.level_at,
+            np.hstack(node),
+            np.ascontiguousarray(self.evidence.may_end[top : bottom + 1]),
+            may_cross,
+            self.tables[top].reach,
+            np.column_stack(table),
             segmental,
             bottom == self.topology.depth - 1 and self.topology.unit_bottom,
         )
@@ -267,7 +274,9 @@ class Plan:
         blocks: list[Block] = []
         begin = 0
 
-        def put(key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None) -> None:
+        def put(
+            key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None
+        ) -> None:
             nonlocal begin
             blocks.append(Block(key, begin, rows, width, given, columns, forbidden))
             begin += rows * width
@@ -333,7 +342,9 @@ class Plan:
             merged = self._merge(merged, which, plan, plan._expectations(mode, part)[0])
         return merged
 
-    def trace(self, mode: int, values: Arrays, draws: int, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
+    def trace(
+        self, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator
+    ) -> tuple[Any, Any, Floats]:
         """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
         from hscrf import _kernels
 
@@ -343,13 +354,20 @@ class Plan:
         lasts = self.offsets[1:] - 1
         roots = tables[0][self._root_rows()]
         for draw in range(draws):
-            picked = roots.argmax(axis=1) if mode == MAX else draw_rows(roots, rng)
+            picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
             states[draw, 0] = np.repeat(picked, np.diff(self.offsets))
             ends[draw, 0, lasts] = 1
         for plan in self.layers:
             segments = segments_of(states[:, plan.top], ends[:, plan.top])
             numbers = self._numbers(mode, plan, values, tables)[0]
-            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, states, ends)
+            steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
+            work = _kernels.make_scratch(plan.layer, steps, False)
+            room = steps + work.node.shape[1] + 2
+            weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
+            line = np.empty(steps)
+            _kernels.trace(
+                mode, plan.layer, numbers, plan.top, segments, rng, states, ends, work, line, weight, where
+            )
         return states, ends, self._log_z(mode, tables[0])
 
     def select(self, sequences: NDArray[np.int64], values: Arrays) -> tuple[Plan, dict[Key, Floats]]:
@@ -376,19 +394,21 @@ class Plan:
         row = table.base[begin] + lengths - 1
         return np.where(table.width[begin] == lengths, row, -1)
 
-    def _log_z(self, mode: int, root: Floats) -> Floats:
+    def _log_z(self, mode: Mode, root: Floats) -> Floats:
         """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
         rows = self._root_rows()
         values = np.full((rows.size, root.shape[1]), -np.inf)
         values[rows >= 0] = root[rows[rows >= 0]]
         best = values.max(axis=1)
-        if mode == MAX or values.shape[1] == 1:
+        if mode is MAX or values.shape[1] == 1:
             return best
         safe = np.where(best > -np.inf, best, 0.0)
         with np.errstate(divide="ignore"):
             return safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
 
-    def _inside(self, mode: int, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
+    def _inside(
+        self, mode: Mode, values: Arrays, down_to: int = 0
+    ) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
         """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
         from hscrf import _kernels
 
@@ -405,13 +425,21 @@ class Plan:
             lossy |= not fits
             mass = np.zeros((self.tables[plan.top].rows, self.topology.n_states[plan.top]))
             scale = np.zeros_like(mass)
-            _kernels.inside(mode, plan.layer, numbers, self.offsets, mass, scale, lossy)
+            self._sweep(mode, plan, numbers, None, ABSENT, mass, scale, lossy)
             tables[plan.top] = self._finish(mode, plan.top, values, mass, scale)
         return tables, lossy
 
-    def _finish(self, mode: int, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
+    def _sweep(self, mode: Mode, plan: LayerPlan, numbers: Any, counts: Any, post: Any, *out: Any) -> None:
+        """Walk all runs of a layer, also backward if there are counts to fill."""
+        from hscrf import _kernels
+
+        steps = int(self.tables[plan.top].width.max())
+        work = _kernels.make_scratch(plan.layer, steps, counts is not None)
+        _kernels.sweep(mode, plan.layer, numbers, counts, self.offsets, post, *out, work, np.empty(steps))
+
+    def _finish(self, mode: Mode, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
         """Log masses with the level's own persist, from what the runs left."""
-        if mode == LINEAR:
+        if mode is LINEAR:
             with np.errstate(divide="ignore"):
                 np.log(mass, out=mass)
             mass += scale
@@ -434,7 +462,7 @@ class Plan:
         )
 
     def _numbers(
-        self, mode: int, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]
+        self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]
     ) -> tuple[Any, bool]:
         """The values of a layer in the given arithmetic, and whether scaled numbers can hold them."""
         from hscrf import _kernels
@@ -446,7 +474,7 @@ class Plan:
         for block in plan.blocks:
             view = block.view(flat)
             self._fill(block, values, view)
-            if mode != LINEAR:
+            if mode is not LINEAR:
                 continue
             if block.key[0] == "token":
                 highest = view[:-1].max(axis=1)
@@ -459,13 +487,15 @@ class Plan:
                 largest = np.max(np.abs(view), initial=0.0, where=view > -np.inf)
                 fits &= largest < 600.0 / (4 * depth + 1)
         child = tables.get(plan.bottom, ABSENT)
-        if mode != LINEAR:
-            return _kernels.Values(flat, peak, child, peak, child), True
+        if mode is not LINEAR:
+            return _kernels.Values(flat, peak, child, peak), True
         with np.errstate(under="ignore"):
             np.exp(flat, out=flat)
             shift = child.max(axis=1, initial=-np.inf)
             shift[shift == -np.inf] = 0.0
-            return _kernels.Values(flat, peak, np.exp(child - shift[:, None]), shift, child), bool(fits)
+            linear = np.exp(child - shift[:, None])
+        linear[(linear < SMALLEST) & (child > -np.inf)] = SMALLEST
+        return _kernels.Values(flat, peak, linear, shift), bool(fits)
 
     def _fill(self, block: Block, values: Arrays, view: Floats) -> None:
         """Write the log-potentials of a block."""
@@ -496,11 +526,13 @@ class Plan:
             {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in self.tables.items()},
         )
 
-    def _expectations(self, mode: int, values: Arrays) -> tuple[Expectations, NDArray[np.bool_]]:
+    def _expectations(self, mode: Mode, values: Arrays) -> tuple[Expectations, NDArray[np.bool_]]:
         """Inside up to the layer below the root, then outside from the root down."""
         from hscrf import _kernels
 
-        single = self.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
+        single = (
+            self.topology.n_states[0] == 1
+        )  # a lone root state has posterior one: no inside pass is needed
         tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
         result = self._empty()
         roots = self._root_rows()
@@ -519,9 +551,9 @@ class Plan:
             post = result.segments[plan.top]
             mass = np.zeros_like(post)
             scale = np.zeros_like(post)
-            _kernels.outside(mode, plan.layer, numbers, counts, self.offsets, post, mass, scale, lossy)
+            self._sweep(mode, plan, numbers, counts, post, mass, scale, lossy)
             if plan.top == 0 and single:
-                if mode == LOG:
+                if mode is LOG:
                     mass[post == 0.0] = -np.inf
                 result.log_z[:] = self._log_z(mode, self._finish(mode, 0, values, mass, scale))
             self._collect(plan, counts, result)
@@ -564,11 +596,15 @@ class Plan:
         own = [result.counts.get((part, d), ABSENT) for part in ("start", "stop", "duration")]
         segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
         post = result.segments[d]
-        _kernels.add_persist_back(table.base, table.reach, post, result.state[d], result.ending[d], *own, segment)
+        _kernels.add_persist_back(
+            table.base, table.reach, post, result.state[d], result.ending[d], *own, segment
+        )
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]
 
-    def _merge(self, whole: Expectations, which: NDArray[np.int64], plan: Plan, part: Expectations) -> Expectations:
+    def _merge(
+        self, whole: Expectations, which: NDArray[np.int64], plan: Plan, part: Expectations
+    ) -> Expectations:
         """Put the results of some sequences, run on their own plan, into those of the whole batch."""
         steps = self.steps_of(which)
         whole.log_z[which] = part.log_z

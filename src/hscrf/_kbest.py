@@ -15,7 +15,7 @@ import numpy as np
 
 from hscrf._engine import MAX, Arrays, Plan
 
-UP, LEAF, DOWN, START = 0, 1, 2, 3  # as in _kernels
+ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3  # as in _kernels
 
 
 class Item(NamedTuple):
@@ -29,7 +29,7 @@ class Item(NamedTuple):
     t: int
 
 
-ROOT = Item(-1, 0, 0, UP, 0, 0)  # the choice of the root's state
+ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 
 
 @dataclass
@@ -38,7 +38,9 @@ class Ways:
 
     candidates: list[tuple[float, tuple[Item, ...]]]  # loss of the step, and what it leads to
     losses: list[float] = field(default_factory=list)
-    picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
+    picks: list[tuple[int, tuple[int, ...]]] = field(
+        default_factory=list
+    )  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 
@@ -111,7 +113,7 @@ class KBest:
         if item == ROOT:
             weights = self.tables[0][self.plan._root_rows()[0]]
             items = [(self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)]
-        elif item.kind == START:
+        elif item.kind == FRESH:
             return [(0.0, ())]
         else:
             weights, items = self._steps(item)
@@ -127,24 +129,23 @@ class KBest:
         items: list[tuple[Item, ...]] = []
         for kind, node, t in where[:count].tolist():
             then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
-            if item.kind == LEAF and item.layer + 1 < len(self.plan.layers):
-                then += (self._segment(item.layer + 1, int(plan.layer.state[node]), t, item.t),)
+            if item.kind == LIVES and item.layer + 1 < len(self.plan.layers):
+                then += (self._segment(item.layer + 1, int(plan.layer.node[node, 3]), t, item.t),)
             items.append(then)
         return weight[:count].tolist(), items
 
     def _segment(self, layer: int, s: int, i: int, j: int) -> Item:
         """The item of a whole segment of a layer's top level."""
-        return Item(layer, s, i, UP, int(self.plan.layers[layer].layer.level_at[s, 0]), j)
+        return Item(layer, s, i, ENDS, int(self.plan.layers[layer].layer.level_at[s, 0]), j)
 
     def _run(self, layer: int, s: int, i: int) -> Any:
         """The forward pass of a run, and room for candidates."""
         if (layer, s, i) not in self.runs:
             structure = self.plan.layers[layer].layer
-            _, leaves, nodes = self.kernels.largest_run(structure)
             steps = int(structure.reach[i, s])
-            work = self.kernels.make_scratch(steps, leaves, nodes, False)
+            work = self.kernels.make_scratch(structure, steps, False)
             self.kernels.forward_run(MAX, structure, self.numbers[layer], i, s, steps, work, np.empty(steps))
-            room = nodes + steps + 2
+            room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]
 
@@ -156,7 +157,7 @@ class KBest:
         todo = [(ROOT, rank)]
         while todo:
             item, rank = todo.pop()
-            if item.kind == START:
+            if item.kind == FRESH:
                 continue
             self._reach(item, rank)  # a best way may not have been looked at yet
             c, ranks = self.ways[item].picks[rank]
@@ -171,10 +172,11 @@ class KBest:
     def _write(self, item: Item, then: Item, states: Any, ends: Any) -> None:
         plan = self.plan.layers[item.layer]
         below = slice(plan.top + 1, plan.bottom + 1)
-        if item.kind == LEAF:
-            self.kernels.record(plan.layer, item.s, plan.top, item.node, then.t, item.t, states)
-        elif item.kind == DOWN and then.kind == UP:
+        if item.kind == LIVES:
+            depth = plan.bottom - plan.top
+            self.kernels.record(plan.layer, plan.top, depth, item.node, then.t, item.t, states)
+        elif item.kind == STARTS and then.kind == ENDS:
             level = plan.top + self.kernels.level_of(plan.layer, item.s, item.node)
             ends[level : plan.bottom + 1, then.t] = 1
-        elif item.kind == UP and item.node == plan.layer.level_at[item.s, 0]:
+        elif item.kind == ENDS and item.node == plan.layer.level_at[item.s, 0]:
             ends[below, item.t] = 1

@@ -25,36 +25,50 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-LINEAR, LOG, MAX = 0, 1, 2
+LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
-# Sums of non-negative products may be reordered and fused: no infinities ever reach these loops.
-LINEAR_ONLY = {"reassoc", "contract"}
+# What Python calls, what only other kernels call (no wrappers: half the time to compile), and sums of non-negative
+# products, which may be reordered and fused: no infinities ever reach those.
+kernel = njit(cache=True, nogil=True)
+part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+linear_part = njit(
+    nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"}
+)
 
 
 class Layer(NamedTuple):
-    """Structure, evidence and addresses of one layer: levels ``top .. top + depth``, N packed time steps."""
+    """Structure, evidence and addresses of one layer: levels ``top .. top + depth``, N packed time steps.
+
+    Few arrays with named columns rather than many arrays: each one is passed by value through every call, and the
+    time to compile grows with their number.
+    """
 
     level_at: np.ndarray  # (S_top, depth + 2) first node of each level of the trie of each top state
-    parent: np.ndarray  # (nodes,)
-    first: np.ndarray  # (nodes,) first child; children are consecutive
-    count: np.ndarray  # (nodes,) number of children
-    state: np.ndarray  # (nodes,)
-    token: np.ndarray  # (nodes, 2) address and stride of each potential
-    start: np.ndarray
-    stop: np.ndarray
-    init: np.ndarray  # addresses of the node's children's block
-    trans: np.ndarray
-    end: np.ndarray
+    node: (
+        np.ndarray
+    )  # (nodes, 16) structure, then address and stride of each potential: columns PARENT .. END
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
-    base: np.ndarray  # (N,) first row of the top's segments that start at t, -1 if none may
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    child_base: np.ndarray  # (N,) the same for the bottom's segments, if it has a table of them
-    child_width: np.ndarray  # (N,) number of rows of each start
+    table: (
+        np.ndarray
+    )  # (N, 3) first row of the top's and of the bottom's segments from t, -1 if none; bottom's rows
     segmental: bool  # the bottom has a table of segments
     unit: bool  # the bottom has length one
+
+
+PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # columns of Layer.node; children are consecutive from FIRST
+TOKEN, BEGIN, STOP, INIT, TRANS, END = (
+    4,
+    6,
+    8,
+    10,
+    12,
+    14,
+)  # INIT, TRANS, END: the block of the node's children
+BASE, CHILD_BASE, CHILD_WIDTH = 0, 1, 2  # columns of Layer.table
 
 
 class Values(NamedTuple):
@@ -63,8 +77,7 @@ class Values(NamedTuple):
     pot: np.ndarray  # flat, see ``Layer``
     peak: np.ndarray  # (N,) LINEAR: log scale of all tokens at t together
     child: np.ndarray  # (rows, S) segments of the bottom, if it has a table
-    shift: np.ndarray  # (rows,) LINEAR: their log scale
-    log_child: np.ndarray  # (rows, S) the same in logarithms
+    shift: np.ndarray  # (rows,) LINEAR: their log scale; no possible segment is exactly zero
 
 
 class Counts(NamedTuple):
@@ -78,78 +91,73 @@ class Counts(NamedTuple):
 class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes."""
 
-    enter: np.ndarray  # (W + 1, n)
-    enter_bar: np.ndarray  # (W + 1, n)
-    leaf: np.ndarray  # (W, n)
-    leaf_bar: np.ndarray  # (n,)
-    scale: np.ndarray  # (W + 1,) log scale of enter[j], and of leaf[j - 1]
-    gain: np.ndarray  # (W,) what the leaf row was multiplied by when it was rescaled
-    since: np.ndarray  # (W,) earliest start of a child segment that ends at j
-    up: np.ndarray  # (m,)
-    down: np.ndarray  # (m,)
-    up_bar: np.ndarray  # (m,)
-    down_bar: np.ndarray  # (m,)
-    tokens: np.ndarray  # (m,) product of the tokens of a node and its Markov ancestors
-    clock: np.ndarray  # (2,) the times that ``up`` and ``down`` belong to, for ``incoming``
+    row: (
+        np.ndarray
+    )  # (3, W + 1, n) rows ENTER, LEAF and ENTER_BAR of each step; no ENTER_BAR in a forward pass
+    scale: np.ndarray  # (W + 1,) log scale of ENTER at j, and of LEAF at j - 1
+    gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
+    since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
+    node: np.ndarray  # (6, m) UP .. PASSED: values of the nodes at the current step
+    clock: np.ndarray  # (2,) the times that UP and DOWN belong to, for ``incoming``
 
 
-@njit(cache=True, nogil=True)
-def make_scratch(steps, leaves, nodes, backward):
-    bars = steps + 1 if backward else 0
+ENTER, LEAF, ENTER_BAR = 0, 1, 2  # of Scratch.row
+UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, PASSED = 0, 1, 2, 3, 4, 5  # of Scratch.node
+
+
+def make_scratch(layer, steps, backward):
+    """Work space for any run of a layer up to a number of steps."""
+    depth = layer.level_at.shape[1] - 2
+    leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
+    nodes = int((layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max())
     return Scratch(
-        np.empty((steps + 1, leaves)),
-        np.empty((bars, leaves)),
-        np.empty((steps, leaves)),
-        np.empty(leaves),
+        np.empty((3 if backward else 2, steps + 1, leaves)),
         np.empty(steps + 1),
-        np.empty(steps),
-        np.empty(steps, np.int64),
-        np.empty(nodes),
-        np.empty(nodes),
-        np.empty(nodes),
-        np.empty(nodes),
-        np.empty(nodes),
+        np.empty(steps + 1),
+        np.empty(steps + 1, dtype=np.int64),
+        np.empty((6, nodes)),
         np.full(2, -1),
     )
 
 
-@njit(cache=True, nogil=True)
+@part
 def zero(mode):
-    return 0.0 if mode == LINEAR else -np.inf
+    return 0.0 if mode is None else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@part
 def one(mode):
-    return 1.0 if mode == LINEAR else 0.0
+    return 1.0 if mode is None else 0.0
 
 
-@njit(cache=True, nogil=True)
+@part
 def times(mode, a, b):
-    return a * b if mode == LINEAR else a + b
+    return a * b if mode is None else a + b
 
 
-@njit(cache=True, nogil=True)
+@part
 def plus(mode, a, b):
-    if mode == LINEAR:
+    if mode is None:
         return a + b
     if a < b:
         a, b = b, a
-    if mode == MAX or b == -np.inf:
+    if mode or b == -np.inf:
         return a
     return a + np.log1p(np.exp(b - a))
 
 
-@njit(cache=True, nogil=True)
+@part
 def probability(mode, a, b):
     """Posterior of an event from its value and its bar."""
-    return a * b if mode == LINEAR else np.exp(a + b)
+    return a * b if mode is None else np.exp(a + b)
 
 
-@njit(cache=True, nogil=True, fastmath=LINEAR_ONLY)
+@linear_part
 def linear_product(matrix, x, out):
     """out[v] = sum_u x[u] matrix[u, v]; matrix flat (n * n,). Four rows at a time keep the sums in registers."""
     n = x.size
-    out[:] = 0.0
+    for v in range(n):
+        out[v] = 0.0
     u = 0
     while u + 4 <= n:
         x0, x1, x2, x3 = x[u], x[u + 1], x[u + 2], x[u + 3]
@@ -168,7 +176,7 @@ def linear_product(matrix, x, out):
         u += 1
 
 
-@njit(cache=True, nogil=True, fastmath=LINEAR_ONLY)
+@linear_part
 def linear_product_back(matrix, x, out_bar, x_bar, counts):
     """x_bar[u] = sum_v matrix[u, v] out_bar[v]; counts += posteriors of the pairs (u, v)."""
     n = x.size
@@ -184,376 +192,357 @@ def linear_product_back(matrix, x, out_bar, x_bar, counts):
         x_bar[u] = total
 
 
-@njit(cache=True, nogil=True)
-def product(mode, matrix, x, out):
-    """out[v] = sum over siblings u of x[u] * matrix[u, v], in any arithmetic."""
-    if mode == LINEAR:
-        linear_product(matrix, x, out)
+@part
+def product(mode, pot, at, node, first, n):
+    """DOWN of n siblings v from UP of u: the sum over u of up[u] * trans[u, v], in any arithmetic."""
+    if mode is None:
+        group = slice(first, first + n)
+        linear_product(pot[at : at + n * n], node[UP, group], node[DOWN, group])
         return
-    n = x.size
-    out[:] = -np.inf
-    for u in range(n):
-        if x[u] > -np.inf:
-            for v in range(n):
-                out[v] = plus(mode, out[v], x[u] + matrix[u * n + v])
+    for v in range(n):
+        total = -np.inf
+        for u in range(n):
+            total = plus(mode, total, node[UP, first + u] + pot[at + u * n + v])
+        node[DOWN, first + v] = total
 
 
-@njit(cache=True, nogil=True)
-def product_back(mode, matrix, x, out_bar, x_bar, counts):
-    """Reverse of ``product``."""
-    if mode == LINEAR:
-        linear_product_back(matrix, x, out_bar, x_bar, counts)
+@part
+def product_back(mode, pot, grad, at, node, first, n):
+    """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
+    if mode is None:
+        group, block = slice(first, first + n), slice(at, at + n * n)
+        linear_product_back(
+            pot[block], node[UP, group], node[DOWN_BAR, group], node[UP_BAR, group], grad[block]
+        )
         return
-    n = x.size
     for u in range(n):
-        x_bar[u] = -np.inf
+        total = -np.inf
         for v in range(n):
-            pair = matrix[u * n + v] + out_bar[v]
-            if pair > -np.inf:
-                x_bar[u] = plus(mode, x_bar[u], pair)
-                counts[u * n + v] += np.exp(x[u] + pair)
+            pair = pot[at + u * n + v] + node[DOWN_BAR, first + v]
+            total = plus(mode, total, pair)
+            grad[at + u * n + v] += np.exp(node[UP, first + u] + pair)
+        node[UP_BAR, first + u] = total
 
 
-@njit(cache=True, nogil=True)
-def smallest(values, so_far):
-    """The smallest positive value, or so_far."""
-    for value in values:
-        if 0.0 < value < so_far:
-            so_far = value
+@part
+def smallest(values, k, n, so_far):
+    """The smallest positive value among values[k, :n], or so_far."""
+    for x in range(n):
+        if 0.0 < values[k, x] < so_far:
+            so_far = values[k, x]
     return so_far
 
 
-@njit(cache=True, nogil=True)
-def leaf_count(layer, s):
+@part
+def cell(layer, part, node, t):
+    """Address of a part of a node at time t."""
+    return layer.node[node, part] + t * layer.node[node, part + 1]
+
+
+@part
+def shape_of(layer, s):
+    """Depth of the layer, the first node of the trie of s, its first leaf and its end."""
     depth = layer.level_at.shape[1] - 2
-    return layer.level_at[s, depth + 1] - layer.level_at[s, depth]
+    return depth, layer.level_at[s, 0], layer.level_at[s, depth], layer.level_at[s, depth + 1]
 
 
-@njit(cache=True, nogil=True)
-def cell(address, node, t):
-    return address[node, 0] + t * address[node, 1]
-
-
-@njit(cache=True, nogil=True)
-def ascend(mode, layer, pot, s, j, leaf, up):
-    """Fill ``up`` at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth]
-    for k in range(leaf_count(layer, s)):
-        node = bottom + k
-        value = zero(mode)
-        if layer.segmental:
-            value = leaf[k]
-        elif layer.may_end[depth, j]:
-            value = times(mode, leaf[k], pot[cell(layer.stop, node, j)])
-        up[node - root] = value
+@part
+def ascend(mode, layer, pot, s, i, j, work):
+    """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    for leaf in range(bottom, stop):
+        value = work.row[LEAF, j - i, leaf - bottom]
+        if not layer.segmental:
+            if layer.may_end[depth, j]:
+                value = times(mode, value, pot[cell(layer, STOP, leaf, j)])
+            else:
+                value = zero(mode)
+        work.node[UP, leaf - root] = value
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             total = zero(mode)
             if layer.may_end[level, j]:
-                at = cell(layer.end, node, j)
-                first = layer.first[node] - root
+                at = cell(layer, END, node, j)
+                first = layer.node[node, FIRST] - root
                 # the node ends at j with last child k
-                for k in range(layer.count[node]):
-                    total = plus(mode, total, times(mode, up[first + k], pot[at + k]))
+                for k in range(layer.node[node, COUNT]):
+                    total = plus(mode, total, times(mode, work.node[UP, first + k], pot[at + k]))
                 if level > 0:
-                    total = times(mode, total, pot[cell(layer.stop, node, j)])
-            up[node - root] = total
-    return up[0]
+                    total = times(mode, total, pot[cell(layer, STOP, node, j)])
+            work.node[UP, node - root] = total
+    return work.node[UP, 0]
 
 
-@njit(cache=True, nogil=True)
-def ascend_back(mode, layer, pot, counts, s, j, up, up_bar):
-    """Reverse of ``ascend``: ``up_bar`` holds bars from ``descend_back`` and the top's; completes it downwards."""
-    grad = counts.pot
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
+@part
+def ascend_back(mode, layer, pot, counts, s, j, work):
+    """Reverse of ``ascend``: UP_BAR holds what comes from ``descend_back`` and the top's; complete it downwards."""
+    depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
         if not layer.may_end[level, j]:
             continue
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            bar = up_bar[node - root]
+            bar = work.node[UP_BAR, node - root]
             if level > 0:
-                posterior = probability(mode, up[node - root], bar)
+                posterior = probability(mode, work.node[UP, node - root], bar)
                 counts.ending[level, j] += posterior
-                grad[cell(layer.stop, node, j)] += posterior
-                bar = times(mode, bar, pot[cell(layer.stop, node, j)])
-            at = cell(layer.end, node, j)
-            first = layer.first[node] - root
-            for k in range(layer.count[node]):
+                counts.pot[cell(layer, STOP, node, j)] += posterior
+                bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
+            at = cell(layer, END, node, j)
+            first = layer.node[node, FIRST] - root
+            for k in range(layer.node[node, COUNT]):
                 pair = times(mode, bar, pot[at + k])
-                grad[at + k] += probability(mode, up[first + k], pair)
-                up_bar[first + k] = plus(mode, up_bar[first + k], pair)
+                counts.pot[at + k] += probability(mode, work.node[UP, first + k], pair)
+                work.node[UP_BAR, first + k] = plus(mode, work.node[UP_BAR, first + k], pair)
 
 
-@njit(cache=True, nogil=True)
-def descend(mode, layer, pot, s, j, up, down, fresh, last):
-    """Fill ``down`` at j + 1, levels 1 .. last: the mass of each node that starts there; ``fresh``: the top does.
+@part
+def descend(mode, layer, pot, s, i, j, work, last):
+    """Fill DOWN at j + 1, levels 1 .. last: the mass of each node that starts there; the top itself does if j < i.
 
     Cost O(sum over sibling groups of their size squared).
     """
     root = layer.level_at[s, 0]
-    down[0] = one(mode) if fresh else zero(mode)
+    fresh = j < i
+    work.node[DOWN, 0] = one(mode) if fresh else zero(mode)
     for level in range(1, last + 1):
         across = not fresh and layer.may_cross[level, j]
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            first = layer.first[node] - root
-            n = layer.count[node]
-            group = down[first : first + n]
+            kid = layer.node[node, FIRST]
+            n = layer.node[node, COUNT]
             if across:
                 # under the node, u ends at j and v starts at j + 1
-                at = cell(layer.trans, node, j)
-                product(mode, pot[at : at + n * n], up[first : first + n], group)
-            else:
-                group[:] = zero(mode)
-            above = down[node - root]
-            at = cell(layer.init, node, j + 1)
+                product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
+            above = work.node[DOWN, node - root]
+            at = cell(layer, INIT, node, j + 1)
             for k in range(n):
                 # or the node itself starts at j + 1 with first child k
-                value = plus(mode, group[k], times(mode, above, pot[at + k]))
-                group[k] = times(mode, value, pot[cell(layer.start, layer.first[node] + k, j + 1)])
+                value = times(mode, above, pot[at + k])
+                if across:
+                    value = plus(mode, value, work.node[DOWN, kid - root + k])
+                work.node[DOWN, kid - root + k] = times(mode, value, pot[cell(layer, BEGIN, kid + k, j + 1)])
 
 
-@njit(cache=True, nogil=True)
-def descend_back(mode, layer, pot, grad, s, j, up, up_bar, down, down_bar, fresh):
-    """Reverse of ``descend``: from ``down_bar`` of the leaves to ``up_bar`` of every node at j."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
+@part
+def descend_back(mode, layer, pot, grad, s, i, j, work):
+    """Reverse of ``descend``: from DOWN_BAR of the leaves at j + 1 to UP_BAR of every node at j."""
+    depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
-        across = not fresh and layer.may_cross[level, j]
+        across = j >= i and layer.may_cross[level, j]
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            first = layer.first[node] - root
-            n = layer.count[node]
-            bars = down_bar[first : first + n]
-            at = cell(layer.init, node, j + 1)
-            above = down[node - root]
+            kid = layer.node[node, FIRST]
+            n = layer.node[node, COUNT]
+            at = cell(layer, INIT, node, j + 1)
+            above = work.node[DOWN, node - root]
             above_bar = zero(mode)
             for k in range(n):
-                where = cell(layer.start, layer.first[node] + k, j + 1)
-                grad[where] += probability(mode, down[first + k], bars[k])
-                bars[k] = times(mode, bars[k], pot[where])
-                pair = times(mode, bars[k], pot[at + k])
+                where = cell(layer, BEGIN, kid + k, j + 1)
+                x = kid - root + k
+                grad[where] += probability(mode, work.node[DOWN, x], work.node[DOWN_BAR, x])
+                bar = times(mode, work.node[DOWN_BAR, x], pot[where])
+                pair = times(mode, bar, pot[at + k])
                 grad[at + k] += probability(mode, above, pair)
                 above_bar = plus(mode, above_bar, pair)
-            down_bar[node - root] = above_bar
-            if fresh:
-                continue
+                work.node[DOWN_BAR, x] = bar
+                work.node[UP_BAR, x] = zero(mode)
+            work.node[DOWN_BAR, node - root] = above_bar
             if across:
-                at = cell(layer.trans, node, j)
-                block = slice(at, at + n * n)
-                group = slice(first, first + n)
-                product_back(mode, pot[block], up[group], bars, up_bar[group], grad[block])
-            else:
-                up_bar[first : first + n] = zero(mode)
+                product_back(mode, pot, grad, cell(layer, TRANS, node, j), work.node, kid - root, n)
 
 
-@njit(cache=True, nogil=True)
-def multiply_tokens(mode, layer, pot, s, t, tokens, last):
-    """Fill ``tokens`` of the nodes of levels 1 .. last: the product down from the top of the tokens at t."""
+@part
+def multiply_tokens(mode, layer, pot, s, t, work, last):
+    """Fill TOKENS of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
     root = layer.level_at[s, 0]
-    tokens[0] = one(mode)
+    work.node[TOKENS, 0] = one(mode)
     for level in range(1, last + 1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            above = tokens[layer.parent[node] - root]
-            tokens[node - root] = times(mode, above, pot[cell(layer.token, node, t)])
+            above = work.node[TOKENS, layer.node[node, PARENT] - root]
+            work.node[TOKENS, node - root] = times(mode, above, pot[cell(layer, TOKEN, node, t)])
 
 
-@njit(cache=True, nogil=True)
-def rescale(row, scale):
-    """Scale a LINEAR row if it has left the comfortable range; return its factor and its new log scale."""
+@part
+def rescale(work, step, n, scale):
+    """LINEAR: scale a leaf row that has left the comfortable range; note its factor and its log scale."""
     largest = 0.0
-    for value in row:
-        largest = max(largest, value)
-    if largest == 0.0 or LOW < largest < HIGH:
-        return 1.0, scale
-    factor = 1.0 / largest
-    for k in range(row.size):
-        row[k] *= factor
-    return factor, scale + np.log(largest)
+    for k in range(n):
+        largest = max(largest, work.row[LEAF, step, k])
+    work.gain[step] = 1.0
+    work.scale[step + 1] = scale
+    if largest > 0.0 and not LOW < largest < HIGH:
+        work.gain[step] = 1.0 / largest
+        work.scale[step + 1] = scale + np.log(largest)
+        for k in range(n):
+            work.row[LEAF, step, k] *= work.gain[step]
 
 
-@njit(cache=True, nogil=True)
+@part
 def extend_step(mode, layer, values, s, i, j, work):
     """Fill the leaf row of j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    first = layer.level_at[s, depth] - root
-    enter, row = work.enter[j - i], work.leaf[j - i, : leaf_count(layer, s)]
+    depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j > i and layer.may_cross[depth + 1, j - 1]
-    multiply_tokens(mode, layer, values.pot, s, j, work.tokens, depth)
-    for k in range(row.size):
-        value = enter[k]
+    multiply_tokens(mode, layer, values.pot, s, j, work, depth)
+    for k in range(stop - bottom):
+        value = work.row[ENTER, j - i, k]
         if goes_on:
-            value = plus(mode, value, work.leaf[j - i - 1, k])
-        row[k] = times(mode, value, work.tokens[first + k])
-    work.gain[j - i] = one(mode)
-    work.scale[j - i + 1] = work.scale[j - i]
-    if mode == LINEAR:
-        work.gain[j - i], work.scale[j - i + 1] = rescale(row, work.scale[j - i] + values.peak[j])
+            value = plus(mode, value, work.row[LEAF, j - i - 1, k])
+        work.row[LEAF, j - i, k] = times(mode, value, work.node[TOKENS, bottom - root + k])
+    if mode is None:
+        rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
+    else:
+        work.gain[j - i] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@part
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
-    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: ``enter_bar`` of j from ``up_bar``."""
-    pot, grad = values.pot, counts.pot
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth]
+    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: ENTER_BAR of j from UP_BAR."""
+    depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
-    multiply_tokens(mode, layer, pot, s, j, work.tokens, depth)
-    posts = work.down_bar
-    for k in range(layer.level_at[s, depth + 1] - bottom):
-        node = bottom + k
+    multiply_tokens(mode, layer, values.pot, s, j, work, depth)
+    for leaf in range(bottom, stop):
+        x, k = leaf - root, leaf - bottom
         bar = zero(mode)
         if layer.may_end[depth, j]:
-            posterior = probability(mode, work.up[node - root], work.up_bar[node - root])
+            posterior = probability(mode, work.node[UP, x], work.node[UP_BAR, x])
             counts.ending[depth, j] += posterior
-            grad[cell(layer.stop, node, j)] += posterior
-            bar = times(mode, work.up_bar[node - root], pot[cell(layer.stop, node, j)])
+            counts.pot[cell(layer, STOP, leaf, j)] += posterior
+            bar = times(mode, work.node[UP_BAR, x], values.pot[cell(layer, STOP, leaf, j)])
         if goes_on:
-            bar = plus(mode, bar, work.enter_bar[j + 1 - i, k])
-        posts[node - root] = probability(mode, work.leaf[j - i, k], bar)
-        grad[cell(layer.token, node, j)] += posts[node - root]
-        work.enter_bar[j - i, k] = times(mode, times(mode, bar, work.tokens[node - root]), work.gain[j - i])
+            bar = plus(mode, bar, work.row[ENTER_BAR, j + 1 - i, k])
+        posterior = probability(mode, work.row[LEAF, j - i, k], bar)
+        counts.pot[cell(layer, TOKEN, leaf, j)] += posterior
+        work.node[DOWN_BAR, x] = posterior
+        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, work.node[TOKENS, x]), work.gain[j - i])
     for level in range(depth - 1, 0, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            total = sum_children(layer, node, root, posts)
-            posts[node - root] = total
-            grad[cell(layer.token, node, j)] += total
+            posterior = add_children(layer, s, node, work)
+            counts.pot[cell(layer, TOKEN, node, j)] += posterior
 
 
-@njit(cache=True, nogil=True)
-def sum_children(layer, node, root, values):
-    first = layer.first[node] - root
-    return values[first : first + layer.count[node]].sum()
+@part
+def add_children(layer, s, node, work):
+    """Posterior of a node, kept in DOWN_BAR, as the sum of its children's."""
+    root = layer.level_at[s, 0]
+    total = 0.0
+    for k in range(layer.node[node, COUNT]):
+        total += work.node[DOWN_BAR, layer.node[node, FIRST] - root + k]
+    work.node[DOWN_BAR, node - root] = total
+    return total
 
 
-@njit(cache=True, nogil=True)
+@part
 def reaches(layer, t, j):
     """May a child segment that starts at t end at j."""
-    return layer.child_base[t] >= 0 and t + layer.child_width[t] > j
+    return layer.table[t, CHILD_BASE] >= 0 and t + layer.table[t, CHILD_WIDTH] > j
 
 
-@njit(cache=True, nogil=True)
-def pass_tokens(mode, layer, pot, s, t, work, passed):
-    """Multiply ``passed`` of the bottom's parents by their tokens (and their ancestors') at t."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    multiply_tokens(mode, layer, pot, s, t, work.tokens, depth - 1)
-    for node in range(layer.level_at[s, depth - 1], layer.level_at[s, depth]):
-        passed[node - root] = times(mode, passed[node - root], work.tokens[node - root])
+@part
+def begin_tokens(mode, layer, s, work):
+    """Start the running products, kept in PASSED, of the tokens of the bottom's parents."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    for node in range(layer.level_at[s, depth - 1], bottom):
+        work.node[PASSED, node - root] = one(mode)
 
 
-@njit(cache=True, nogil=True)
+@part
+def pass_tokens(mode, layer, pot, s, t, work):
+    """Multiply PASSED of the bottom's parents by their tokens, and their Markov ancestors', at t."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    if depth > 1:
+        multiply_tokens(mode, layer, pot, s, t, work, depth - 1)
+        for node in range(layer.level_at[s, depth - 1], bottom):
+            x = node - root
+            work.node[PASSED, x] = times(mode, work.node[PASSED, x], work.node[TOKENS, x])
+
+
+@part
 def sum_segments(mode, layer, values, s, i, j, work):
     """Fill the leaf row of j from the child segments t..j that end there. Cost O(L leaves).
 
     The Markov ancestors' tokens over t..j are a running product as t goes back, and so is their scale.
     """
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
+    depth, root, bottom, stop = shape_of(layer, s)
     since = work.since[j - i]
-    row = work.leaf[j - i, : leaf_count(layer, s)]
-    row[:] = zero(mode)
+    for k in range(stop - bottom):
+        work.row[LEAF, j - i, k] = zero(mode)
     scale = 0.0
-    if mode == LINEAR:
+    if mode is None:
         scale = -np.inf
         peaks = 0.0
         for t in range(j, since - 1, -1):
             peaks += values.peak[t]
             if reaches(layer, t, j):
-                shift = values.shift[layer.child_base[t] + j - t]
+                shift = values.shift[layer.table[t, CHILD_BASE] + j - t]
                 scale = max(scale, work.scale[t - i] + shift + peaks)
         if scale == -np.inf:
             work.scale[j - i + 1] = work.scale[j - i]
             return
-    parents = range(layer.level_at[s, depth - 1], layer.level_at[s, depth])
-    passed = work.up_bar  # free in the forward pass
-    for node in parents:
-        passed[node - root] = one(mode)
+    begin_tokens(mode, layer, s, work)
     peaks = 0.0
     for t in range(j, since - 1, -1):
         peaks += values.peak[t]
-        if depth > 1:
-            pass_tokens(mode, layer, values.pot, s, t, work, passed)
+        pass_tokens(mode, layer, values.pot, s, t, work)
         if not reaches(layer, t, j):
             continue
-        line = layer.child_base[t] + j - t
+        line = layer.table[t, CHILD_BASE] + j - t
         weight = 0.0
-        if mode == LINEAR:
+        if mode is None:
             weight = np.exp(work.scale[t - i] + values.shift[line] + peaks - scale)
-        for node in parents:
-            first = layer.first[node] - layer.level_at[s, depth]
-            n = layer.count[node]
-            add_segment(
-                mode,
-                times(mode, passed[node - root], weight),
-                work.enter[t - i, first : first + n],
-                values.child[line],
-                layer.state[layer.first[node] : layer.first[node] + n],
-                row[first : first + n],
-            )
-    work.scale[j - i + 1] = scale
-    if mode == LINEAR:
-        _, work.scale[j - i + 1] = rescale(row, scale)
+        for node in range(layer.level_at[s, depth - 1], bottom):
+            factor = times(mode, work.node[PASSED, node - root], weight)
+            add_segment(mode, layer, values.child, line, node, bottom, factor, t - i, j - i, work)
+    if mode is None:
+        rescale(work, j - i, stop - bottom, scale)
 
 
-@njit(cache=True, nogil=True, fastmath=LINEAR_ONLY)
+@linear_part
 def add_linear_segment(factor, enter, child, row):
     for k in range(row.size):
         row[k] += enter[k] * child[k] * factor
 
 
-@njit(cache=True, nogil=True)
-def add_segment(mode, factor, enter, child, state, row):
-    """row[k] += enter[k] * child[state[k]] * factor: a segment of each state in ``state``."""
-    if mode == LINEAR and state.size == child.size:  # every state is a child, in order
-        add_linear_segment(factor, enter, child, row)
-    else:
-        for k in range(row.size):
-            row[k] = plus(mode, row[k], times(mode, times(mode, enter[k], child[state[k]]), factor))
+@part
+def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, work):
+    """Add the segments of all children of a node to the leaf row: entered * child * factor."""
+    first = layer.node[node, FIRST]
+    n = layer.node[node, COUNT]
+    k = first - bottom
+    if mode is None and n == child.shape[1]:  # every state is a child, in order
+        group = slice(k, k + n)
+        add_linear_segment(factor, work.row[ENTER, entered, group], child[line], work.row[LEAF, step, group])
+        return
+    for leaf in range(first, first + n):
+        k = leaf - bottom
+        value = times(
+            mode, times(mode, work.row[ENTER, entered, k], child[line, layer.node[leaf, STATE]]), factor
+        )
+        work.row[LEAF, step, k] = plus(mode, work.row[LEAF, step, k], value)
 
 
-@njit(cache=True, nogil=True)
+@part
 def sum_segments_back(mode, layer, values, counts, s, i, j, work):
-    """Reverse of ``sum_segments``: bars of enter at every t, posteriors of the segments t..j and of the tokens."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    parents = range(layer.level_at[s, depth - 1], layer.level_at[s, depth])
-    passed = work.up_bar
-    posts = work.down_bar
-    for node in parents:
-        passed[node - root] = one(mode)
+    """Reverse of ``sum_segments``: ENTER_BAR at every t, posteriors of the segments t..j and of the tokens."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    begin_tokens(mode, layer, s, work)
     peaks = 0.0
     for t in range(j, work.since[j - i] - 1, -1):
         peaks += values.peak[t]
-        if depth > 1:
-            pass_tokens(mode, layer, values.pot, s, t, work, passed)
+        pass_tokens(mode, layer, values.pot, s, t, work)
         if not reaches(layer, t, j):
             continue
-        line = layer.child_base[t] + j - t
+        line = layer.table[t, CHILD_BASE] + j - t
         weight = 0.0
-        if mode == LINEAR:
+        if mode is None:
             weight = np.exp(work.scale[t - i] + values.shift[line] + peaks - work.scale[j - i + 1])
-        for node in parents:
-            first = layer.first[node] - layer.level_at[s, depth]
-            n = layer.count[node]
-            posts[node - root] = add_segment_back(
-                mode,
-                times(mode, passed[node - root], weight),
-                work.enter[t - i, first : first + n],
-                values.child[line],
-                layer.state[layer.first[node] : layer.first[node] + n],
-                work.leaf_bar[first : first + n],
-                work.enter_bar[t - i, first : first + n],
-                counts.child[line],
+        for node in range(layer.level_at[s, depth - 1], bottom):
+            factor = times(mode, work.node[PASSED, node - root], weight)
+            work.node[DOWN_BAR, node - root] = add_segment_back(
+                mode, layer, values.child, counts.child, line, node, root, bottom, factor, t - i, work
             )
         if depth > 1:
-            add_token_counts(layer, counts.pot, s, t, j, posts)
+            add_token_counts(layer, counts.pot, s, t, j, work)
 
 
-@njit(cache=True, nogil=True, fastmath=LINEAR_ONLY)
+@linear_part
 def add_linear_segment_back(factor, enter, child, leaf_bar, enter_bar, child_post):
     total = 0.0
     for k in range(enter.size):
@@ -565,202 +554,168 @@ def add_linear_segment_back(factor, enter, child, leaf_bar, enter_bar, child_pos
     return total
 
 
-@njit(cache=True, nogil=True)
-def add_segment_back(mode, factor, enter, child, state, leaf_bar, enter_bar, child_post):
-    """Reverse of ``add_segment``; return the posterior of all these segments together."""
-    if mode == LINEAR and state.size == child.size:
-        return add_linear_segment_back(factor, enter, child, leaf_bar, enter_bar, child_post)
+@part
+def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, factor, entered, work):
+    """Reverse of ``add_segment``, the leaves' bars being in UP_BAR; return the posterior of these segments."""
+    first = layer.node[node, FIRST]
+    n = layer.node[node, COUNT]
+    if mode is None and n == child.shape[1]:
+        group = slice(first - bottom, first - bottom + n)
+        bars = work.node[UP_BAR, first - root : first - root + n]
+        enter, enter_bar = work.row[ENTER, entered, group], work.row[ENTER_BAR, entered, group]
+        return add_linear_segment_back(factor, enter, child[line], bars, enter_bar, child_post[line])
     total = 0.0
-    for k in range(enter.size):
-        pair = times(mode, times(mode, child[state[k]], factor), leaf_bar[k])
-        enter_bar[k] = plus(mode, enter_bar[k], pair)
-        post = probability(mode, enter[k], pair)
-        child_post[state[k]] += post
+    for leaf in range(first, first + n):
+        k, state = leaf - bottom, layer.node[leaf, STATE]
+        pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
+        work.row[ENTER_BAR, entered, k] = plus(mode, work.row[ENTER_BAR, entered, k], pair)
+        post = probability(mode, work.row[ENTER, entered, k], pair)
+        child_post[line, state] += post
         total += post
     return total
 
 
-@njit(cache=True, nogil=True)
-def add_token_counts(layer, grad, s, t, j, posts):
+@part
+def add_token_counts(layer, grad, s, t, j, work):
     """The Markov ancestors of a child segment t..j live through it: a difference in time, summed up by the caller.
 
     One step past the last lies in the spare row that every block of tokens has.
     """
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
+    depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, 0, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            posterior = work.node[DOWN_BAR, node - root]
             if level < depth - 1:
-                posts[node - root] = sum_children(layer, node, root, posts)
-            grad[cell(layer.token, node, t)] += posts[node - root]
-            grad[cell(layer.token, node, j + 1)] -= posts[node - root]
+                posterior = add_children(layer, s, node, work)
+            grad[cell(layer, TOKEN, node, t)] += posterior
+            grad[cell(layer, TOKEN, node, j + 1)] -= posterior
 
 
-@njit(cache=True, nogil=True)
-def lost_segments(layer, log_child, s, i, j, work):
+@part
+def lost_segments(layer, child, s, i, j, work):
     """LINEAR: has a leaf a sum too small to trust, although some segment of it could end at j?"""
-    bottom = layer.level_at[s, layer.level_at.shape[1] - 2]
-    row = work.leaf[j - i, : leaf_count(layer, s)]
-    for k in range(row.size):
-        if row[k] >= TINY:
+    _, _, bottom, stop = shape_of(layer, s)
+    for leaf in range(bottom, stop):
+        if work.row[LEAF, j - i, leaf - bottom] >= TINY:
             continue
-        state = layer.state[bottom + k]
         for t in range(work.since[j - i], j + 1):
-            possible = work.enter[t - i, k] > 0.0 and reaches(layer, t, j)
-            if possible and log_child[layer.child_base[t] + j - t, state] > -np.inf:
+            possible = work.row[ENTER, t - i, leaf - bottom] > 0.0 and reaches(layer, t, j)
+            if possible and child[layer.table[t, CHILD_BASE] + j - t, layer.node[leaf, STATE]] > 0.0:
                 return True
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forward_run(mode, layer, values, i, s, steps, work, mass):
-    """Walk one run; fill enter, leaf, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
+    """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
 
     Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
     """
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth] - root
-    nodes = layer.level_at[s, depth + 1] - root
+    depth, root, bottom, stop = shape_of(layer, s)
     low = 1.0
     since = i
     work.scale[0] = 0.0
-    descend(mode, layer, values.pot, s, i - 1, work.up, work.down, True, depth)
     for j in range(i, i + steps):
-        work.enter[j - i, : nodes - bottom] = work.down[bottom:nodes]
+        descend(mode, layer, values.pot, s, i, j - 1, work, depth)
+        for k in range(stop - bottom):
+            work.row[ENTER, j - i, k] = work.node[DOWN, bottom - root + k]
+            work.row[LEAF, j - i, k] = zero(mode)
+        if mode is None:
+            low = smallest(work.node, DOWN, stop - root, low)
         if not layer.segmental:
             extend_step(mode, layer, values, s, i, j, work)
         else:
             while since < j and not reaches(layer, since, j):
                 since += 1
             work.since[j - i] = since
+            work.scale[j - i + 1] = work.scale[j - i]
             if layer.may_end[depth, j]:
                 sum_segments(mode, layer, values, s, i, j, work)
-                if mode == LINEAR and lost_segments(layer, values.log_child, s, i, j, work):
+                if mode is None and lost_segments(layer, values.child, s, i, j, work):
                     low = 0.0
-            else:
-                work.leaf[j - i] = zero(mode)
-                work.scale[j - i + 1] = work.scale[j - i]
-        mass[j - i] = ascend(mode, layer, values.pot, s, j, work.leaf[j - i], work.up)
-        if j + 1 < i + steps:
-            descend(mode, layer, values.pot, s, j, work.up, work.down, False, depth)
-        if mode == LINEAR:
-            low = smallest(work.leaf[j - i, : nodes - bottom], low)
-            low = smallest(work.up[:nodes], low)
-            low = smallest(work.down[:nodes], low)
+        mass[j - i] = ascend(mode, layer, values.pot, s, i, j, work)
+        if mode is None:
+            low = smallest(work.row[LEAF], j - i, stop - bottom, low)
+            low = smallest(work.node, UP, stop - root, low)
     return low
 
 
-@njit(cache=True, nogil=True)
+@part
 def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
     """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
-    pot, grad = values.pot, counts.pot
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth] - root
-    nodes = layer.level_at[s, depth + 1] - root
-    work.enter_bar[: steps + 1] = zero(mode)
-    for j in range(i + steps - 1, i - 1, -1):
-        ascend(mode, layer, pot, s, j, work.leaf[j - i], work.up)
+    depth, root, bottom, stop = shape_of(layer, s)
+    for k in range(stop - bottom):
+        for step in range(steps + 1):
+            work.row[ENTER_BAR, step, k] = zero(mode)
+    for j in range(i + steps - 1, i - 2, -1):
+        if j >= i:
+            ascend(mode, layer, values.pot, s, i, j, work)
         if j + 1 < i + steps:
-            down_to_leaves(mode, layer, pot, s, i, j, work, False)
-            descend_back(mode, layer, pot, grad, s, j, work.up, work.up_bar, work.down, work.down_bar, False)
+            # inner nodes that start at j + 1 are redone, the leaves' values are known
+            descend(mode, layer, values.pot, s, i, j, work, depth - 1)
+            for k in range(stop - bottom):
+                work.node[DOWN, bottom - root + k] = work.row[ENTER, j + 1 - i, k]
+                work.node[DOWN_BAR, bottom - root + k] = work.row[ENTER_BAR, j + 1 - i, k]
+            descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
-            work.up_bar[:nodes] = zero(mode)
-        work.up_bar[0] = mass_bar[j - i]
-        ascend_back(mode, layer, pot, counts, s, j, work.up, work.up_bar)
-        if not layer.segmental:
-            extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
-        elif layer.may_end[depth, j]:
-            work.leaf_bar[: nodes - bottom] = work.up_bar[bottom:nodes]
-            sum_segments_back(mode, layer, values, counts, s, i, j, work)
-    down_to_leaves(mode, layer, pot, s, i, i - 1, work, True)
-    descend_back(mode, layer, pot, grad, s, i - 1, work.up, work.up_bar, work.down, work.down_bar, True)
+            for x in range(stop - root):
+                work.node[UP_BAR, x] = zero(mode)
+        if j >= i:
+            work.node[UP_BAR, 0] = mass_bar[j - i]
+            ascend_back(mode, layer, values.pot, counts, s, j, work)
+            if not layer.segmental:
+                extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
+            elif layer.may_end[depth, j]:
+                sum_segments_back(mode, layer, values, counts, s, i, j, work)
 
 
-@njit(cache=True, nogil=True)
-def down_to_leaves(mode, layer, pot, s, i, j, work, fresh):
-    """``down`` and the leaves' ``down_bar`` at j + 1: the leaves' values are known, only inner nodes are redone."""
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth] - root
-    nodes = layer.level_at[s, depth + 1] - root
-    descend(mode, layer, pot, s, j, work.up, work.down, fresh, depth - 1)
-    work.down[bottom:nodes] = work.enter[j + 1 - i, : nodes - bottom]
-    work.down_bar[bottom:nodes] = work.enter_bar[j + 1 - i, : nodes - bottom]
+@kernel
+def sweep(mode, layer, values, counts, offsets, post, mass, scale, lossy, work, line):
+    """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
 
-
-@njit(cache=True, nogil=True)
-def largest_run(layer):
-    """Most steps, leaves and nodes that a run of this layer can have."""
-    depth = layer.level_at.shape[1] - 2
-    leaves = (layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max()
-    nodes = (layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max()
-    steps = 1
-    for i in range(layer.base.size):
-        if layer.base[i] >= 0:
-            steps = max(steps, layer.reach[i].max())
-    return steps, leaves, nodes
-
-
-@njit(cache=True, nogil=True)
-def inside(mode, layer, values, offsets, mass, scale, lossy):
-    """Masses of all top segments of a layer: mass (rows, S), log scale (rows, S); lossy (sequences,).
-
+    Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
+    below; runs without posterior are left out. Runs are walked again for this rather than kept.
     Cost: runs x steps x (L leaves + sum of squared group sizes), L = 1 unless the bottom is segmental.
     """
-    steps, leaves, nodes = largest_run(layer)
-    work = make_scratch(steps, leaves, nodes, False)
-    line = np.empty(steps)
     for n in range(offsets.size - 1):
         for i in range(offsets[n], offsets[n + 1]):
-            if layer.base[i] < 0:
+            base = layer.table[i, BASE]
+            if base < 0:
                 continue
             for s in range(layer.reach.shape[1]):
                 reach = layer.reach[i, s]
                 if reach == 0:
                     continue
-                low = forward_run(mode, layer, values, i, s, reach, work, line)
-                lossy[n] |= low < TINY
-                for k in range(reach):
-                    mass[layer.base[i] + k, s] = line[k]
-                    scale[layer.base[i] + k, s] = work.scale[k + 1]
-
-
-@njit(cache=True, nogil=True)
-def outside(mode, layer, values, counts, offsets, post, mass, scale, lossy):
-    """Expected counts of a layer from the posteriors ``post`` (rows, S) of its top segments.
-
-    The runs are walked again rather than stored; masses and scales are written as by ``inside``.
-    """
-    steps, leaves, nodes = largest_run(layer)
-    work = make_scratch(steps, leaves, nodes, True)
-    line = np.empty(steps)
-    for n in range(offsets.size - 1):
-        for i in range(offsets[n], offsets[n + 1]):
-            if layer.base[i] < 0:
-                continue
-            for s in range(layer.reach.shape[1]):
-                reach = layer.reach[i, s]
-                rows = slice(layer.base[i], layer.base[i] + reach)
-                if reach == 0 or post[rows, s].max() == 0.0:
+                if counts is not None and is_zero(post, base, reach, s):
                     continue
                 low = forward_run(mode, layer, values, i, s, reach, work, line)
                 lossy[n] |= low < TINY
                 for k in range(reach):
-                    mass[layer.base[i] + k, s] = line[k]
-                    scale[layer.base[i] + k, s] = work.scale[k + 1]
-                    bar = zero(mode)
-                    if post[layer.base[i] + k, s] > 0.0 and line[k] > zero(mode):
-                        if mode == LINEAR:
-                            bar = post[layer.base[i] + k, s] / line[k]
-                        else:
-                            bar = np.log(post[layer.base[i] + k, s]) - line[k]
-                    line[k] = bar
-                backward_run(mode, layer, values, counts, i, s, reach, work, line)
+                    mass[base + k, s] = line[k]
+                    scale[base + k, s] = work.scale[k + 1]
+                if counts is not None:
+                    for k in range(reach):
+                        line[k] = bar_of(mode, line[k], post[base + k, s])
+                    backward_run(mode, layer, values, counts, i, s, reach, work, line)
 
 
-@njit(cache=True, nogil=True)
+@part
+def is_zero(post, base, reach, s):
+    for k in range(reach):
+        if post[base + k, s] != 0.0:
+            return False
+    return True
+
+
+@part
+def bar_of(mode, value, posterior):
+    """d log Z / d value of something whose posterior is known."""
+    if posterior == 0.0 or value == zero(mode):
+        return zero(mode)
+    return posterior / value if mode is None else np.log(posterior) - value
+
+
+@kernel
 def find_reach(offsets, allowed, may_go_on, longest, reach):
     """Fill reach (N, S): how many steps from t a segment of s may last. allowed (N or 1, S), longest (S,)."""
     last = allowed.shape[0] - 1
@@ -778,7 +733,7 @@ def find_reach(offsets, allowed, may_go_on, longest, reach):
             reach[t, s] = min(reach[t, s], longest[s])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_persist(base, reach, shortest, may_end, token, start, stop, duration, segment, table):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
@@ -810,7 +765,7 @@ def add_persist(base, reach, shortest, may_end, token, start, stop, duration, se
                 table[base[i] + k, s] += value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_persist_back(base, reach, post, state, ending, start, stop, duration, segment):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
     for i in range(base.size):
@@ -836,22 +791,31 @@ def add_persist_back(base, reach, post, state, ending, start, stop, duration, se
 
 # The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is
 # (kind, node, time); its candidates are the ways in which its value came about.
-UP, LEAF, DOWN, START = 0, 1, 2, 3
+ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
-def tune(mode, layer, pot, s, i, work, up_time, down_time):
-    """Make ``work.up`` belong to up_time and ``work.down`` to down_time (either -1: not needed)."""
-    depth = layer.level_at.shape[1] - 2
-    if up_time >= i and work.clock[0] != up_time:
-        ascend(mode, layer, pot, s, up_time, work.leaf[up_time - i], work.up)
-        work.clock[0] = up_time
-    if down_time >= i and work.clock[1] != down_time:
-        descend(mode, layer, pot, s, down_time - 1, work.up, work.down, down_time == i, depth)
-        work.clock[1] = down_time
+@part
+def tune(mode, layer, pot, s, i, t, work, starting):
+    """Make UP belong to t, or to t - 1 and DOWN to t if something is starting at t."""
+    j = t - 1 if starting else t
+    if work.clock[0] != j and j >= i:
+        ascend(mode, layer, pot, s, i, j, work)
+        work.clock[0] = j
+    if starting and work.clock[1] != t:
+        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 2)
+        work.clock[1] = t
 
 
-@njit(cache=True, nogil=True)
+@part
+def put(weight, where, k, value, kind, node, t):
+    weight[k] = value
+    where[k, 0] = kind
+    where[k, 1] = node
+    where[k, 2] = t
+    return k + 1
+
+
+@kernel
 def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
 
@@ -859,68 +823,47 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     order, a start before going on, the shortest segment first, the level's own transition before its parent's start.
     """
     pot = values.pot
-    depth = layer.level_at.shape[1] - 2
-    root = layer.level_at[s, 0]
-    bottom = layer.level_at[s, depth]
-    count = 0
-    if kind == UP and node >= bottom:
-        weight[0] = 0.0
-        where[0] = (LEAF, node, t)
-        return 1
-    if kind == UP:
-        tune(mode, layer, pot, s, i, work, t, -1)
-        at = cell(layer.end, node, t)
-        for k in range(layer.count[node]):
-            last = layer.first[node] + k
-            weight[k] = work.up[last - root] + pot[at + k]
-            where[k] = (UP, last, t)
-        return layer.count[node]
-    if kind == LEAF and not layer.segmental:
-        weight[0] = work.enter[t - i, node - bottom]
-        where[0] = (DOWN, node, t)
-        if layer.unit or t == i or not layer.may_cross[depth + 1, t - 1]:
-            return 1
-        weight[1] = work.leaf[t - 1 - i, node - bottom]
-        where[1] = (LEAF, node, t - 1)
-        return 2
-    if kind == LEAF:
-        passed = work.up_bar
-        parent = layer.parent[node]
-        for x in range(layer.level_at[s, depth - 1], bottom):
-            passed[x - root] = 0.0
+    depth, root, bottom, _ = shape_of(layer, s)
+    parent = layer.node[node, PARENT]
+    k = 0
+    if kind == ENDS and node >= bottom:
+        k = put(weight, where, k, 0.0, LIVES, node, t)
+    elif kind == ENDS:
+        tune(mode, layer, pot, s, i, t, work, False)
+        at = cell(layer, END, node, t)
+        for last in range(layer.node[node, FIRST], layer.node[node, FIRST] + layer.node[node, COUNT]):
+            k = put(weight, where, k, work.node[UP, last - root] + pot[at + k], ENDS, last, t)
+    elif kind == LIVES and not layer.segmental:
+        k = put(weight, where, k, work.row[ENTER, t - i, node - bottom], STARTS, node, t)
+        if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
+            k = put(weight, where, k, work.row[LEAF, t - 1 - i, node - bottom], LIVES, node, t - 1)
+    elif kind == LIVES:
+        begin_tokens(mode, layer, s, work)
         for begin in range(t, work.since[t - i] - 1, -1):
-            if depth > 1:
-                pass_tokens(mode, layer, pot, s, begin, work, passed)
+            pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = values.child[layer.child_base[begin] + t - begin, layer.state[node]]
-                weight[count] = work.enter[begin - i, node - bottom] + value + passed[parent - root]
-                where[count] = (DOWN, node, begin)
-                count += 1
-        return count
-    # kind == DOWN
-    parent = layer.parent[node]
-    if t == i:
-        weight[0] = 0.0
-        where[0] = (START, node, t)
-        return 1
-    tune(mode, layer, pot, s, i, work, t - 1, t)
-    level = level_of(layer, s, node)
-    if layer.may_cross[level, t - 1]:
-        n = layer.count[parent]
-        at = cell(layer.trans, parent, t - 1)
-        for u in range(n):
-            before = layer.first[parent] + u
-            weight[u] = work.up[before - root] + pot[at + u * n + node - layer.first[parent]]
-            where[u] = (UP, before, t - 1)
-        count = n
-    if level > 1:
-        weight[count] = work.down[parent - root] + pot[cell(layer.init, parent, t) + node - layer.first[parent]]
-        where[count] = (DOWN, parent, t)
-        count += 1
-    return count
+                value = values.child[layer.table[begin, CHILD_BASE] + t - begin, layer.node[node, STATE]]
+                value += work.row[ENTER, begin - i, node - bottom] + work.node[PASSED, parent - root]
+                k = put(weight, where, k, value, STARTS, node, begin)
+    elif t == i:
+        k = put(weight, where, k, 0.0, FRESH, node, t)
+    else:  # the node starts at t
+        tune(mode, layer, pot, s, i, t, work, True)
+        level = level_of(layer, s, node)
+        first = layer.node[parent, FIRST]
+        if layer.may_cross[level, t - 1]:
+            n = layer.node[parent, COUNT]
+            at = cell(layer, TRANS, parent, t - 1) + node - first
+            for u in range(n):
+                value = work.node[UP, first - root + u] + pot[at + u * n]
+                k = put(weight, where, k, value, ENDS, first + u, t - 1)
+        if level > 1:
+            value = work.node[DOWN, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
+            k = put(weight, where, k, value, STARTS, parent, t)
+    return k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def level_of(layer, s, node):
     level = 0
     while node >= layer.level_at[s, level + 1]:
@@ -928,14 +871,14 @@ def level_of(layer, s, node):
     return level
 
 
-@njit(cache=True, nogil=True)
+@part
 def choose(mode, weight, count, rng):
     """MAX: the first of the best candidates. LOG: one drawn in proportion to exp(weight)."""
     best = 0
     for k in range(1, count):
         if weight[k] > weight[best]:
             best = k
-    if mode == MAX or count == 1:
+    if mode or count == 1:
         return best
     total = 0.0
     for k in range(count):
@@ -948,51 +891,41 @@ def choose(mode, weight, count, rng):
     return best
 
 
-@njit(cache=True, nogil=True)
-def record(layer, s, top, node, t, j, states):
+@kernel
+def record(layer, top, depth, node, t, j, states):
     """Write the states of a leaf and its ancestors below the top over t..j."""
-    level = layer.level_at.shape[1] - 2
-    while level > 0:
-        states[top + level, t : j + 1] = layer.state[node]
-        node = layer.parent[node]
-        level -= 1
+    for level in range(depth, 0, -1):
+        for step in range(t, j + 1):
+            states[top + level, step] = layer.node[node, STATE]
+        node = layer.node[node, PARENT]
 
 
-@njit(cache=True, nogil=True)
-def trace(mode, layer, values, top, segments, rng, states, ends):
-    """Write one configuration of the levels below each top segment: segments (n, 3) of state, i, j.
+@kernel
+def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, weight, where):
+    """Write one configuration of the levels below each top segment.
 
-    states, ends (draws, D, N); segments belong to draw segments[n, 3]. Consecutive equal segments share a walk.
+    segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
+    other share their forward walk.
     """
-    steps = 1
-    for n in range(segments.shape[0]):
-        steps = max(steps, segments[n, 2] - segments[n, 1] + 1)
     depth = layer.level_at.shape[1] - 2
-    leaves = (layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max()
-    nodes = (layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max()
-    work = make_scratch(steps, leaves, nodes, False)
-    room = nodes + steps + 2
-    weight = np.empty(room)
-    where = np.empty((room, 3), np.int64)
-    mass = np.empty(steps)
     for n in range(segments.shape[0]):
-        s, i, j = segments[n, 0], segments[n, 1], segments[n, 2]
-        fresh = n == 0
-        for k in range(3):
-            fresh |= n > 0 and segments[n, k] != segments[n - 1, k]
-        if fresh:
+        s, i, j, draw = segments[n]
+        same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
+        if not same:
             forward_run(mode, layer, values, i, s, j - i + 1, work, mass)
-            work.clock[:] = -1
-        draw = segments[n, 3]
-        ends[draw, top + 1 : top + depth + 1, i : j + 1] = 0
-        ends[draw, top + 1 : top + depth + 1, j] = 1
-        kind, node, t = UP, layer.level_at[s, 0], j
-        while kind != START:
+            work.clock[0] = -1
+            work.clock[1] = -1
+        for level in range(top + 1, top + depth + 1):
+            ends[draw, level, j] = 1
+        put(weight, where, 0, 0.0, ENDS, layer.level_at[s, 0], j)
+        picked = 0
+        while where[picked, 0] != FRESH:
+            kind, node, t = where[picked]
             count = incoming(mode, layer, values, s, i, kind, node, t, work, weight, where)
             picked = choose(mode, weight, count, rng)
-            if kind == LEAF:
-                record(layer, s, top, node, where[picked, 2], t, states[draw])
-            if kind == DOWN and where[picked, 0] == UP:
+            if kind == LIVES:
+                record(layer, top, depth, node, where[picked, 2], t, states[draw])
+            elif kind == STARTS and where[picked, 0] == ENDS:
                 # this level and all below it end at t - 1
-                ends[draw, top + level_of(layer, s, node) : top + depth + 1, t - 1] = 1
-            kind, node, t = where[picked, 0], where[picked, 1], where[picked, 2]
+                for level in range(top + level_of(layer, s, node), top + depth + 1):
+                    ends[draw, level, t - 1] = 1

@@ -150,15 +150,19 @@ class Block:
 
 
 class SegmentTable(NamedTuple):
-    """Admissible segments of an explicit level as ragged rows: start t has rows base[t] .. base[t] + width[t]."""
+    """Admissible segments of an explicit level as rows, by their last step j and then by their length.
 
-    base: NDArray[np.int64]  # (N,), -1 where no segment may start
-    reach: NDArray[np.int64]  # (N, S)
+    Rows base[j] .. base[j] + width[j] hold the segments that end at j, from length one on: a sum over the starts of
+    one end reads memory in order. Some of them may be inadmissible.
+    """
+
+    base: NDArray[np.int64]  # (N,), -1 where no segment may end
     width: NDArray[np.int64]  # (N,)
+    reach: NDArray[np.int64]  # (N, S) longest admissible segment of each state from t, 0 if none may start
     rows: int
 
     def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of all segments that start at these steps, in order."""
+        """The rows of all segments that end at these steps, in order."""
         width = self.width[steps]
         ends = np.cumsum(width)
         return np.arange(ends[-1]) + np.repeat(self.base[steps] - ends + width, width)
@@ -225,16 +229,14 @@ class Plan:
                 longest = np.minimum(longest, self.shapes[part, d][axis])
         sets = self.evidence.allowed[d]
         allowed = np.ones((1, longest.size), dtype=bool) if sets is None else sets
-        reach = np.empty((self.steps, longest.size), dtype=np.int64)
-        _kernels.find_reach(self.offsets, allowed, self.evidence.may_go_on[d], longest, reach)
         may_start = np.empty(self.steps, dtype=bool)
         may_start[1:] = self.evidence.may_end[d, :-1]
         may_start[self.offsets[:-1]] = True
-        reach[~may_start] = 0
-        width = reach.max(axis=1)
-        base = np.cumsum(width) - width
-        base[width == 0] = -1
-        return SegmentTable(base, reach, width, int(width.sum()))
+        reach = np.empty((self.steps, longest.size), dtype=np.int64)
+        _kernels.find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach)
+        base, width = np.empty(self.steps, dtype=np.int64), np.empty(self.steps, dtype=np.int64)
+        rows = _kernels.find_rows(self.offsets, reach.max(axis=1), self.evidence.may_end[d], base, width)
+        return SegmentTable(base, width, reach, rows)
 
     def _layer(self, top: int, bottom: int) -> LayerPlan:
         from hscrf import _kernels
@@ -255,7 +257,7 @@ class Plan:
         table = [
             self.tables[top].base,
             none if child is None else child.base,
-            none if child is None else child.width,
+            none if child is None else child.reach.max(axis=1),
         ]
         layer = _kernels.Layer(
             trie.level_at,
@@ -388,11 +390,10 @@ class Plan:
         return key[0] != "duration" and (key[0] not in FAMILY or self.shapes[key][0] == self.steps)
 
     def _root_rows(self) -> NDArray[np.int64]:
-        """The row of the root's segment over each whole sequence; its base is -1 if none is admissible."""
+        """The row of the root's segment over each whole sequence, -1 if none is admissible."""
         table = self.tables[0]
-        begin, lengths = self.offsets[:-1], np.diff(self.offsets)
-        row = table.base[begin] + lengths - 1
-        return np.where(table.width[begin] == lengths, row, -1)
+        last, lengths = self.offsets[1:] - 1, np.diff(self.offsets)
+        return np.where(table.width[last] == lengths, table.base[last] + lengths - 1, -1)
 
     def _log_z(self, mode: Mode, root: Floats) -> Floats:
         """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
@@ -433,7 +434,7 @@ class Plan:
         """Walk all runs of a layer, also backward if there are counts to fill."""
         from hscrf import _kernels
 
-        steps = int(self.tables[plan.top].width.max())
+        steps = int(self.tables[plan.top].reach.max())
         work = _kernels.make_scratch(plan.layer, steps, counts is not None)
         _kernels.sweep(mode, plan.layer, numbers, counts, self.offsets, post, *out, work, np.empty(steps))
 
@@ -453,9 +454,9 @@ class Plan:
         own = [values.get((part, d), ABSENT) for part in ("token", "start", "stop", "duration")]
         _kernels.add_persist(
             segments.base,
+            segments.width,
             segments.reach,
             self.topology.min_duration[d],
-            self.evidence.may_end[d],
             *own,
             values.get(("segment", d), ABSENT_SEGMENT),
             table,
@@ -597,7 +598,7 @@ class Plan:
         segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
         post = result.segments[d]
         _kernels.add_persist_back(
-            table.base, table.reach, post, result.state[d], result.ending[d], *own, segment
+            table.base, table.width, table.reach, post, result.state[d], result.ending[d], *own, segment
         )
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]

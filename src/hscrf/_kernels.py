@@ -52,9 +52,7 @@ class Layer(NamedTuple):
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: (
-        np.ndarray
-    )  # (N, 3) first row of the top's and of the bottom's segments from t, -1 if none; bottom's rows
+    table: np.ndarray  # (N, 3) rows of segments, see BASE, CHILD_BASE, CHILD_REACH
     segmental: bool  # the bottom has a table of segments
     unit: bool  # the bottom has length one
 
@@ -68,7 +66,9 @@ TOKEN, BEGIN, STOP, INIT, TRANS, END = (
     12,
     14,
 )  # INIT, TRANS, END: the block of the node's children
-BASE, CHILD_BASE, CHILD_WIDTH = 0, 1, 2  # columns of Layer.table
+# Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, -1 where none
+# may end; the segment that starts l steps earlier lies l rows further. And the longest bottom segment from t.
+BASE, CHILD_BASE, CHILD_REACH = 0, 1, 2
 
 
 class Values(NamedTuple):
@@ -96,6 +96,7 @@ class Scratch(NamedTuple):
     )  # (3, W + 1, n) rows ENTER, LEAF and ENTER_BAR of each step; no ENTER_BAR in a forward pass
     scale: np.ndarray  # (W + 1,) log scale of ENTER at j, and of LEAF at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
+    weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
     since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
     node: np.ndarray  # (6, m) UP .. PASSED: values of the nodes at the current step
     clock: np.ndarray  # (2,) the times that UP and DOWN belong to, for ``incoming``
@@ -112,6 +113,7 @@ def make_scratch(layer, steps, backward):
     nodes = int((layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max())
     return Scratch(
         np.empty((3 if backward else 2, steps + 1, leaves)),
+        np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1, dtype=np.int64),
@@ -432,7 +434,7 @@ def add_children(layer, s, node, work):
 @part
 def reaches(layer, t, j):
     """May a child segment that starts at t end at j."""
-    return layer.table[t, CHILD_BASE] >= 0 and t + layer.table[t, CHILD_WIDTH] > j
+    return t + layer.table[t, CHILD_REACH] > j
 
 
 @part
@@ -455,62 +457,87 @@ def pass_tokens(mode, layer, pot, s, t, work):
 
 
 @part
+def weigh(layer, values, i, j, work):
+    """LINEAR: fill weight[l] with the log scale of entering at j - l and living till j; return the largest."""
+    base = layer.table[j, CHILD_BASE]
+    largest = -np.inf
+    peaks = 0.0
+    for l in range(j - work.since[j - i] + 1):
+        t = j - l
+        peaks += values.peak[t]
+        work.weight[l] = -np.inf
+        if reaches(layer, t, j):
+            work.weight[l] = work.scale[t - i] + values.shift[base + l] + peaks
+            largest = max(largest, work.weight[l])
+    return largest
+
+
+@part
+def exponentiate(work, count, scale):
+    for l in range(count):
+        work.weight[l] = np.exp(work.weight[l] - scale)
+
+
+@part
 def sum_segments(mode, layer, values, s, i, j, work):
     """Fill the leaf row of j from the child segments t..j that end there. Cost O(L leaves).
 
     The Markov ancestors' tokens over t..j are a running product as t goes back, and so is their scale.
     """
     depth, root, bottom, stop = shape_of(layer, s)
-    since = work.since[j - i]
-    for k in range(stop - bottom):
-        work.row[LEAF, j - i, k] = zero(mode)
+    base = layer.table[j, CHILD_BASE]
+    count = j - work.since[j - i] + 1
+    n = stop - bottom
     scale = 0.0
     if mode is None:
-        scale = -np.inf
-        peaks = 0.0
-        for t in range(j, since - 1, -1):
-            peaks += values.peak[t]
-            if reaches(layer, t, j):
-                shift = values.shift[layer.table[t, CHILD_BASE] + j - t]
-                scale = max(scale, work.scale[t - i] + shift + peaks)
+        scale = weigh(layer, values, i, j, work)
         if scale == -np.inf:
-            work.scale[j - i + 1] = work.scale[j - i]
+            return
+        exponentiate(work, count, scale)
+        if depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
+            enter, row = work.row[ENTER], work.row[LEAF, j - i]
+            add_linear_segments(enter, j - i, values.child, base, work.weight, count, row, n)
+            rescale(work, j - i, n, scale)
             return
     begin_tokens(mode, layer, s, work)
-    peaks = 0.0
-    for t in range(j, since - 1, -1):
-        peaks += values.peak[t]
+    for l in range(count):
+        t = j - l
         pass_tokens(mode, layer, values.pot, s, t, work)
-        if not reaches(layer, t, j):
-            continue
-        line = layer.table[t, CHILD_BASE] + j - t
-        weight = 0.0
-        if mode is None:
-            weight = np.exp(work.scale[t - i] + values.shift[line] + peaks - scale)
-        for node in range(layer.level_at[s, depth - 1], bottom):
-            factor = times(mode, work.node[PASSED, node - root], weight)
-            add_segment(mode, layer, values.child, line, node, bottom, factor, t - i, j - i, work)
+        if reaches(layer, t, j):
+            for node in range(layer.level_at[s, depth - 1], bottom):
+                factor = work.node[PASSED, node - root]
+                if mode is None:
+                    factor *= work.weight[l]
+                add_segment(mode, layer, values.child, base + l, node, bottom, factor, t - i, j - i, work)
     if mode is None:
-        rescale(work, j - i, stop - bottom, scale)
+        rescale(work, j - i, n, scale)
 
 
 @linear_part
-def add_linear_segment(factor, enter, child, row):
-    for k in range(row.size):
-        row[k] += enter[k] * child[k] * factor
+def add_linear_segments(enter, step, child, base, weight, count, row, n):
+    """row[k] += sum over l of enter[step - l, k] * child[base + l, k] * weight[l]."""
+    for l in range(count):
+        factor = weight[l]
+        for k in range(n):
+            row[k] += enter[step - l, k] * child[base + l, k] * factor
+
+
+@linear_part
+def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, count, bars, n):
+    """Reverse of ``add_linear_segments``."""
+    for l in range(count):
+        factor = weight[l]
+        for k in range(n):
+            pair = child[base + l, k] * factor * bars[k]
+            enter_bar[step - l, k] += pair
+            child_post[base + l, k] += enter[step - l, k] * pair
 
 
 @part
 def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, work):
     """Add the segments of all children of a node to the leaf row: entered * child * factor."""
     first = layer.node[node, FIRST]
-    n = layer.node[node, COUNT]
-    k = first - bottom
-    if mode is None and n == child.shape[1]:  # every state is a child, in order
-        group = slice(k, k + n)
-        add_linear_segment(factor, work.row[ENTER, entered, group], child[line], work.row[LEAF, step, group])
-        return
-    for leaf in range(first, first + n):
+    for leaf in range(first, first + layer.node[node, COUNT]):
         k = leaf - bottom
         value = times(
             mode, times(mode, work.row[ENTER, entered, k], child[line, layer.node[leaf, STATE]]), factor
@@ -521,51 +548,42 @@ def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, w
 @part
 def sum_segments_back(mode, layer, values, counts, s, i, j, work):
     """Reverse of ``sum_segments``: ENTER_BAR at every t, posteriors of the segments t..j and of the tokens."""
-    depth, root, bottom, _ = shape_of(layer, s)
+    depth, root, bottom, stop = shape_of(layer, s)
+    base = layer.table[j, CHILD_BASE]
+    count = j - work.since[j - i] + 1
+    if mode is None:
+        weigh(layer, values, i, j, work)
+        exponentiate(work, count, work.scale[j - i + 1])
+        n = stop - bottom
+        if depth == 1 and n == values.child.shape[1]:
+            enter, enter_bar = work.row[ENTER], work.row[ENTER_BAR]
+            bars = work.node[UP_BAR, bottom - root :]
+            child, post = values.child, counts.child
+            add_linear_segments_back(enter, enter_bar, j - i, child, post, base, work.weight, count, bars, n)
+            return
     begin_tokens(mode, layer, s, work)
-    peaks = 0.0
-    for t in range(j, work.since[j - i] - 1, -1):
-        peaks += values.peak[t]
+    for l in range(count):
+        t = j - l
         pass_tokens(mode, layer, values.pot, s, t, work)
         if not reaches(layer, t, j):
             continue
-        line = layer.table[t, CHILD_BASE] + j - t
-        weight = 0.0
-        if mode is None:
-            weight = np.exp(work.scale[t - i] + values.shift[line] + peaks - work.scale[j - i + 1])
         for node in range(layer.level_at[s, depth - 1], bottom):
-            factor = times(mode, work.node[PASSED, node - root], weight)
+            factor = work.node[PASSED, node - root]
+            if mode is None:
+                factor *= work.weight[l]
             work.node[DOWN_BAR, node - root] = add_segment_back(
-                mode, layer, values.child, counts.child, line, node, root, bottom, factor, t - i, work
+                mode, layer, values.child, counts.child, base + l, node, root, bottom, factor, t - i, work
             )
         if depth > 1:
             add_token_counts(layer, counts.pot, s, t, j, work)
-
-
-@linear_part
-def add_linear_segment_back(factor, enter, child, leaf_bar, enter_bar, child_post):
-    total = 0.0
-    for k in range(enter.size):
-        pair = child[k] * factor * leaf_bar[k]
-        enter_bar[k] += pair
-        post = enter[k] * pair
-        child_post[k] += post
-        total += post
-    return total
 
 
 @part
 def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, factor, entered, work):
     """Reverse of ``add_segment``, the leaves' bars being in UP_BAR; return the posterior of these segments."""
     first = layer.node[node, FIRST]
-    n = layer.node[node, COUNT]
-    if mode is None and n == child.shape[1]:
-        group = slice(first - bottom, first - bottom + n)
-        bars = work.node[UP_BAR, first - root : first - root + n]
-        enter, enter_bar = work.row[ENTER, entered, group], work.row[ENTER_BAR, entered, group]
-        return add_linear_segment_back(factor, enter, child[line], bars, enter_bar, child_post[line])
     total = 0.0
-    for leaf in range(first, first + n):
+    for leaf in range(first, first + layer.node[node, COUNT]):
         k, state = leaf - bottom, layer.node[leaf, STATE]
         pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
         work.row[ENTER_BAR, entered, k] = plus(mode, work.row[ENTER_BAR, entered, k], pair)
@@ -600,7 +618,7 @@ def lost_segments(layer, child, s, i, j, work):
             continue
         for t in range(work.since[j - i], j + 1):
             possible = work.row[ENTER, t - i, leaf - bottom] > 0.0 and reaches(layer, t, j)
-            if possible and child[layer.table[t, CHILD_BASE] + j - t, layer.node[leaf, STATE]] > 0.0:
+            if possible and child[layer.table[j, CHILD_BASE] + j - t, layer.node[leaf, STATE]] > 0.0:
                 return True
     return False
 
@@ -679,32 +697,35 @@ def sweep(mode, layer, values, counts, offsets, post, mass, scale, lossy, work, 
     """
     for n in range(offsets.size - 1):
         for i in range(offsets[n], offsets[n + 1]):
-            base = layer.table[i, BASE]
-            if base < 0:
-                continue
             for s in range(layer.reach.shape[1]):
                 reach = layer.reach[i, s]
                 if reach == 0:
                     continue
-                if counts is not None and is_zero(post, base, reach, s):
+                if counts is not None and not has_posterior(layer, i, s, reach, post):
                     continue
                 low = forward_run(mode, layer, values, i, s, reach, work, line)
                 lossy[n] |= low < TINY
                 for k in range(reach):
-                    mass[base + k, s] = line[k]
-                    scale[base + k, s] = work.scale[k + 1]
+                    row = layer.table[i + k, BASE] + k
+                    if layer.table[i + k, BASE] >= 0:
+                        mass[row, s] = line[k]
+                        scale[row, s] = work.scale[k + 1]
+                        if counts is not None:
+                            line[k] = bar_of(mode, line[k], post[row, s])
+                    else:
+                        line[k] = zero(mode)
                 if counts is not None:
-                    for k in range(reach):
-                        line[k] = bar_of(mode, line[k], post[base + k, s])
                     backward_run(mode, layer, values, counts, i, s, reach, work, line)
 
 
 @part
-def is_zero(post, base, reach, s):
+def has_posterior(layer, i, s, reach, post):
+    """Has any segment of s from i a posterior."""
     for k in range(reach):
-        if post[base + k, s] != 0.0:
-            return False
-    return True
+        base = layer.table[i + k, BASE]
+        if base >= 0 and post[base + k, s] > 0.0:
+            return True
+    return False
 
 
 @part
@@ -716,7 +737,7 @@ def bar_of(mode, value, posterior):
 
 
 @kernel
-def find_reach(offsets, allowed, may_go_on, longest, reach):
+def find_reach(offsets, allowed, may_start, may_go_on, longest, reach):
     """Fill reach (N, S): how many steps from t a segment of s may last. allowed (N or 1, S), longest (S,)."""
     last = allowed.shape[0] - 1
     for n in range(offsets.size - 1):
@@ -730,63 +751,75 @@ def find_reach(offsets, allowed, may_go_on, longest, reach):
                     reach[t, s] = 1 + reach[t + 1, s]
     for t in range(reach.shape[0]):
         for s in range(reach.shape[1]):
-            reach[t, s] = min(reach[t, s], longest[s])
+            reach[t, s] = min(reach[t, s], longest[s]) if may_start[t] else 0
 
 
 @kernel
-def add_persist(base, reach, shortest, may_end, token, start, stop, duration, segment, table):
+def find_rows(offsets, longest, may_end, base, width):
+    """Fill base and width (N,): the rows of the segments that end at j, back to the oldest start that reaches j.
+
+    longest (N,) is the longest segment from each start. Return the number of rows.
+    """
+    rows = 0
+    for n in range(offsets.size - 1):
+        since = offsets[n]
+        for j in range(offsets[n], offsets[n + 1]):
+            while since < j and since + longest[since] <= j:
+                since += 1
+            width[j] = j - since + 1 if may_end[j] and since + longest[since] > j else 0
+            base[j] = rows if width[j] else -1
+            rows += width[j]
+    return rows
+
+
+@kernel
+def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
     token, start, stop (N, S); duration (L, S); segment (N, L, S). Cost O(rows S).
     """
-    for i in range(base.size):
-        if base[i] < 0:
-            continue
-        width = reach[i].max()
+    for j in range(base.size):
         for s in range(reach.shape[1]):
-            tokens = start[i, s] if start.size else 0.0
-            for k in range(width):
-                j = i + k
-                if k >= reach[i, s]:
-                    table[base[i] + k, s] = -np.inf
-                    continue
+            tokens = stop[j, s] if stop.size else 0.0
+            for k in range(width[j]):
+                i = j - k
                 if token.size:
-                    tokens += token[j, s]
-                if k + 1 < shortest[s] or not may_end[j]:
-                    table[base[i] + k, s] = -np.inf
+                    tokens += token[i, s]
+                if k >= reach[i, s] or k + 1 < shortest[s]:
+                    table[base[j] + k, s] = -np.inf
                     continue
                 value = tokens
-                if stop.size:
-                    value += stop[j, s]
+                if start.size:
+                    value += start[i, s]
                 if duration.size:
                     value += duration[k, s]
                 if segment.size:
                     value += segment[i, k, s]
-                table[base[i] + k, s] += value
+                table[base[j] + k, s] += value
 
 
 @kernel
-def add_persist_back(base, reach, post, state, ending, start, stop, duration, segment):
+def add_persist_back(base, width, reach, post, state, ending, start, stop, duration, segment):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
-    for i in range(base.size):
-        if base[i] < 0:
-            continue
+    for j in range(base.size):
         for s in range(reach.shape[1]):
             alive = 0.0
-            for k in range(reach[i, s] - 1, -1, -1):
-                j = i + k
-                p = post[base[i] + k, s]
+            for k in range(width[j] - 1, -1, -1):
+                i = j - k
+                p = post[base[j] + k, s]
                 alive += p
-                state[j, s] += alive
+                state[i, s] += alive
+                if p == 0.0:
+                    continue
                 ending[j] += p
-                if stop.size:
-                    stop[j, s] += p
+                if start.size:
+                    start[i, s] += p
                 if duration.size:
                     duration[k, s] += p
                 if segment.size:
                     segment[i, k, s] += p
-            if start.size:
-                start[i, s] += alive
+            if stop.size:
+                stop[j, s] += alive
 
 
 # The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is
@@ -842,7 +875,7 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
         for begin in range(t, work.since[t - i] - 1, -1):
             pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = values.child[layer.table[begin, CHILD_BASE] + t - begin, layer.node[node, STATE]]
+                value = values.child[layer.table[t, CHILD_BASE] + t - begin, layer.node[node, STATE]]
                 value += work.row[ENTER, begin - i, node - bottom] + work.node[PASSED, parent - root]
                 k = put(weight, where, k, value, STARTS, node, begin)
     elif t == i:

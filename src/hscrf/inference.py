@@ -41,8 +41,9 @@ class Marginals:
         posterior = plan.expectations(values_of(self._potentials)).segments[d]
         table = plan.tables[d]
         dense = np.zeros((plan.steps, int(table.width.max()), posterior.shape[1]))
-        start = np.repeat(np.arange(plan.steps), table.width)
-        dense[start, np.arange(table.rows) - table.base[start]] = posterior
+        last = np.repeat(np.arange(plan.steps), table.width)
+        length = np.arange(table.rows) - table.base[last]
+        dense[last - length, length] = posterior
         return dense
 
 

@@ -11,7 +11,7 @@ from test_twin import to_potentials, to_topology
 import hscrf
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
-OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.05}, {"longest": 3}, {"constant": True}]
+OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
 each_mix = pytest.mark.parametrize("kinds", MIXES, ids="-".join)
 with_and_without = pytest.mark.parametrize("evidence", [False, True], ids=["free", "evidence"])
 

@@ -25,6 +25,7 @@ Key = tuple[str, int]
 Arrays = Mapping[Key, NDArray[np.float64]]
 Floats = NDArray[np.float64]
 
+SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
 SMALLEST = 1e-300  # stands for a possible segment that is too small to matter
 FAMILY = ("init", "trans", "end")
 ABSENT = np.empty((0, 0))
@@ -94,6 +95,12 @@ def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
         level_at.append([*bounds, len(state)])
     columns = (level_at, parent, first, count, state, level)
     return Trie(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+def in_order(trie: Trie) -> NDArray[np.int64]:
+    """1 for nodes whose children are consecutive states."""
+    last = np.maximum(trie.first + trie.count - 1, 0)
+    return (trie.state[last] - trie.state[trie.first] == trie.count - 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -252,6 +259,7 @@ class Plan:
         parts = ("token", "start", "stop", "init", "trans", "end")
         node = [column[:, None] for column in (trie.parent, trie.first, trie.count, trie.state)]
         node += [self._addresses(trie, part, addresses) for part in parts]
+        node.append(in_order(trie)[:, None])
         none = np.full(self.steps, -1)
         child = self.tables.get(bottom)
         table = [
@@ -266,6 +274,8 @@ class Plan:
             may_cross,
             self.tables[top].reach,
             np.column_stack(table),
+            any(block.given for block in blocks if block.key[0] == "start"),
+            any(block.given for block in blocks if block.key[0] == "stop"),
             segmental,
             bottom == self.topology.depth - 1 and self.topology.unit_bottom,
         )
@@ -276,9 +286,7 @@ class Plan:
         blocks: list[Block] = []
         begin = 0
 
-        def put(
-            key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None
-        ) -> None:
+        def put(key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None) -> None:
             nonlocal begin
             blocks.append(Block(key, begin, rows, width, given, columns, forbidden))
             begin += rows * width
@@ -344,15 +352,16 @@ class Plan:
             merged = self._merge(merged, which, plan, plan._expectations(mode, part)[0])
         return merged
 
-    def trace(
-        self, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator
-    ) -> tuple[Any, Any, Floats]:
+    def trace(self, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
         """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
         from hscrf import _kernels
 
         tables, _ = self._inside(mode, values)
+        log_z = self._log_z(mode, tables[0])
         states = np.zeros((draws, self.topology.depth, self.steps), dtype=np.int32)
         ends = np.zeros(states.shape, dtype=np.int8)
+        if not (log_z > -np.inf).all():  # there is nothing to walk back through
+            return states, ends, log_z
         lasts = self.offsets[1:] - 1
         roots = tables[0][self._root_rows()]
         for draw in range(draws):
@@ -367,10 +376,8 @@ class Plan:
             room = steps + work.node.shape[1] + 2
             weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
             line = np.empty(steps)
-            _kernels.trace(
-                mode, plan.layer, numbers, plan.top, segments, rng, states, ends, work, line, weight, where
-            )
-        return states, ends, self._log_z(mode, tables[0])
+            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, states, ends, work, line, weight, where)
+        return states, ends, log_z
 
     def select(self, sequences: NDArray[np.int64], values: Arrays) -> tuple[Plan, dict[Key, Floats]]:
         """The plan and the numbers of some of the sequences."""
@@ -407,9 +414,7 @@ class Plan:
         with np.errstate(divide="ignore"):
             return safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
 
-    def _inside(
-        self, mode: Mode, values: Arrays, down_to: int = 0
-    ) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
+    def _inside(self, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
         """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
         from hscrf import _kernels
 
@@ -462,15 +467,14 @@ class Plan:
             table,
         )
 
-    def _numbers(
-        self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]
-    ) -> tuple[Any, bool]:
+    def _numbers(self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]) -> tuple[Any, bool]:
         """The values of a layer in the given arithmetic, and whether scaled numbers can hold them."""
         from hscrf import _kernels
 
         flat = np.zeros(plan.size)
         peak = np.zeros(self.steps)
-        fits = True
+        spread = 0.0  # of the tokens of all levels at one step
+        reached = 0.0  # by the factors between a leaf that ends and the next that starts
         depth = plan.bottom - plan.top
         for block in plan.blocks:
             view = block.view(flat)
@@ -482,21 +486,15 @@ class Plan:
                 highest[highest == -np.inf] = 0.0
                 peak += highest
                 view[:-1] -= highest[:, None]
-                lowest = np.min(view, initial=0.0, where=view > -np.inf)
-                fits &= lowest > -300.0 / depth
+                spread = max(spread, depth * -lowest_finite(view))
             else:
-                largest = np.max(np.abs(view), initial=0.0, where=view > -np.inf)
-                fits &= largest < 600.0 / (4 * depth + 1)
+                reached += max(-lowest_finite(view), view.max())
         child = tables.get(plan.bottom, ABSENT)
         if mode is not LINEAR:
             return _kernels.Values(flat, peak, child, peak), True
         with np.errstate(under="ignore"):
             np.exp(flat, out=flat)
-            shift = child.max(axis=1, initial=-np.inf)
-            shift[shift == -np.inf] = 0.0
-            linear = np.exp(child - shift[:, None])
-        linear[(linear < SMALLEST) & (child > -np.inf)] = SMALLEST
-        return _kernels.Values(flat, peak, linear, shift), bool(fits)
+            return _kernels.Values(flat, peak, *to_linear(child)), max(spread, reached) < SPREAD
 
     def _fill(self, block: Block, values: Arrays, view: Floats) -> None:
         """Write the log-potentials of a block."""
@@ -531,9 +529,7 @@ class Plan:
         """Inside up to the layer below the root, then outside from the root down."""
         from hscrf import _kernels
 
-        single = (
-            self.topology.n_states[0] == 1
-        )  # a lone root state has posterior one: no inside pass is needed
+        single = self.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
         tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
         result = self._empty()
         roots = self._root_rows()
@@ -603,9 +599,7 @@ class Plan:
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]
 
-    def _merge(
-        self, whole: Expectations, which: NDArray[np.int64], plan: Plan, part: Expectations
-    ) -> Expectations:
+    def _merge(self, whole: Expectations, which: NDArray[np.int64], plan: Plan, part: Expectations) -> Expectations:
         """Put the results of some sequences, run on their own plan, into those of the whole batch."""
         steps = self.steps_of(which)
         whole.log_z[which] = part.log_z
@@ -620,6 +614,31 @@ class Plan:
         for d, table in self.tables.items():
             whole.segments[d][table.rows_of(steps)] = part.segments[d]
         return whole
+
+
+def lowest_finite(values: Floats) -> float:
+    """The lowest value that is not -inf, at most zero."""
+    lowest = values.min(initial=0.0)
+    return float(lowest if lowest > -np.inf else np.min(values, initial=0.0, where=values > -np.inf))
+
+
+def to_linear(table: Floats) -> tuple[Floats, Floats]:
+    """Rows (rows, S) of logarithms as scaled exponentials and their log scales; only the impossible becomes zero.
+
+    In blocks that stay in the cache.
+    """
+    linear, shift = np.empty_like(table), np.empty(len(table))
+    for begin in range(0, len(table), 4096):
+        block = slice(begin, begin + 4096)
+        rows, out = table[block], linear[block]
+        peak = rows.max(axis=1)
+        peak[peak == -np.inf] = 0.0
+        np.subtract(rows, peak[:, None], out=out)
+        np.exp(out, out=out)
+        if out.min() < SMALLEST:
+            out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
+        shift[block] = peak
+    return linear, shift
 
 
 def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

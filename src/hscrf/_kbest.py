@@ -38,9 +38,7 @@ class Ways:
 
     candidates: list[tuple[float, tuple[Item, ...]]]  # loss of the step, and what it leads to
     losses: list[float] = field(default_factory=list)
-    picks: list[tuple[int, tuple[int, ...]]] = field(
-        default_factory=list
-    )  # candidate, and ranks of what follows
+    picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 

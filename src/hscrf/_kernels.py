@@ -27,15 +27,14 @@ from numba import njit
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
+FEW = 4  # up to so many siblings a plain loop beats the vectorised product
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 # What Python calls, what only other kernels call (no wrappers: half the time to compile), and sums of non-negative
 # products, which may be reordered and fused: no infinities ever reach those.
 kernel = njit(cache=True, nogil=True)
 part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-linear_part = njit(
-    nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"}
-)
+linear_part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
 
 
 class Layer(NamedTuple):
@@ -46,26 +45,21 @@ class Layer(NamedTuple):
     """
 
     level_at: np.ndarray  # (S_top, depth + 2) first node of each level of the trie of each top state
-    node: (
-        np.ndarray
-    )  # (nodes, 16) structure, then address and stride of each potential: columns PARENT .. END
+    node: np.ndarray  # (nodes, 16) structure, then address and stride of each potential: columns PARENT .. END
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
     table: np.ndarray  # (N, 3) rows of segments, see BASE, CHILD_BASE, CHILD_REACH
+    starts: bool  # is there any start potential (else they are all one)
+    stops: bool
     segmental: bool  # the bottom has a table of segments
     unit: bool  # the bottom has length one
 
 
 PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # columns of Layer.node; children are consecutive from FIRST
-TOKEN, BEGIN, STOP, INIT, TRANS, END = (
-    4,
-    6,
-    8,
-    10,
-    12,
-    14,
-)  # INIT, TRANS, END: the block of the node's children
+TOKEN, BEGIN, STOP = 4, 6, 8
+INIT, TRANS, END = 10, 12, 14  # the block of the node's children
+IN_ORDER = 16  # 1 if the children are consecutive states: their potentials lie side by side
 # Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, -1 where none
 # may end; the segment that starts l steps earlier lies l rows further. And the longest bottom segment from t.
 BASE, CHILD_BASE, CHILD_REACH = 0, 1, 2
@@ -91,9 +85,7 @@ class Counts(NamedTuple):
 class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes."""
 
-    row: (
-        np.ndarray
-    )  # (3, W + 1, n) rows ENTER, LEAF and ENTER_BAR of each step; no ENTER_BAR in a forward pass
+    row: np.ndarray  # (3, W + 1, n) rows ENTER, LEAF and ENTER_BAR of each step; no ENTER_BAR in a forward pass
     scale: np.ndarray  # (W + 1,) log scale of ENTER at j, and of LEAF at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
@@ -197,42 +189,31 @@ def linear_product_back(matrix, x, out_bar, x_bar, counts):
 @part
 def product(mode, pot, at, node, first, n):
     """DOWN of n siblings v from UP of u: the sum over u of up[u] * trans[u, v], in any arithmetic."""
-    if mode is None:
+    if mode is None and n > FEW:
         group = slice(first, first + n)
         linear_product(pot[at : at + n * n], node[UP, group], node[DOWN, group])
         return
     for v in range(n):
-        total = -np.inf
+        total = zero(mode)
         for u in range(n):
-            total = plus(mode, total, node[UP, first + u] + pot[at + u * n + v])
+            total = plus(mode, total, times(mode, node[UP, first + u], pot[at + u * n + v]))
         node[DOWN, first + v] = total
 
 
 @part
 def product_back(mode, pot, grad, at, node, first, n):
     """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
-    if mode is None:
+    if mode is None and n > FEW:
         group, block = slice(first, first + n), slice(at, at + n * n)
-        linear_product_back(
-            pot[block], node[UP, group], node[DOWN_BAR, group], node[UP_BAR, group], grad[block]
-        )
+        linear_product_back(pot[block], node[UP, group], node[DOWN_BAR, group], node[UP_BAR, group], grad[block])
         return
     for u in range(n):
-        total = -np.inf
+        total = zero(mode)
         for v in range(n):
-            pair = pot[at + u * n + v] + node[DOWN_BAR, first + v]
+            pair = times(mode, pot[at + u * n + v], node[DOWN_BAR, first + v])
             total = plus(mode, total, pair)
-            grad[at + u * n + v] += np.exp(node[UP, first + u] + pair)
+            grad[at + u * n + v] += probability(mode, node[UP, first + u], pair)
         node[UP_BAR, first + u] = total
-
-
-@part
-def smallest(values, k, n, so_far):
-    """The smallest positive value among values[k, :n], or so_far."""
-    for x in range(n):
-        if 0.0 < values[k, x] < so_far:
-            so_far = values[k, x]
-    return so_far
 
 
 @part
@@ -252,14 +233,13 @@ def shape_of(layer, s):
 def ascend(mode, layer, pot, s, i, j, work):
     """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
     depth, root, bottom, stop = shape_of(layer, s)
-    for leaf in range(bottom, stop):
-        value = work.row[LEAF, j - i, leaf - bottom]
-        if not layer.segmental:
-            if layer.may_end[depth, j]:
-                value = times(mode, value, pot[cell(layer, STOP, leaf, j)])
-            else:
-                value = zero(mode)
-        work.node[UP, leaf - root] = value
+    up = work.node[UP, bottom - root : stop - root]
+    closed = not layer.segmental and not layer.may_end[depth, j]
+    for k in range(stop - bottom):
+        up[k] = zero(mode) if closed else work.row[LEAF, j - i, k]
+    if layer.stops and not layer.segmental:
+        for k in range(stop - bottom):
+            up[k] = times(mode, up[k], pot[cell(layer, STOP, bottom + k, j)])
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             total = zero(mode)
@@ -269,7 +249,7 @@ def ascend(mode, layer, pot, s, i, j, work):
                 # the node ends at j with last child k
                 for k in range(layer.node[node, COUNT]):
                     total = plus(mode, total, times(mode, work.node[UP, first + k], pot[at + k]))
-                if level > 0:
+                if level > 0 and layer.stops:
                     total = times(mode, total, pot[cell(layer, STOP, node, j)])
             work.node[UP, node - root] = total
     return work.node[UP, 0]
@@ -287,8 +267,9 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
             if level > 0:
                 posterior = probability(mode, work.node[UP, node - root], bar)
                 counts.ending[level, j] += posterior
-                counts.pot[cell(layer, STOP, node, j)] += posterior
-                bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
+                if layer.stops:
+                    counts.pot[cell(layer, STOP, node, j)] += posterior
+                    bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
             at = cell(layer, END, node, j)
             first = layer.node[node, FIRST] - root
             for k in range(layer.node[node, COUNT]):
@@ -314,14 +295,20 @@ def descend(mode, layer, pot, s, i, j, work, last):
             if across:
                 # under the node, u ends at j and v starts at j + 1
                 product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
+            group = work.node[DOWN, kid - root : kid - root + n]
+            if not across:
+                for k in range(n):
+                    group[k] = zero(mode)
             above = work.node[DOWN, node - root]
-            at = cell(layer, INIT, node, j + 1)
-            for k in range(n):
+            if above > zero(mode):
                 # or the node itself starts at j + 1 with first child k
-                value = times(mode, above, pot[at + k])
-                if across:
-                    value = plus(mode, value, work.node[DOWN, kid - root + k])
-                work.node[DOWN, kid - root + k] = times(mode, value, pot[cell(layer, BEGIN, kid + k, j + 1)])
+                at = cell(layer, INIT, node, j + 1)
+                first = pot[at : at + n]
+                for k in range(n):
+                    group[k] = plus(mode, group[k], times(mode, above, first[k]))
+            if layer.starts:
+                for k in range(n):
+                    group[k] = times(mode, group[k], pot[cell(layer, BEGIN, kid + k, j + 1)])
 
 
 @part
@@ -333,22 +320,26 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid = layer.node[node, FIRST]
             n = layer.node[node, COUNT]
-            at = cell(layer, INIT, node, j + 1)
+            bars = work.node[DOWN_BAR, kid - root : kid - root + n]
+            if layer.starts:
+                for k in range(n):
+                    where = cell(layer, BEGIN, kid + k, j + 1)
+                    grad[where] += probability(mode, work.node[DOWN, kid - root + k], bars[k])
+                    bars[k] = times(mode, bars[k], pot[where])
             above = work.node[DOWN, node - root]
             above_bar = zero(mode)
-            for k in range(n):
-                where = cell(layer, BEGIN, kid + k, j + 1)
-                x = kid - root + k
-                grad[where] += probability(mode, work.node[DOWN, x], work.node[DOWN_BAR, x])
-                bar = times(mode, work.node[DOWN_BAR, x], pot[where])
-                pair = times(mode, bar, pot[at + k])
-                grad[at + k] += probability(mode, above, pair)
-                above_bar = plus(mode, above_bar, pair)
-                work.node[DOWN_BAR, x] = bar
-                work.node[UP_BAR, x] = zero(mode)
+            if above > zero(mode):
+                at = cell(layer, INIT, node, j + 1)
+                for k in range(n):
+                    pair = times(mode, bars[k], pot[at + k])
+                    grad[at + k] += probability(mode, above, pair)
+                    above_bar = plus(mode, above_bar, pair)
             work.node[DOWN_BAR, node - root] = above_bar
             if across:
                 product_back(mode, pot, grad, cell(layer, TRANS, node, j), work.node, kid - root, n)
+            else:
+                for k in range(n):
+                    work.node[UP_BAR, kid - root + k] = zero(mode)
 
 
 @part
@@ -356,18 +347,49 @@ def multiply_tokens(mode, layer, pot, s, t, work, last):
     """Fill TOKENS of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
     root = layer.level_at[s, 0]
     work.node[TOKENS, 0] = one(mode)
-    for level in range(1, last + 1):
+    for level in range(last):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            above = work.node[TOKENS, layer.node[node, PARENT] - root]
-            work.node[TOKENS, node - root] = times(mode, above, pot[cell(layer, TOKEN, node, t)])
+            above = work.node[TOKENS, node - root]
+            kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
+            group = work.node[TOKENS, kid - root : kid - root + n]
+            if layer.node[node, IN_ORDER]:
+                at = cell(layer, TOKEN, kid, t)
+                own = pot[at : at + n]
+                for k in range(n):
+                    group[k] = times(mode, above, own[k])
+            else:
+                for k in range(n):
+                    group[k] = times(mode, above, pot[cell(layer, TOKEN, kid + k, t)])
+
+
+@part
+def count_tokens(layer, grad, s, node, t, work):
+    """Add the posteriors of the children of a node, kept in DOWN_BAR, to the counts of their tokens at t."""
+    root = layer.level_at[s, 0]
+    kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
+    posts = work.node[DOWN_BAR, kid - root : kid - root + n]
+    if layer.node[node, IN_ORDER]:
+        at = cell(layer, TOKEN, kid, t)
+        own = grad[at : at + n]
+        for k in range(n):
+            own[k] += posts[k]
+    else:
+        for k in range(n):
+            grad[cell(layer, TOKEN, kid + k, t)] += posts[k]
 
 
 @part
 def rescale(work, step, n, scale):
-    """LINEAR: scale a leaf row that has left the comfortable range; note its factor and its log scale."""
-    largest = 0.0
+    """LINEAR: scale a leaf row that has left the comfortable range; note its factor and its log scale.
+
+    Return its smallest positive value.
+    """
+    largest, smallest = 0.0, 1.0
     for k in range(n):
-        largest = max(largest, work.row[LEAF, step, k])
+        value = work.row[LEAF, step, k]
+        largest = max(largest, value)
+        if 0.0 < value < smallest:
+            smallest = value
     work.gain[step] = 1.0
     work.scale[step + 1] = scale
     if largest > 0.0 and not LOW < largest < HIGH:
@@ -375,23 +397,29 @@ def rescale(work, step, n, scale):
         work.scale[step + 1] = scale + np.log(largest)
         for k in range(n):
             work.row[LEAF, step, k] *= work.gain[step]
+        smallest *= work.gain[step]
+    return smallest
 
 
 @part
 def extend_step(mode, layer, values, s, i, j, work):
-    """Fill the leaf row of j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1."""
+    """Fill the leaf row of j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
+
+    Return, as ``sum_segments`` does, its smallest positive value (LINEAR).
+    """
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j > i and layer.may_cross[depth + 1, j - 1]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
+    tokens = work.node[TOKENS, bottom - root : stop - root]
     for k in range(stop - bottom):
         value = work.row[ENTER, j - i, k]
         if goes_on:
             value = plus(mode, value, work.row[LEAF, j - i - 1, k])
-        work.row[LEAF, j - i, k] = times(mode, value, work.node[TOKENS, bottom - root + k])
+        work.row[LEAF, j - i, k] = times(mode, value, tokens[k])
     if mode is None:
-        rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
-    else:
-        work.gain[j - i] = 0.0
+        return rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
+    work.gain[j - i] = 0.0
+    return 1.0
 
 
 @part
@@ -400,24 +428,33 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    for leaf in range(bottom, stop):
-        x, k = leaf - root, leaf - bottom
-        bar = zero(mode)
-        if layer.may_end[depth, j]:
-            posterior = probability(mode, work.node[UP, x], work.node[UP_BAR, x])
-            counts.ending[depth, j] += posterior
-            counts.pot[cell(layer, STOP, leaf, j)] += posterior
-            bar = times(mode, work.node[UP_BAR, x], values.pot[cell(layer, STOP, leaf, j)])
+    leaves = slice(bottom - root, stop - root)
+    tokens, posts = work.node[TOKENS, leaves], work.node[DOWN_BAR, leaves]
+    up, bars = work.node[UP, leaves], work.node[UP_BAR, leaves]
+    if layer.may_end[depth, j]:
+        ended = 0.0
+        for k in range(stop - bottom):
+            ended += probability(mode, up[k], bars[k])
+        counts.ending[depth, j] += ended
+        if layer.stops:
+            for k in range(stop - bottom):
+                where = cell(layer, STOP, bottom + k, j)
+                counts.pot[where] += probability(mode, up[k], bars[k])
+                bars[k] = times(mode, bars[k], values.pot[where])
+    else:
+        for k in range(stop - bottom):
+            bars[k] = zero(mode)
+    for k in range(stop - bottom):
+        bar = bars[k]
         if goes_on:
             bar = plus(mode, bar, work.row[ENTER_BAR, j + 1 - i, k])
-        posterior = probability(mode, work.row[LEAF, j - i, k], bar)
-        counts.pot[cell(layer, TOKEN, leaf, j)] += posterior
-        work.node[DOWN_BAR, x] = posterior
-        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, work.node[TOKENS, x]), work.gain[j - i])
-    for level in range(depth - 1, 0, -1):
+        posts[k] = probability(mode, work.row[LEAF, j - i, k], bar)
+        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, tokens[k]), work.gain[j - i])
+    for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            posterior = add_children(layer, s, node, work)
-            counts.pot[cell(layer, TOKEN, node, j)] += posterior
+            count_tokens(layer, counts.pot, s, node, j, work)
+            if level > 0:
+                add_children(layer, s, node, work)
 
 
 @part
@@ -492,13 +529,12 @@ def sum_segments(mode, layer, values, s, i, j, work):
     if mode is None:
         scale = weigh(layer, values, i, j, work)
         if scale == -np.inf:
-            return
+            return 1.0
         exponentiate(work, count, scale)
         if depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
             enter, row = work.row[ENTER], work.row[LEAF, j - i]
             add_linear_segments(enter, j - i, values.child, base, work.weight, count, row, n)
-            rescale(work, j - i, n, scale)
-            return
+            return rescale(work, j - i, n, scale)
     begin_tokens(mode, layer, s, work)
     for l in range(count):
         t = j - l
@@ -510,7 +546,8 @@ def sum_segments(mode, layer, values, s, i, j, work):
                     factor *= work.weight[l]
                 add_segment(mode, layer, values.child, base + l, node, bottom, factor, t - i, j - i, work)
     if mode is None:
-        rescale(work, j - i, n, scale)
+        return rescale(work, j - i, n, scale)
+    return 1.0
 
 
 @linear_part
@@ -539,9 +576,7 @@ def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, w
     first = layer.node[node, FIRST]
     for leaf in range(first, first + layer.node[node, COUNT]):
         k = leaf - bottom
-        value = times(
-            mode, times(mode, work.row[ENTER, entered, k], child[line, layer.node[leaf, STATE]]), factor
-        )
+        value = times(mode, times(mode, work.row[ENTER, entered, k], child[line, layer.node[leaf, STATE]]), factor)
         work.row[LEAF, step, k] = plus(mode, work.row[LEAF, step, k], value)
 
 
@@ -635,26 +670,25 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
     work.scale[0] = 0.0
     for j in range(i, i + steps):
         descend(mode, layer, values.pot, s, i, j - 1, work, depth)
+        down = work.node[DOWN, bottom - root : stop - root]
         for k in range(stop - bottom):
-            work.row[ENTER, j - i, k] = work.node[DOWN, bottom - root + k]
-            work.row[LEAF, j - i, k] = zero(mode)
-        if mode is None:
-            low = smallest(work.node, DOWN, stop - root, low)
+            work.row[ENTER, j - i, k] = down[k]
+            if 0.0 < down[k] < low:
+                low = down[k]
         if not layer.segmental:
-            extend_step(mode, layer, values, s, i, j, work)
+            low = min(low, extend_step(mode, layer, values, s, i, j, work))
         else:
+            for k in range(stop - bottom):
+                work.row[LEAF, j - i, k] = zero(mode)
             while since < j and not reaches(layer, since, j):
                 since += 1
             work.since[j - i] = since
             work.scale[j - i + 1] = work.scale[j - i]
             if layer.may_end[depth, j]:
-                sum_segments(mode, layer, values, s, i, j, work)
+                low = min(low, sum_segments(mode, layer, values, s, i, j, work))
                 if mode is None and lost_segments(layer, values.child, s, i, j, work):
                     low = 0.0
         mass[j - i] = ascend(mode, layer, values.pot, s, i, j, work)
-        if mode is None:
-            low = smallest(work.row[LEAF], j - i, stop - bottom, low)
-            low = smallest(work.node, UP, stop - root, low)
     return low
 
 
@@ -778,48 +812,53 @@ def add_persist(base, width, reach, shortest, token, start, stop, duration, segm
 
     token, start, stop (N, S); duration (L, S); segment (N, L, S). Cost O(rows S).
     """
+    tokens = np.empty(reach.shape[1])
     for j in range(base.size):
-        for s in range(reach.shape[1]):
-            tokens = stop[j, s] if stop.size else 0.0
-            for k in range(width[j]):
-                i = j - k
+        for s in range(tokens.size):
+            tokens[s] = stop[j, s] if stop.size else 0.0
+        for k in range(width[j]):
+            i, row = j - k, base[j] + k
+            for s in range(tokens.size):
                 if token.size:
-                    tokens += token[i, s]
-                if k >= reach[i, s] or k + 1 < shortest[s]:
-                    table[base[j] + k, s] = -np.inf
-                    continue
-                value = tokens
+                    tokens[s] += token[i, s]
+                value = tokens[s]
                 if start.size:
                     value += start[i, s]
-                if duration.size:
-                    value += duration[k, s]
-                if segment.size:
-                    value += segment[i, k, s]
-                table[base[j] + k, s] += value
+                if k >= reach[i, s] or k + 1 < shortest[s]:
+                    value = -np.inf
+                table[row, s] += value
+            if duration.size and k < duration.shape[0]:
+                for s in range(tokens.size):
+                    table[row, s] += duration[k, s]
+            if segment.size and k < segment.shape[1]:
+                for s in range(tokens.size):
+                    table[row, s] += segment[i, k, s]
 
 
 @kernel
 def add_persist_back(base, width, reach, post, state, ending, start, stop, duration, segment):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
+    alive = np.empty(reach.shape[1])
     for j in range(base.size):
-        for s in range(reach.shape[1]):
-            alive = 0.0
-            for k in range(width[j] - 1, -1, -1):
-                i = j - k
-                p = post[base[j] + k, s]
-                alive += p
-                state[i, s] += alive
-                if p == 0.0:
-                    continue
-                ending[j] += p
+        for s in range(alive.size):
+            alive[s] = 0.0
+        for k in range(width[j] - 1, -1, -1):
+            i, row = j - k, base[j] + k
+            for s in range(alive.size):
+                alive[s] += post[row, s]
+                state[i, s] += alive[s]
                 if start.size:
-                    start[i, s] += p
-                if duration.size:
-                    duration[k, s] += p
-                if segment.size:
-                    segment[i, k, s] += p
+                    start[i, s] += post[row, s]
+            if duration.size and k < duration.shape[0]:
+                for s in range(alive.size):
+                    duration[k, s] += post[row, s]
+            if segment.size and k < segment.shape[1]:
+                for s in range(alive.size):
+                    segment[i, k, s] += post[row, s]
+        for s in range(alive.size):
+            ending[j] += alive[s]
             if stop.size:
-                stop[j, s] += alive
+                stop[j, s] += alive[s]
 
 
 # The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is
@@ -962,3 +1001,59 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
                 # this level and all below it end at t - 1
                 for level in range(top + level_of(layer, s, node), top + depth + 1):
                     ends[draw, level, t - 1] = 1
+
+
+# From features to scores and from counts to gradients. Sparse features are pairs (feature, state) with one weight each:
+# feature f has the pairs pair_at[f] .. pair_at[f + 1]. ``data`` is empty if every value is one.
+
+
+@kernel
+def score_pairs(indptr, indices, data, pair_at, pair_state, weights, rows, out):
+    """Add to out[k] (K, S) the scores of row rows[k] of the sparse features. Cost O(entries x pairs of each)."""
+    for k in range(rows.size):
+        for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            value = data[e] if data.size else 1.0
+            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
+                out[k, pair_state[q]] += value * weights[q]
+
+
+@kernel
+def pull_pairs(indptr, indices, data, pair_at, pair_state, counts, rows, gradient):
+    """Reverse of ``score_pairs``: add to the gradient (pairs,) the counts (K, S) of the rows."""
+    for k in range(rows.size):
+        for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            value = data[e] if data.size else 1.0
+            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
+                gradient[q] += value * counts[k, pair_state[q]]
+
+
+@kernel
+def pull_columns(indptr, indices, data, pair_at, pair_state, counts, first, stop, gradient):
+    """The same for features first .. stop by their columns (CSC): each thread owns its features."""
+    for f in range(first, stop):
+        for e in range(indptr[f], indptr[f + 1]):
+            value = data[e] if data.size else 1.0
+            for q in range(pair_at[f], pair_at[f + 1]):
+                gradient[q] += value * counts[indices[e], pair_state[q]]
+
+
+@kernel
+def average_tokens(scores, table):
+    """Add to table (N, L, S) the mean of scores (N, S) over each segment; past the end it does not matter."""
+    for i in range(table.shape[0]):
+        for s in range(table.shape[2]):
+            total = 0.0
+            for k in range(min(table.shape[1], table.shape[0] - i)):
+                total += scores[i + k, s]
+                table[i, k, s] += total / (k + 1)
+
+
+@kernel
+def average_tokens_back(table, scores):
+    """Reverse of ``average_tokens``: add the counts (N, L, S) of segments to those of their steps (N, S)."""
+    for i in range(table.shape[0]):
+        for s in range(table.shape[2]):
+            total = 0.0
+            for k in range(min(table.shape[1], table.shape[0] - i) - 1, -1, -1):
+                total += table[i, k, s] / (k + 1)
+                scores[i + k, s] += total

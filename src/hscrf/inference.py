@@ -118,9 +118,7 @@ def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
     Ties are broken from the last step backwards: the state that comes first in the topology, then the shortest
     segment.
     """
-    states, ends, best = plan_of(potentials, evidence).trace(
-        MAX, values_of(potentials), 1, np.random.default_rng(0)
-    )
+    states, ends, best = plan_of(potentials, evidence).trace(MAX, values_of(potentials), 1, np.random.default_rng(0))
     feasible(best[0], potentials, evidence)
     return Labels(potentials.topology, states[0], ends[0], score=float(best[0]))
 

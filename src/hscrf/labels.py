@@ -203,9 +203,7 @@ class Labels:
         d = self.topology.level(level)
         start, stop, state = self.segment_arrays(d)
         names = self.topology.states[d]
-        return [
-            (i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)
-        ]
+        return [(i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)]
 
     def column(self, level: str | int, scheme: str = "plain") -> list[str]:
         """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known."""
@@ -274,9 +272,7 @@ def _cells(
     """A read-only copy (D, T) of integers from -1 to sizes[d] - 1."""
     raw = np.asarray(values)
     if raw.ndim != 2 or len(raw) != topology.depth:
-        raise ValueError(
-            f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level"
-        )
+        raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
     if raw.shape[1] == 0:
         raise ValueError(f"{what} is an empty sequence; expected at least one time step")
     if raw.dtype.kind not in "iub":
@@ -284,9 +280,7 @@ def _cells(
     wrong = _first((raw < -1) | (raw >= np.array(sizes)[:, None]))
     if wrong:
         d, t = wrong
-        raise ValueError(
-            f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected -1 to {sizes[d] - 1}"
-        )
+        raise ValueError(f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected -1 to {sizes[d] - 1}")
     return _sealed(raw.astype(dtype))
 
 
@@ -374,8 +368,7 @@ def _children_fit(labels: Labels) -> None:
         if hit:
             t = hit[0]
             raise InfeasibleError(
-                f"{levels[d + 1]} {_state(labels, d + 1, t)} at {t} is no child of "
-                f"{levels[d]} {_state(labels, d, t)}"
+                f"{levels[d + 1]} {_state(labels, d + 1, t)} at {t} is no child of {levels[d]} {_state(labels, d, t)}"
             )
 
 
@@ -414,9 +407,7 @@ def _allowed_sets_fit(labels: Labels) -> None:
         state = labels.states[d]
         hit = _first((state >= 0) & ~allowed[np.arange(labels.length), state])
         if hit:
-            raise InfeasibleError(
-                f"level {name!r} is {_state(labels, d, hit[0])} at {hit[0]}, which is not allowed"
-            )
+            raise InfeasibleError(f"level {name!r} is {_state(labels, d, hit[0])} at {hit[0]}, which is not allowed")
 
 
 _RULES: tuple[Callable[[Labels], None], ...] = (
@@ -578,9 +569,7 @@ def _segment(level: str, segment: Segment) -> Segment:
         start, stop, state = segment
         start, stop = int(start.__index__()), int(stop.__index__())
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(
-            f"level {level!r}: {segment!r} is no segment; expected (start, stop, state)"
-        ) from None
+        raise ValueError(f"level {level!r}: {segment!r} is no segment; expected (start, stop, state)") from None
     if not 0 <= start < stop:
         raise ValueError(f"level {level!r}: segment {(start, stop, state)}; expected 0 <= start < stop")
     return start, stop, state
@@ -620,14 +609,10 @@ def _schemes(topology: Topology, scheme: str | Mapping[str, str]) -> list[str]:
 
 def _common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
     """The length of every column; a root given as one class name has none."""
-    lengths = {
-        topology.levels[d]: len(column) for d, column in columns.items() if not isinstance(column, str)
-    }
+    lengths = {topology.levels[d]: len(column) for d, column in columns.items() if not isinstance(column, str)}
     for d, column in columns.items():
         if d > 0 and isinstance(column, str):
-            raise ValueError(
-                f"column {topology.levels[d]!r} is the string {column!r}; expected a list of labels"
-            )
+            raise ValueError(f"column {topology.levels[d]!r} is the string {column!r}; expected a list of labels")
     if not lengths:
         raise ValueError("columns names no level below the root; expected at least one list of labels")
     if len(set(lengths.values())) > 1:
@@ -675,9 +660,7 @@ def _prefixes_of(labels: Labels, d: int, scheme: str) -> tuple[tuple[str, ...], 
     doubt = _first(known & ((before < 0) | ((here < 0) & (scheme == "bioes"))))
     if doubt:
         level = labels.topology.levels[d]
-        raise ValueError(
-            f"level {level!r} has an unknown border at {doubt[0]}; expected known ends for {scheme!r}"
-        )
+        raise ValueError(f"level {level!r} has an unknown border at {doubt[0]}; expected known ends for {scheme!r}")
     kind = np.where(known, 2 * (before == 1) + (here == 1), 0)
     if scheme == "bioes":
         return ("I-", "E-", "B-", "S-"), kind
@@ -688,16 +671,9 @@ def _node(topology: Topology, d: int, node: Any) -> tuple[str, Any]:
     """State and content of one node; a bare state at the bottom lasts one step."""
     if isinstance(node, str) and d == topology.depth - 1:
         return node, 1
-    if (
-        isinstance(node, str)
-        or not isinstance(node, Sequence)
-        or len(node) != 2
-        or not isinstance(node[0], str)
-    ):
+    if isinstance(node, str) or not isinstance(node, Sequence) or len(node) != 2 or not isinstance(node[0], str):
         content = "duration" if d == topology.depth - 1 else "children"
-        raise ValueError(
-            f"tree has the node {node!r} at level {topology.levels[d]!r}; expected (state, {content})"
-        )
+        raise ValueError(f"tree has the node {node!r} at level {topology.levels[d]!r}; expected (state, {content})")
     return node[0], node[1]
 
 
@@ -719,7 +695,5 @@ def _read_nodes(topology: Topology, d: int, nodes: Any, start: int, segments: di
 def _duration(topology: Topology, name: str, duration: Any) -> int:
     if isinstance(duration, bool) or not isinstance(duration, (int, np.integer)) or duration < 1:
         level = topology.levels[-1]
-        raise ValueError(
-            f"tree gives {level} {name!r} the duration {duration!r}; expected a positive integer"
-        )
+        raise ValueError(f"tree gives {level} {name!r} the duration {duration!r}; expected a positive integer")
     return int(duration)

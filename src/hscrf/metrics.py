@@ -1,7 +1,7 @@
-"""How right a prediction is: per time step, per segment, per boundary, per sequence; and conlleval's counting.
+"""How right a prediction is: per time step, segment, boundary and sequence; and conlleval's counting.
 
-Every function takes two lists of :class:`Labels`, the truth first, and compares levels and states by name. Cells
-unknown in the truth are left out of measures per time step; measures of segments need the level to be known.
+Every function takes two lists of :class:`Labels`, the truth first, and compares levels and states by name.
+Cells unknown in the truth are left out of measures per time step; measures of segments need them known.
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ def joint_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return _mean(right[known])
 
 
-def confusion(
-    y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int
-) -> tuple[Ints, tuple[str, ...]]:
+def confusion(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int) -> tuple[Ints, tuple[str, ...]]:
     """Return how many time steps of each true state (rows) got each state (columns), and the states' names.
 
     >>> topology = Topology({"tag": ["N", "V"]})
@@ -186,9 +184,7 @@ def segment_scores(
     return _score_segments(_known_cells(_pairs(y_true, y_pred), level), ignore)
 
 
-def boundary_f1(
-    y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int, tolerance: int = 0
-) -> float:
+def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int, tolerance: int = 0) -> float:
     """Return the F1 of the times where a new segment begins within a sequence, whatever its state.
 
     A predicted boundary is right within ``tolerance`` steps of a true one; each is matched at most once,
@@ -267,7 +263,7 @@ def _level_names(pairs: Pairs) -> list[str]:
 
 def _cells(pairs: Pairs, level: str | int) -> _Cells:
     """One level of all pairs; the predicted states must be known."""
-    if isinstance(level, int) and pairs:
+    if pairs and not isinstance(level, str):
         level = pairs[0][0].topology.levels[pairs[0][0].topology.level(level)]
     names: dict[str, int] = {}
     true = _side("y_true", [one for one, _ in pairs], level, names)
@@ -286,9 +282,7 @@ def _known_cells(pairs: Pairs, level: str | int) -> _Cells:
     return cells
 
 
-def _side(
-    what: str, labels: list[Labels], level: str | int, names: dict[str, int]
-) -> tuple[Ints, NDArray[np.int8]]:
+def _side(what: str, labels: list[Labels], level: str | int, names: dict[str, int]) -> tuple[Ints, NDArray[np.int8]]:
     """States and ends (N,) of one side end to end; new state names are added to ``names``."""
     codes: dict[int, tuple[int, Ints]] = {}
     states, ends = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int8)]
@@ -315,9 +309,7 @@ def _check_known(cells: _Cells, known: NDArray[np.bool_], what: str, level: str 
         at = int(known.argmin())
         n = int(np.searchsorted(cells.stops, at, side="right"))
         t = at - int(np.append(0, cells.stops)[n])
-        raise ValueError(
-            f"{what}[{n}]: level {level!r} is unknown at {t}; expected every state and end to be known"
-        )
+        raise ValueError(f"{what}[{n}]: level {level!r} is unknown at {t}; expected every state and end to be known")
 
 
 # ------------------------------------------------------------------------------
@@ -428,27 +420,28 @@ def report(
     >>> print(report(truth, guess))
     phrase: accuracy 0.667 of 3 steps
     <BLANKLINE>
-                   precision    recall  f1-score   support
-               NP      0.000     0.000     0.000         1
-               VP      0.000     0.000     0.000         1
-        micro avg      0.000     0.000     0.000         2
-      boundary F1                          0.000
+                  precision    recall  f1-score   support
+               NP     0.000     0.000     0.000         1
+               VP     0.000     0.000     0.000         1
+        micro avg     0.000     0.000     0.000         2
+      boundary F1                         0.000
     <BLANKLINE>
     tag: accuracy 0.667 of 3 steps
     <BLANKLINE>
-                   precision    recall  f1-score   support
-                N      0.500     1.000     0.667         1
-                V      1.000     0.500     0.667         2
-        micro avg      0.667     0.667     0.667         3
+                  precision    recall  f1-score   support
+                N     1.000     0.500     0.667         2
+                V     0.500     1.000     0.667         1
+        micro avg     0.667     0.667     0.667         3
     <BLANKLINE>
     all levels right: 0.667 of 3 steps, 0.000 of 1 sequences
     """
     pairs = _pairs(y_true, y_pred)
     names = _level_names(pairs)
-    skipped = tuple(ignore)
+    skipped = tuple(ignore)  # an iterator is read once
+    levels = {name: _level_report(pairs, name, skipped, tolerance) for name in names}
     whole = [pair for pair in pairs if all(_is_known(pair[0], name) for name in names)]
     result = {
-        "levels": {name: _level_report(pairs, name, skipped, tolerance) for name in names},
+        "levels": levels,
         "joint_accuracy": _number(joint_accuracy(y_true, y_pred)),
         "exact_match": _number(exact_match(*_unzip(whole))),
         "steps": _jointly_known(pairs, names),
@@ -544,13 +537,9 @@ def conlleval(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) 
     kinds = sorted(counts[1].keys() | counts[2].keys())
     scores = _total({kind: Score(*(count[kind] for count in counts)) for kind in kinds})
     right = sum(
-        tag == other
-        for one, two in zip(y_true, y_pred, strict=True)
-        for tag, other in zip(one, two, strict=True)
+        tag == other for one, two in zip(y_true, y_pred, strict=True) for tag, other in zip(one, two, strict=True)
     )
-    return ConllScores(
-        scores.correct, scores.predicted, scores.support, scores.per_label, sum(map(len, y_true)), right
-    )
+    return ConllScores(scores.correct, scores.predicted, scores.support, scores.per_label, sum(map(len, y_true)), right)
 
 
 def conlleval_text(scores: ConllScores) -> str:

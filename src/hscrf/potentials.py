@@ -97,9 +97,7 @@ class Potentials:
             return NotImplemented
         mine = {(part, level): values for part, level, values in self.parts()}
         others = {(part, level): values for part, level, values in other.parts()}
-        same_frame = (
-            self.topology == other.topology and self.length == other.length and mine.keys() == others.keys()
-        )
+        same_frame = self.topology == other.topology and self.length == other.length and mine.keys() == others.keys()
         return same_frame and all(np.array_equal(values, others[key]) for key, values in mine.items())
 
     __hash__ = None  # type: ignore[assignment]

@@ -209,9 +209,7 @@ def _sealed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _table(
-    topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int
-) -> NDArray[np.bool_]:
+def _table(topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int) -> NDArray[np.bool_]:
     """Allowed pairs (S_source, S_target): every one, except in the rows that are named."""
     table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
     if not isinstance(rows, Mapping):
@@ -289,9 +287,7 @@ def _durations(topology: Topology, limits: Limits, default: int, what: str) -> l
             raise ValueError(f"{what} names 'root', which spans the sequence; expected a level below it")
         named = limit if isinstance(limit, Mapping) else dict.fromkeys(topology.states[d], limit)
         for name, value in named.items():
-            rows[d][topology.state(d, name)] = _steps(
-                value, default, f"{what} of {topology.levels[d]} {name!r}"
-            )
+            rows[d][topology.state(d, name)] = _steps(value, default, f"{what} of {topology.levels[d]} {name!r}")
     return rows
 
 
@@ -331,9 +327,7 @@ def _restricted_rows(
     return relation
 
 
-def _named_limits(
-    topology: Topology, rows: Sequence[NDArray[np.int64]], default: int
-) -> dict[str, dict[str, int]]:
+def _named_limits(topology: Topology, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[str, int]]:
     """The durations that differ from the default, by name."""
     limits = {}
     for level, names, row in zip(topology.levels, topology.states, rows, strict=True):

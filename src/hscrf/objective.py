@@ -1,0 +1,275 @@
+"""The loss of a model on a packed data set: log Z(free) - log Z(labels), its gradient, and the perceptron's.
+
+Scores are linear in the weights and log Z has the expected counts as its gradient, so for each block of features the
+gradient is its transpose applied to (expected counts - counts of the labels). Complete labels need no inference for
+their own term: their counts are constant. Partial labels need a second inference, with the labels as evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf._engine import FAMILY, MAX, Evidence, Expectations, Key, Plan
+from hscrf.features import Block, Known, Observations, PairBlock
+from hscrf.labels import InfeasibleError, Labels
+from hscrf.topology import Topology
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CHUNK = 4096  # packed steps that are worked on at a time; fixed, so that sums do not depend on the threads
+
+
+class Workers:
+    """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock."""
+
+    def __init__(self, n_jobs: int = 1) -> None:
+        self.n_jobs = n_jobs
+        self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        if self.pool is None:
+            return [function(item) for item in items]
+        return list(self.pool.map(function, items))
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+
+class Scorer:
+    """Turns weights into the log-potentials of packed observations, block by block."""
+
+    def __init__(self, topology: Topology, blocks: Sequence[Block], seen: Observations) -> None:
+        self.topology = topology
+        self.blocks = blocks
+        self.seen = seen
+        bounds = np.cumsum([0, *(block.size for block in blocks)])
+        self.slices = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self.size = int(bounds[-1])
+
+    def shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
+        """Shapes of all arrays for a number of steps; several blocks may feed one array."""
+        shapes: dict[Key, tuple[int, ...]] = {}
+        timed = {block.key for block in self.blocks if block.timed}
+        for block in self.blocks:
+            shape = (steps, *block.shape) if block.timed else block.shape
+            if block.key in timed and block.key[0] in FAMILY:
+                shape = (steps, *shape[1:])
+            shapes[block.key] = shape
+        return shapes
+
+    def values(self, weights: Floats, rows: Ints) -> dict[Key, Floats]:
+        """Log-potentials of some packed steps (whole sequences)."""
+        values = {key: np.zeros(shape) for key, shape in self.shapes(len(rows)).items()}
+        for block, piece in zip(self.blocks, self.slices, strict=True):
+            out = values[block.key]
+            if block.timed or out.shape == block.shape:
+                block.add(weights[piece], self.seen, rows, out)
+            else:  # a constant table beside one that varies in time
+                constant = np.zeros(block.shape)
+                block.add(weights[piece], self.seen, rows, constant)
+                out += constant
+        return values
+
+    def pull(self, counts: dict[Key, Floats], rows: Ints) -> Floats:
+        """The gradient with respect to the weights, from counts of some packed steps."""
+        gradient = np.zeros(self.size)
+        for block, piece in zip(self.blocks, self.slices, strict=True):
+            block.pull(counts_for(block, counts), self.seen, rows, gradient[piece])
+        return gradient
+
+
+def counts_for(block: Block, counts: dict[Key, Floats]) -> Floats:
+    """The counts of a block's array, summed over time for a constant table."""
+    found = counts[block.key]
+    if not block.timed and found.shape != block.shape:
+        return found.sum(axis=0, keepdims=True)
+    return found
+
+
+def label_counts(topology: Topology, shapes: dict[Key, tuple[int, ...]], known: Known) -> dict[Key, Floats]:
+    """Counts of packed complete labels, shaped like the values: what expected counts are when all is known."""
+    counts = {key: np.zeros(shape) for key, shape in shapes.items()}
+    for (part, d), table in counts.items():
+        stop = np.flatnonzero(known.ends[d] == 1)
+        start = np.concatenate([[0], stop[:-1] + 1])
+        state = known.states[d][stop]
+        if part == "token":
+            table[np.arange(len(table)), known.states[d]] = 1.0
+        elif part in ("start", "stop"):
+            table[start if part == "start" else stop, state] = 1.0
+        elif part == "duration":
+            np.add.at(table, (stop - start, state), 1.0)
+        elif part == "segment":
+            table[start, stop - start, state] = 1.0
+        else:
+            steps, cells = family_counts(topology, known, (part, d))
+            flat = table.reshape(len(table), -1)
+            np.add.at(flat, (steps if len(table) > 1 else np.zeros_like(steps), cells), 1.0)
+    return counts
+
+
+def family_counts(topology: Topology, known: Known, key: Key) -> tuple[Ints, Ints]:
+    from hscrf.features import family_events
+
+    return family_events(topology, known, key)
+
+
+def pack_labels(labels: Sequence[Labels]) -> Known:
+    """States and ends of several sequences one after the other."""
+    offsets = np.concatenate([[0], np.cumsum([y.length for y in labels])]).astype(np.int64)
+    states = np.concatenate([y.states for y in labels], axis=1)
+    ends = np.concatenate([y.ends for y in labels], axis=1)
+    return Known(states, ends, offsets)
+
+
+def pack_evidence(labels: Sequence[Labels]) -> Evidence:
+    """Closed labels of several sequences as the engine takes them."""
+    closed = [y.closed() for y in labels]
+    ends = np.concatenate([y.ends for y in closed], axis=1)
+    allowed = []
+    for level in labels[0].topology.levels:
+        sets = np.concatenate([y.allowed[level] for y in closed])  # type: ignore[index]
+        allowed.append(None if sets.all() else sets)
+    return Evidence(ends != 0, ends != 1, tuple(allowed))
+
+
+def rows_of(offsets: Ints, which: Iterable[int]) -> Ints:
+    """Packed steps of some sequences."""
+    return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in which])
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some sequences of one weight, their packed steps, and the plans to run them free and with their labels."""
+
+    which: Ints
+    rows: Ints
+    weight: float
+    free: Plan
+    bound: Plan | None  # None if all labels are complete
+
+
+class Likelihood:
+    """Weighted sum over sequences of log Z(free) - log Z(labels), over a packed data set.
+
+    Complete labels cost one inference, partial ones two. The same bits for any number of threads: chunks are fixed
+    and summed in order.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        labels: Sequence[Labels],
+        sample_weight: Floats | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self.scorer = scorer
+        self.labels = labels
+        self.size = scorer.size
+        self.n_parts = len(labels)
+        self.workers = workers or Workers()
+        self.offsets = scorer.seen.offsets
+        self.sample_weight = np.ones(self.n_parts) if sample_weight is None else np.asarray(sample_weight, float)
+        self.complete = np.array([y.is_complete for y in labels])
+        self.chunks = [self._chunk(which) for which in self._split(np.arange(self.n_parts), CHUNK)]
+        self.empirical = sum((self._label_gradient(chunk.which) for chunk in self.chunks), np.zeros(self.size))
+
+    def _split(self, which: Ints, steps: int) -> list[Ints]:
+        """Cut sequences into chunks of about so many steps, complete and partial labels and weights apart."""
+        order = which[np.lexsort((which, self.sample_weight[which], self.complete[which]))]
+        lengths = np.diff(self.offsets)[order]
+        kind = self.sample_weight[order] + 1e-9j * self.complete[order]
+        chunks: list[list[int]] = []
+        filled = 0
+        for k, n in enumerate(order):
+            if not chunks or filled + lengths[k] > steps or kind[k] != kind[k - 1]:
+                chunks.append([])
+                filled = 0
+            chunks[-1].append(int(n))
+            filled += lengths[k]
+        return [np.array(chunk) for chunk in chunks]
+
+    def _chunk(self, which: Ints) -> Chunk:
+        topology = self.scorer.topology
+        lengths = np.diff(self.offsets)[which]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        shapes = self.scorer.shapes(int(offsets[-1]))
+        bound = None
+        if not self.complete[which[0]]:
+            bound = Plan(topology, offsets, shapes, pack_evidence([self.labels[n] for n in which]))
+        free = Plan(topology, offsets, shapes)
+        return Chunk(which, rows_of(self.offsets, which), float(self.sample_weight[which[0]]), free, bound)
+
+    def _label_gradient(self, which: Ints) -> Floats:
+        """Weighted feature counts of complete labels; zero for partial ones."""
+        if not self.complete[which[0]]:
+            return np.zeros(self.size)
+        known = pack_labels([self.labels[n] for n in which])
+        counts = label_counts(self.scorer.topology, self.scorer.shapes(int(known.offsets[-1])), known)
+        return self.sample_weight[which[0]] * self.scorer.pull(counts, rows_of(self.offsets, which))
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Loss and gradient over all data."""
+        return self._evaluate(weights, self.chunks, self.empirical)
+
+    def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Loss and gradient over some sequences."""
+        chunks = [self._chunk(part) for part in self._split(np.asarray(which), CHUNK)]
+        empirical = sum((self._label_gradient(chunk.which) for chunk in chunks), np.zeros(self.size))
+        return self._evaluate(weights, chunks, empirical)
+
+    def _evaluate(self, weights: Floats, chunks: Sequence[Chunk], empirical: Floats) -> tuple[float, Floats]:
+        loss = -float(weights @ empirical)
+        gradient = -empirical
+        for value, pulled in self.workers.map(lambda chunk: self._run(weights, chunk), chunks):
+            loss += value
+            gradient += pulled
+        return loss, gradient
+
+    def _run(self, weights: Floats, chunk: Chunk) -> tuple[float, Floats]:
+        values = self.scorer.values(weights, chunk.rows)
+        result = chunk.free.expectations(values)
+        loss, counts = result.log_z.sum(), result.counts
+        if chunk.bound is not None:
+            known = chunk.bound.expectations(values)
+            self._check(known, chunk)
+            loss -= known.log_z.sum()
+            counts = {key: counts[key] - known.counts[key] for key in counts}
+        return chunk.weight * loss, chunk.weight * self.scorer.pull(counts, chunk.rows)
+
+    def _check(self, result: Expectations, chunk: Chunk) -> None:
+        bad = np.flatnonzero(result.log_z == -np.inf)
+        if bad.size:
+            n = int(chunk.which[bad[0]])
+            raise InfeasibleError(f"Y[{n}]: no segmentation of the topology agrees with these labels")
+
+    def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
+        loss, gradient = 0.0, np.zeros(self.size)
+        for part in self._split(np.asarray(which), CHUNK):
+            chunk = self._chunk(part)
+            values = self.scorer.values(weights, chunk.rows)
+            shapes = {key: table.shape for key, table in values.items()}
+            found = best_of(chunk.free, values)
+            truth = best_of(chunk.bound, values) if chunk.bound else pack_labels([self.labels[n] for n in part])
+            counts = [label_counts(self.scorer.topology, shapes, known) for known in (found, truth)]
+            difference = {key: counts[0][key] - counts[1][key] for key in values}
+            pulled = chunk.weight * self.scorer.pull(difference, chunk.rows)
+            loss += float(weights @ pulled)
+            gradient += pulled
+        return loss, gradient
+
+
+def best_of(plan: Plan, values: dict[Key, Floats]) -> Known:
+    states, ends, _ = plan.trace(MAX, values, 1, np.random.default_rng(0))
+    return Known(states[0], ends[0], plan.offsets)

@@ -1,0 +1,453 @@
+"""The same numbers by every path: stacks or tables, scaled or logarithmic; and the full range of potentials."""
+
+import numpy as np
+import pytest
+from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
+
+import hscrf
+from hscrf._engine import LINEAR, LOG
+from hscrf.inference import plan_of, values_of
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+T = 200
+
+
+def same_expectations(one, other, **close):
+    """Two of the engine's results: log Z, every count and every posterior."""
+    np.testing.assert_allclose(other.log_z, one.log_z, **close)
+    for key, values in one.counts.items():
+        np.testing.assert_allclose(other.counts[key], values, **close, err_msg=str(key))
+    for d, (state, ending) in enumerate(zip(one.state, one.ending, strict=True)):
+        np.testing.assert_allclose(other.state[d], state, **close, err_msg=f"state of level {d}")
+        np.testing.assert_allclose(other.ending[d], ending, **close, err_msg=f"ending of level {d}")
+    for d in one.segments.keys() & other.segments.keys():
+        np.testing.assert_allclose(other.segments[d], one.segments[d], **close, err_msg=f"segments {d}")
+
+
+def finite(posterior, rtol=1e-6):
+    """No NaN and no infinity anywhere, and probabilities are probabilities."""
+    assert np.isfinite(posterior.log_partition)
+    for _, _, counts in posterior.counts.parts():
+        assert np.isfinite(counts).all()
+        assert (counts >= 0).all()
+    for level, state in posterior.state.items():
+        np.testing.assert_allclose(state.sum(axis=1), 1, rtol=rtol)
+        np.testing.assert_array_less(posterior.ending[level], 1 + rtol)
+
+
+# --------------------------------------------------------------------------------------- stacks and tables
+
+
+def as_tables(p, levels):
+    """The same model with the persist of some Markov levels written out as segment tables."""
+    parts = parts_of(p)
+    parts.setdefault("segment", {})
+    for level in levels:
+        token, start, stop = (parts[part].pop(level) for part in ("token", "start", "stop"))
+        table = np.full((p.length, p.length, token.shape[1]), -np.inf)
+        for i in range(p.length):
+            table[i, : p.length - i] = np.cumsum(token[i:], axis=0) + start[i] + stop[i:]
+        parts["segment"][level] = table
+    return hscrf.Potentials(p.topology, p.length, **parts)
+
+
+@pytest.mark.parametrize("kinds", [kinds for kinds in MIXES if len(kinds) > 1 and "segmental" not in kinds])
+@pytest.mark.parametrize("evidence", [False, True], ids=["free", "evidence"])
+def test_stacks_and_segment_tables_give_the_same_numbers(kinds, evidence):
+    rng = np.random.default_rng(len(kinds))
+    p = draw_model(rng, kinds, T, size=5 - len(kinds), sparse=True)
+    labels = draw_evidence(rng, p, 0.05) if evidence else None
+    levels = [level for level, kind in zip(p.topology.levels[1:], kinds, strict=True) if kind == "markov"]
+    q = as_tables(p, levels)
+    assert plan_of(p, labels).explicit == [0]  # all Markov levels were folded
+    assert len(plan_of(q, labels).explicit) == 1 + len(levels)
+    one, other = hscrf.marginals(p, labels), hscrf.marginals(q, labels)
+    np.testing.assert_allclose(other.log_partition, one.log_partition, **CLOSE)
+    np.testing.assert_allclose(hscrf.log_partition(q, labels), hscrf.log_partition(p, labels), **CLOSE)
+    for level in p.topology.levels:
+        np.testing.assert_allclose(other.state[level], one.state[level], **CLOSE)
+        np.testing.assert_allclose(other.ending[level], one.ending[level], **CLOSE)
+    for part in ("init", "trans", "end"):
+        for level, counts in one.counts[part].items():
+            np.testing.assert_allclose(other.counts[part][level], counts, **CLOSE, err_msg=f"{part}[{level}]")
+    for level in levels:  # the table's counts are segments, whose starts and stops are the stacks' counts
+        table = other.counts.segment[level]
+        np.testing.assert_allclose(table.sum(axis=1), one.counts.start[level], **CLOSE)
+        stops = np.array([sum(table[i, j - i] for i in range(j + 1)) for j in range(T)])
+        np.testing.assert_allclose(stops, one.counts.stop[level], **CLOSE)
+    best = hscrf.decode(p, labels)
+    np.testing.assert_allclose(hscrf.decode(q, labels).score, best.score, **CLOSE)
+    np.testing.assert_allclose(hscrf.score(q, best), best.score, **CLOSE)
+
+
+@pytest.mark.parametrize("forced", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
+def test_any_level_may_be_forced_into_a_table(forced, bottom):
+    rng = np.random.default_rng(7)
+    p = draw_model(rng, ("markov", "markov", bottom), 60, sparse=True, longest=5, classes=2)
+    labels = draw_evidence(rng, p, 0.05)
+    folded = plan_of(p, labels).expectations(values_of(p))
+    tabled = plan_of(p, labels, explicit=forced).expectations(values_of(p))
+    assert set(forced) <= tabled.segments.keys()
+    same_expectations(folded, tabled, **CLOSE)
+
+
+# ----------------------------------------------------------------------------------- scaled and logarithmic
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scaled_and_logarithmic_arithmetic_agree(seed):
+    rng = np.random.default_rng(seed)
+    kinds = MIXES[seed % len(MIXES)]
+    length = int(rng.integers(1, 12)) if seed % 3 else 50
+    if length == 50 and len(kinds) == 4:
+        length = 30
+    options = {"sparse": seed % 2 == 0, "classes": 1 + seed % 2, "forbidden": 0.01 * (seed % 4 == 1)}
+    p = draw_model(rng, kinds, length, scale=rng.choice([0.3, 1.0, 3.0]), longest=6, **options)
+    labels = draw_evidence(rng, p, 0.1) if seed % 2 else None
+    plan, values = plan_of(p, labels), values_of(p)
+    scaled, lossy = plan._expectations(LINEAR, values)
+    assert not lossy.any(), "potentials as moderate as these fit into scaled arithmetic"
+    same_expectations(plan._expectations(LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(plan.log_partition(values), scaled.log_z, **CLOSE)
+
+
+# -------------------------------------------------------------------- references: plain recursions in log space
+
+
+def chain(own, trans, init, end):
+    """Log Z, state posteriors (T, S) and pair posteriors (T - 1, S, S) of a chain; own (T, S), trans (T, S, S)."""
+    forward, backward = np.full(own.shape, -np.inf), np.full(own.shape, -np.inf)
+    forward[0], backward[-1] = init + own[0], end
+    for t in range(1, len(own)):
+        forward[t] = log_sum(forward[t - 1][:, None] + trans[t - 1], axis=0) + own[t]
+    for t in range(len(own) - 2, -1, -1):
+        backward[t] = log_sum(trans[t] + own[t + 1] + backward[t + 1], axis=1)
+    log_z = log_sum(forward[-1] + end)
+    pairs = forward[:-1, :, None] + trans[:-1] + (own + backward)[1:, None, :]
+    return log_z, np.exp(forward + backward - log_z), np.exp(pairs - log_z)
+
+
+def best_chain(own, trans, init, end):
+    best = init + own[0]
+    for t in range(1, len(own)):
+        best = (best[:, None] + trans[t - 1]).max(axis=0) + own[t]
+    return (best + end).max()
+
+
+def semi_markov(persist, trans, init, end):
+    """Log Z and segment posteriors (T, L, S) of a semi-Markov chain; persist (T, L, S) by start and length."""
+    length, longest, _ = persist.shape
+    forward, backward = (np.full((length, persist.shape[2]), -np.inf) for _ in range(2))
+    enter, leave = forward.copy(), forward.copy()
+    for j in range(length):
+        enter[j] = init if j == 0 else log_sum(forward[j - 1][:, None] + trans[j - 1], axis=0)
+        begins = range(max(0, j - longest + 1), j + 1)
+        forward[j] = log_sum([enter[i] + persist[i, j - i] for i in begins], axis=0)
+    for i in range(length - 1, -1, -1):
+        leave[i] = end if i == length - 1 else log_sum(trans[i] + backward[i + 1], axis=1)
+        stops = range(i, min(length, i + longest))
+        backward[i] = log_sum([leave[j] + persist[i, j - i] for j in stops], axis=0)
+    log_z = log_sum(forward[-1] + end)
+    segments = np.zeros(persist.shape)
+    for i in range(length):
+        for width in range(min(longest, length - i)):
+            segments[i, width] = np.exp(enter[i] + persist[i, width] + leave[i + width] - log_z)
+    return log_z, segments
+
+
+def persist_of(p, level, longest):
+    """The persist of a level as one table (T, L, S), limits of the topology included."""
+    d = p.topology.level(level)
+    table = np.full((p.length, longest, p.topology.n_states[d]), -np.inf)
+    for i in range(p.length):
+        for width in range(min(longest, p.length - i)):
+            j = i + width
+            own = p.token[level][i : j + 1].sum(axis=0) + p.start[level][i] + p.stop[level][j]
+            own = own + p.duration[level][width] + p.segment[level][i, width]
+            fits = (p.topology.min_duration[d] <= width + 1) & (width + 1 <= p.topology.max_duration[d])
+            table[i, width] = np.where(fits, own, -np.inf)
+    return table
+
+
+def root_score(p):
+    return p.token["root"].sum() + p.start["root"][0, 0] + p.stop["root"][-1, 0]
+
+
+def product_chain(p):
+    """A Markov level over a unit bottom as a chain of pairs (a, b): own (T, S), trans (T, S, S), init, end (S,)."""
+    size, below = p.topology.n_states[1:]
+
+    def table(values):  # time-varying, whatever the given time axis
+        return np.broadcast_to(values, (p.length, *values.shape[1:]))
+
+    bottom = p.token["b"] + p.start["b"] + p.stop["b"]
+    own = p.token["a"][:, :, None] + bottom[:, None, :] + np.log(p.topology.children[1])
+    first, last = table(p.init["a"]), table(p.end["a"])
+    trans = np.full((p.length, size, below, size, below), -np.inf)
+    for t in range(p.length - 1):
+        closes = last[t] + p.stop["a"][t][:, None]
+        opens = first[t + 1] + p.start["a"][t + 1][:, None]
+        across = table(p.trans["root"])[t, 0] + np.log(p.topology.successors[1])
+        trans[t] = closes[:, :, None, None] + across[:, None, :, None] + opens[None, None]
+        for s in range(size):
+            stays = table(p.trans["a"])[t, s] + np.log(p.topology.successors[2])
+            trans[t, s, :, s] = np.logaddexp(trans[t, s, :, s], stays)
+    init = table(p.init["root"])[0, 0][:, None] + p.start["a"][0][:, None] + first[0]
+    end = table(p.end["root"])[-1, 0][:, None] + p.stop["a"][-1][:, None] + last[-1]
+    pairs = size * below
+    return (
+        own.reshape(p.length, pairs),
+        trans.reshape(p.length, pairs, pairs),
+        init.reshape(pairs),
+        end.reshape(pairs),
+    )
+
+
+def hierarchy(p):
+    """Log Z and the state posteriors of both levels below the root."""
+    with np.errstate(divide="ignore"):
+        log_z, pairs, _ = chain(*product_chain(p))
+    pairs = pairs.reshape(p.length, *p.topology.n_states[1:])
+    return log_z + root_score(p), pairs.sum(axis=2), pairs.sum(axis=1)
+
+
+def like_chain(p, rtol=1e-9, atol=1e-9):
+    trans, init, end = p.trans["root"][:, 0], p.init["root"][0, 0], p.end["root"][-1, 0]
+    trans = np.broadcast_to(trans, (p.length, *trans.shape[1:]))
+    own = p.token["a"] + p.start["a"] + p.stop["a"]
+    log_z, states, pairs = chain(own, trans, init, end)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z + root_score(p), rtol=rtol)
+    np.testing.assert_allclose(posterior.state["a"], states, rtol=rtol, atol=atol)
+    counts = posterior.counts.trans["root"]
+    expected = pairs[:, None] if len(counts) > 1 else pairs.sum(axis=0)[None, None]
+    np.testing.assert_allclose(counts[: len(expected)], expected, rtol=rtol, atol=atol)
+    best = best_chain(own, trans, init, end) + root_score(p)
+    np.testing.assert_allclose(hscrf.decode(p).score, best, rtol=rtol)
+
+
+# ------------------------------------------------------------------------------------------------- range
+
+# Sums of 500 potentials of 1e4 have an absolute rounding error of about 1e-9, in any recursion.
+LARGE = {"scale": 1e4}
+ROUNDED = {"rtol": 1e-6, "atol": 1e-6}
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.05])
+def test_a_chain_of_large_potentials(forbidden):
+    p = draw_model(np.random.default_rng(11), ("unit",), 500, size=6, forbidden=forbidden, **LARGE)
+    like_chain(p, **ROUNDED)
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.05])
+def test_a_semi_markov_chain_of_large_potentials(forbidden):
+    rng = np.random.default_rng(12)
+    p = draw_model(rng, ("segmental",), 500, size=3, longest=8, forbidden=forbidden, **LARGE)
+    log_z, segments = semi_markov(
+        persist_of(p, "a", 8), p.trans["root"][:, 0], p.init["root"][0, 0], p.end["root"][-1, 0]
+    )
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(hscrf.log_partition(p), log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(posterior.counts.segment["a"], segments, **ROUNDED)
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.01])
+@pytest.mark.parametrize("constant", [False, True], ids=["varying", "constant"])
+def test_a_hierarchy_of_large_potentials(forbidden, constant):
+    rng = np.random.default_rng(13)
+    p = draw_model(
+        rng, ("markov", "unit"), 500, size=4, sparse=True, forbidden=forbidden, constant=constant, **LARGE
+    )
+    log_z, upper, lower = hierarchy(p)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
+    np.testing.assert_allclose(hscrf.log_partition(p), log_z, rtol=1e-9)
+    np.testing.assert_allclose(posterior.state["a"], upper, **ROUNDED)
+    np.testing.assert_allclose(posterior.state["b"], lower, **ROUNDED)
+
+
+@pytest.mark.parametrize("part", ["token", "start", "stop", "init", "trans", "end"])
+@pytest.mark.parametrize("level", ["a", "b"])
+def test_one_large_part_among_moderate_ones(part, level):
+    rng = np.random.default_rng(14)
+    p = draw_model(rng, ("markov", "unit"), 500, size=3)
+    if part in ("init", "trans", "end"):
+        level = {"a": "root", "b": "a"}[level]
+    p = changed(p, part, level, p[part][level] * 1e4)
+    log_z, upper, lower = hierarchy(p)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
+    np.testing.assert_allclose(hscrf.log_partition(p), log_z, rtol=1e-9)
+    np.testing.assert_allclose(posterior.state["a"], upper, **ROUNDED)
+    np.testing.assert_allclose(posterior.state["b"], lower, **ROUNDED)
+
+
+@pytest.mark.parametrize("scale", [30.0, 100.0, 300.0, 1000.0])
+def test_between_moderate_and_large(scale):
+    """Where the scaled arithmetic is about to give up."""
+    p = draw_model(np.random.default_rng(15), ("markov", "unit"), 300, size=3, sparse=True, scale=scale)
+    log_z, upper, lower = hierarchy(p)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
+    np.testing.assert_allclose(posterior.state["a"], upper, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(posterior.state["b"], lower, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_single_step(kinds, scale):
+    """T = 1: one segment a level, so Z is a sum over stacks."""
+    p = draw_model(np.random.default_rng(16), kinds, 1, size=3, classes=2, scale=scale)
+    levels = p.topology.levels
+    log_scores = np.zeros(())
+    for d, level in enumerate(levels):  # one axis for the states of each level
+        own = sum(p[part][level][0] for part in ("token", "start", "stop"))
+        if level in p.segment:
+            own = own + p.duration[level][0] + p.segment[level][0, 0]
+        log_scores = log_scores[..., None] + own
+        if d > 0:
+            log_scores = log_scores + p.init[levels[d - 1]][0] + p.end[levels[d - 1]][0]
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_sum(log_scores), rtol=1e-9)
+    np.testing.assert_allclose(hscrf.decode(p).score, log_scores.max(), rtol=1e-9)
+    probabilities = np.exp(log_scores - log_sum(log_scores))
+    for d, level in enumerate(levels):
+        others = tuple(axis for axis in range(len(levels)) if axis != d)
+        np.testing.assert_allclose(posterior.state[level][0], probabilities.sum(axis=others), **ROUNDED)
+        np.testing.assert_allclose(posterior.ending[level], 1, rtol=1e-9)
+    for counts in posterior.counts.trans.values():
+        assert (counts == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_hard_minimum_durations(scale):
+    """No segment may end before its third step: the paper's scale factors are zero there (NOTES E30)."""
+    rng = np.random.default_rng(17)
+    free = draw_model(rng, ("segmental",), 300, size=3, longest=8, scale=scale)
+    given = free.topology.to_dict()
+    given["min_duration"] = {"a": {"a0": 3, "a1": 5, "a2": 8}}
+    p = hscrf.Potentials(hscrf.Topology.from_dict(given), 300, **parts_of(free))
+    log_z, segments = semi_markov(
+        persist_of(p, "a", 8), p.trans["root"][:, 0], p.init["root"][0, 0], p.end["root"][-1, 0]
+    )
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(posterior.counts.segment["a"], segments, **ROUNDED)
+    assert (posterior.counts.duration["a"][:2] == 0).all()
+
+
+def test_peaked_durations():
+    """Lengths around 60 with a spread of 4: every border in between has a vanishing mass (NOTES E30)."""
+    length, longest = 180, 90
+    rng = np.random.default_rng(18)
+    p = draw_model(rng, ("segmental",), length, size=2, longest=longest)
+    peaked = -0.5 * ((np.arange(1, longest + 1)[:, None] - [60, 58]) / [4, 0.5]) ** 2
+    p = changed(p, "duration", "a", peaked)
+    p = changed(p, "segment", "a", np.zeros((length, longest, 2)))
+    log_z, segments = semi_markov(
+        persist_of(p, "a", longest), p.trans["root"][:, 0], p.init["root"][0, 0], p.end["root"][-1, 0]
+    )
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(posterior.counts.segment["a"], segments, rtol=1e-8, atol=1e-9)
+
+
+# --------------------------------------------------------------------------------- mass that must not be lost
+
+
+def two_components(late, cost=-800.0, kinds=("unit",), length=400, at=200):
+    """States 0 and 1 never meet states 2 and 3, which start ``cost`` behind; the first two pay ``late`` at ``at``."""
+    rng = np.random.default_rng(19)
+    p = draw_model(rng, kinds, length, size=4)
+    trans = p.trans["root"].copy()
+    trans[:, 0, :2, 2:] = trans[:, 0, 2:, :2] = -np.inf
+    p = changed(p, "trans", "root", trans)
+    token = p.token["a"].copy()
+    token[0, 2:] += cost
+    token[at, :2] += late
+    return changed(p, "token", "a", token)
+
+
+@pytest.mark.parametrize("late", [0.0, -790.0, -800.0, -1e4, -np.inf])
+@pytest.mark.parametrize("cost", [-100.0, -800.0, -5000.0])
+def test_a_component_far_behind_is_not_forgotten(late, cost):
+    like_chain(two_components(late, cost), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [-790.0, -1e4, -np.inf])
+def test_a_component_that_falls_behind_by_small_steps(late):
+    """Each step loses 5 nats, which any one row of scaled numbers holds easily."""
+    p = two_components(late, cost=0.0)
+    token = p.token["a"].copy()
+    token[:200, 2:] -= 5.0
+    like_chain(changed(p, "token", "a", token), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [0.0, -790.0, -1e4, -np.inf])
+def test_a_segmental_component_far_behind_is_not_forgotten(late):
+    p = two_components(late, kinds=("segmental",), length=60, at=30)
+    log_z, segments = semi_markov(
+        persist_of(p, "a", 60), p.trans["root"][:, 0], p.init["root"][0, 0], p.end["root"][-1, 0]
+    )
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(hscrf.log_partition(p), log_z + root_score(p), rtol=1e-9)
+    np.testing.assert_allclose(posterior.counts.segment["a"], segments, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [0.0, -790.0, -1e4, -np.inf])
+def test_a_parent_far_behind_is_not_forgotten(late):
+    """As above one level higher: a0 never gives way to a1, which starts 800 behind."""
+    p = draw_model(np.random.default_rng(20), ("markov", "unit"), 300, size=2)
+    trans = p.trans["root"].copy()
+    trans[:, 0, 0, 1] = trans[:, 0, 1, 0] = -np.inf
+    token = p.token["a"].copy()
+    token[0, 1] -= 800.0
+    token[150, 0] += late
+    p = changed(changed(p, "trans", "root", trans), "token", "a", token)
+    log_z, upper, lower = hierarchy(p)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
+    np.testing.assert_allclose(posterior.state["a"], upper, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(posterior.state["b"], lower, rtol=1e-8, atol=1e-9)
+    by_tables = hscrf.marginals(as_tables(p, ["a"]))
+    np.testing.assert_allclose(by_tables.log_partition, log_z, rtol=1e-9)
+    np.testing.assert_allclose(by_tables.state["b"], lower, rtol=1e-8, atol=1e-9)
+
+
+def test_a_long_wait_for_the_only_way_out():
+    """Every step favours a state from which nothing leads to the required end."""
+    length = 500
+    topology = hscrf.Topology({"a": ["trap", "way", "goal"]})
+    trans = np.full((1, 1, 3, 3), -np.inf)
+    trans[0, 0, [0, 1, 1, 2], [0, 1, 2, 2]] = 0.0
+    p = hscrf.Potentials(
+        topology,
+        length,
+        token={"a": np.tile([10.0, 0.0, -3.0], (length, 1))},
+        trans={"root": trans},
+        start={"a": np.zeros((length, 3))},
+        stop={"a": np.zeros((length, 3))},
+        init={"root": np.zeros((1, 1, 3))},
+        end={"root": [[[-np.inf, -np.inf, 0.0]]]},
+    )
+    goal = np.arange(1, length + 1)  # how many steps at the goal
+    log_z = log_sum(-3.0 * goal)
+    np.testing.assert_allclose(hscrf.log_partition(p), log_z, rtol=1e-9)
+    posterior = hscrf.marginals(p)
+    finite(posterior)
+    np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
+    at_goal = np.array([log_sum(-3.0 * goal[goal >= length - t]) for t in range(length)])
+    np.testing.assert_allclose(posterior.state["a"][:, 2], np.exp(at_goal - log_z), rtol=1e-7)

@@ -1,0 +1,60 @@
+"""What starting costs, as far as it does not depend on the clock: what is imported, what is compiled again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+HEAVY = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "matplotlib"}
+
+NOUNS = """
+import hscrf
+topology = hscrf.Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]}, max_duration={"phrase": 4})
+potentials = hscrf.Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
+labels = hscrf.Labels.from_segments(topology, {"phrase": [(0, 2, "NP"), (2, 3, "O")]})
+labels.closed().column("phrase")
+"""
+
+VERBS = """
+from hscrf import _kernels
+for evidence in (None, labels):
+    hscrf.log_partition(potentials, evidence)
+    hscrf.marginals(potentials, evidence).segment("phrase")
+    hscrf.decode(potentials, evidence)
+    hscrf.k_best(potentials, 2, evidence)
+    hscrf.sample(potentials, 2, 0, evidence)
+kernels = [f for f in vars(_kernels).values() if hasattr(f, "stats") and getattr(f, "_cache", None) is not None]
+print(sum(sum(f.stats.cache_misses.values()) for f in kernels), sum(sum(f.stats.cache_hits.values()) for f in kernels))
+"""
+
+
+def run(code):
+    """What a new process prints."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_importing_loads_nothing_heavy():
+    assert run(f"import hscrf, sys; print(*sorted({HEAVY!r} & set(sys.modules)))") == []
+
+
+def test_describing_a_model_loads_nothing_heavy():
+    """Topologies, labels and potentials are plain numpy; compilation waits for the first inference."""
+    assert run(f"{NOUNS}\nimport sys; print(*sorted({HEAVY!r} & set(sys.modules)))") == []
+
+
+def test_inference_leaves_scikit_learn_and_plots_alone():
+    heavy = {"sklearn", "pandas", "matplotlib"}
+    code = f"{NOUNS}\nhscrf.decode(potentials)\nimport sys; print(*sorted({heavy!r} & set(sys.modules)))"
+    assert run(code) == []
+
+
+def test_a_second_process_compiles_nothing():
+    """All kernels come from the cache that the process before has left."""
+    run(NOUNS + VERBS)
+    misses, hits = map(int, run(NOUNS + VERBS))
+    assert misses == 0
+    assert hits > 0

@@ -16,7 +16,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy src
 
 benchmarks: $(VENV)/.benchmarks
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/engine.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,13 +2,13 @@
 
 import dataclasses
 
-import enumeration as twin
 import numpy as np
 import pytest
+
+import enumeration as twin
+import hscrf
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of, states_of
 from test_twin import to_potentials, to_topology
-
-import hscrf
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
@@ -62,9 +62,7 @@ def test_a_segment_posterior_is_a_ratio_of_partition_functions(kinds, level):
     log_mass = np.full(posterior.shape, -np.inf)
     for start, width, state in np.argwhere(posterior > 0):
         name = p.topology.states[p.topology.level(level)][state]
-        known = hscrf.Labels.from_segments(
-            p.topology, {level: [(start, start + width + 1, name)]}, length=p.length
-        )
+        known = hscrf.Labels.from_segments(p.topology, {level: [(start, start + width + 1, name)]}, length=p.length)
         log_mass[start, width, state] = hscrf.log_partition(p, known)
     np.testing.assert_allclose(np.exp(log_mass - log_z), posterior, **CLOSE)
     start, width = np.indices(posterior.shape[:2])
@@ -217,9 +215,7 @@ def with_level(p, d, name, states, children, successors, limits=None):
 def test_a_dummy_level_below_the_root_changes_nothing(kinds, limit):
     """The only child of the only root takes over the root's families."""
     _, p, _ = draw(kinds, False, longest=4)
-    topology = with_level(
-        p, 1, "dummy", ["all"], {}, {"dummy": {"all": []}}, {"dummy": limit} if limit else None
-    )
+    topology = with_level(p, 1, "dummy", ["all"], {}, {"dummy": {"all": []}}, {"dummy": limit} if limit else None)
     parts = parts_of(p)
     for part in ("init", "trans", "end"):
         parts[part]["dummy"] = parts[part].pop("root")
@@ -238,9 +234,7 @@ def test_a_dummy_level_in_the_middle_changes_nothing(kinds, limit):
     for part in ("init", "trans", "end"):  # what the dummy takes over cannot depend on who is above it
         parts[part]["a"] = np.repeat(parts[part]["a"][:, :1], 2, axis=1)
     p = hscrf.Potentials(p.topology, p.length, **parts)
-    topology = with_level(
-        p, 2, "dummy", ["any"], {}, {"dummy": {"any": []}}, {"dummy": limit} if limit else None
-    )
+    topology = with_level(p, 2, "dummy", ["any"], {}, {"dummy": {"any": []}}, {"dummy": limit} if limit else None)
     parts = parts_of(p)
     for part in ("init", "trans", "end"):
         parts[part]["dummy"] = parts[part].pop("a")[:, :1]

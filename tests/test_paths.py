@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 
 import hscrf
+from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from hscrf._engine import LINEAR, LOG
 from hscrf.inference import plan_of, values_of
 
@@ -259,9 +259,7 @@ def test_a_semi_markov_chain_of_large_potentials(forbidden):
 @pytest.mark.parametrize("constant", [False, True], ids=["varying", "constant"])
 def test_a_hierarchy_of_large_potentials(forbidden, constant):
     rng = np.random.default_rng(13)
-    p = draw_model(
-        rng, ("markov", "unit"), 500, size=4, sparse=True, forbidden=forbidden, constant=constant, **LARGE
-    )
+    p = draw_model(rng, ("markov", "unit"), 500, size=4, sparse=True, forbidden=forbidden, constant=constant, **LARGE)
     log_z, upper, lower = hierarchy(p)
     posterior = hscrf.marginals(p)
     finite(posterior)

@@ -1,23 +1,61 @@
 """Hierarchical semi-Markov conditional random fields: label a sequence at several nested levels at once."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
+if TYPE_CHECKING:
+    from hscrf.estimator import HSCRF, load
+    from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
+    from hscrf.solvers import LBFGS, SGD, Perceptron
+
 __version__ = "0.1.0"
 
+_LAZY = {  # imported when first used: the estimator brings scikit-learn
+    "estimator": ("HSCRF", "load"),
+    "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
+    "solvers": ("LBFGS", "SGD", "Perceptron"),
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
 __all__ = [
+    "HSCRF",
+    "LBFGS",
+    "SGD",
+    "Duration",
+    "End",
     "InfeasibleError",
+    "Init",
     "Labels",
     "Marginals",
+    "Perceptron",
     "Potentials",
+    "Segment",
+    "Start",
+    "Stop",
+    "Token",
     "Topology",
+    "Trans",
     "decode",
     "entropy",
     "k_best",
+    "load",
     "log_partition",
     "marginals",
     "sample",
     "score",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"hscrf.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'hscrf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

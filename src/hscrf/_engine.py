@@ -416,8 +416,6 @@ class Plan:
 
     def _inside(self, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
         """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
-        from hscrf import _kernels
-
         tables: dict[int, Floats] = {}
         lossy = np.zeros(self.offsets.size - 1, dtype=bool)
         bottom = self.topology.depth - 1

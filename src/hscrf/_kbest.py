@@ -101,8 +101,7 @@ class KBest:
             if (c, following) in ways.seen:
                 continue
             ways.seen.add((c, following))
-            for item, rank in zip(then, following, strict=True):
-                yield item, rank
+            yield from zip(then, following, strict=True)
             if all(len(self.ways[item].losses) > rank for item, rank in zip(then, following, strict=True)):
                 losses = (self.ways[item].losses[rank] for item, rank in zip(then, following, strict=True))
                 heappush(ways.heap, (step + sum(losses), c, following))

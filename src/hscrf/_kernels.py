@@ -30,10 +30,11 @@ TINY = 1e-140  # products of two such numbers are still normal floats
 FEW = 4  # up to so many siblings a plain loop beats the vectorised product
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
-# What Python calls, what only other kernels call (no wrappers: half the time to compile), and sums of non-negative
-# products, which may be reordered and fused: no infinities ever reach those.
+# What Python calls; what only other kernels call, inlined where a call at every step would cost more than the work; and
+# sums of non-negative products, which may be reordered and fused: no infinities ever reach those.
 kernel = njit(cache=True, nogil=True)
 part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 linear_part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
 
 
@@ -114,22 +115,22 @@ def make_scratch(layer, steps, backward):
     )
 
 
-@part
+@inlined
 def zero(mode):
     return 0.0 if mode is None else -np.inf
 
 
-@part
+@inlined
 def one(mode):
     return 1.0 if mode is None else 0.0
 
 
-@part
+@inlined
 def times(mode, a, b):
     return a * b if mode is None else a + b
 
 
-@part
+@inlined
 def plus(mode, a, b):
     if mode is None:
         return a + b
@@ -140,7 +141,7 @@ def plus(mode, a, b):
     return a + np.log1p(np.exp(b - a))
 
 
-@part
+@inlined
 def probability(mode, a, b):
     """Posterior of an event from its value and its bar."""
     return a * b if mode is None else np.exp(a + b)
@@ -186,7 +187,7 @@ def linear_product_back(matrix, x, out_bar, x_bar, counts):
         x_bar[u] = total
 
 
-@part
+@inlined
 def product(mode, pot, at, node, first, n):
     """DOWN of n siblings v from UP of u: the sum over u of up[u] * trans[u, v], in any arithmetic."""
     if mode is None and n > FEW:
@@ -200,7 +201,7 @@ def product(mode, pot, at, node, first, n):
         node[DOWN, first + v] = total
 
 
-@part
+@inlined
 def product_back(mode, pot, grad, at, node, first, n):
     """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
     if mode is None and n > FEW:
@@ -216,20 +217,20 @@ def product_back(mode, pot, grad, at, node, first, n):
         node[UP_BAR, first + u] = total
 
 
-@part
+@inlined
 def cell(layer, part, node, t):
     """Address of a part of a node at time t."""
     return layer.node[node, part] + t * layer.node[node, part + 1]
 
 
-@part
+@inlined
 def shape_of(layer, s):
     """Depth of the layer, the first node of the trie of s, its first leaf and its end."""
     depth = layer.level_at.shape[1] - 2
     return depth, layer.level_at[s, 0], layer.level_at[s, depth], layer.level_at[s, depth + 1]
 
 
-@part
+@inlined
 def ascend(mode, layer, pot, s, i, j, work):
     """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
     depth, root, bottom, stop = shape_of(layer, s)
@@ -255,7 +256,7 @@ def ascend(mode, layer, pot, s, i, j, work):
     return work.node[UP, 0]
 
 
-@part
+@inlined
 def ascend_back(mode, layer, pot, counts, s, j, work):
     """Reverse of ``ascend``: UP_BAR holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
@@ -278,7 +279,7 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
                 work.node[UP_BAR, first + k] = plus(mode, work.node[UP_BAR, first + k], pair)
 
 
-@part
+@inlined
 def descend(mode, layer, pot, s, i, j, work, last):
     """Fill DOWN at j + 1, levels 1 .. last: the mass of each node that starts there; the top itself does if j < i.
 
@@ -311,7 +312,7 @@ def descend(mode, layer, pot, s, i, j, work, last):
                     group[k] = times(mode, group[k], pot[cell(layer, BEGIN, kid + k, j + 1)])
 
 
-@part
+@inlined
 def descend_back(mode, layer, pot, grad, s, i, j, work):
     """Reverse of ``descend``: from DOWN_BAR of the leaves at j + 1 to UP_BAR of every node at j."""
     depth, root, _, _ = shape_of(layer, s)
@@ -342,7 +343,7 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
                     work.node[UP_BAR, kid - root + k] = zero(mode)
 
 
-@part
+@inlined
 def multiply_tokens(mode, layer, pot, s, t, work, last):
     """Fill TOKENS of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
     root = layer.level_at[s, 0]
@@ -362,7 +363,7 @@ def multiply_tokens(mode, layer, pot, s, t, work, last):
                     group[k] = times(mode, above, pot[cell(layer, TOKEN, kid + k, t)])
 
 
-@part
+@inlined
 def count_tokens(layer, grad, s, node, t, work):
     """Add the posteriors of the children of a node, kept in DOWN_BAR, to the counts of their tokens at t."""
     root = layer.level_at[s, 0]
@@ -378,7 +379,7 @@ def count_tokens(layer, grad, s, node, t, work):
             grad[cell(layer, TOKEN, kid + k, t)] += posts[k]
 
 
-@part
+@inlined
 def rescale(work, step, n, scale):
     """LINEAR: scale a leaf row that has left the comfortable range; note its factor and its log scale.
 
@@ -401,7 +402,7 @@ def rescale(work, step, n, scale):
     return smallest
 
 
-@part
+@inlined
 def extend_step(mode, layer, values, s, i, j, work):
     """Fill the leaf row of j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
 
@@ -422,7 +423,7 @@ def extend_step(mode, layer, values, s, i, j, work):
     return 1.0
 
 
-@part
+@inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: ENTER_BAR of j from UP_BAR."""
     depth, root, bottom, stop = shape_of(layer, s)
@@ -457,7 +458,7 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
                 add_children(layer, s, node, work)
 
 
-@part
+@inlined
 def add_children(layer, s, node, work):
     """Posterior of a node, kept in DOWN_BAR, as the sum of its children's."""
     root = layer.level_at[s, 0]
@@ -468,7 +469,7 @@ def add_children(layer, s, node, work):
     return total
 
 
-@part
+@inlined
 def reaches(layer, t, j):
     """May a child segment that starts at t end at j."""
     return t + layer.table[t, CHILD_REACH] > j

@@ -25,7 +25,8 @@ Ints = NDArray[np.int64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 4096  # packed steps that are worked on at a time; fixed, so that sums do not depend on the threads
+CHUNK = 4096  # packed steps that are worked on at a time
+LANES = 16  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
 
 
 class Workers:
@@ -80,12 +81,10 @@ class Scorer:
                 out += constant
         return values
 
-    def pull(self, counts: dict[Key, Floats], rows: Ints) -> Floats:
-        """The gradient with respect to the weights, from counts of some packed steps."""
-        gradient = np.zeros(self.size)
+    def pull(self, counts: dict[Key, Floats], rows: Ints, gradient: Floats) -> None:
+        """Add to the gradient with respect to the weights, from counts of some packed steps."""
         for block, piece in zip(self.blocks, self.slices, strict=True):
             block.pull(counts_for(block, counts), self.seen, rows, gradient[piece])
-        return gradient
 
 
 def counts_for(block: Block, counts: dict[Key, Floats]) -> Floats:
@@ -182,7 +181,7 @@ class Likelihood:
         self.sample_weight = np.ones(self.n_parts) if sample_weight is None else np.asarray(sample_weight, float)
         self.complete = np.array([y.is_complete for y in labels])
         self.chunks = [self._chunk(which) for which in self._split(np.arange(self.n_parts), CHUNK)]
-        self.empirical = sum((self._label_gradient(chunk.which) for chunk in self.chunks), np.zeros(self.size))
+        self.empirical = self._label_gradient(self.chunks)
 
     def _split(self, which: Ints, steps: int) -> list[Ints]:
         """Cut sequences into chunks of about so many steps, complete and partial labels and weights apart."""
@@ -210,13 +209,20 @@ class Likelihood:
         free = Plan(topology, offsets, shapes)
         return Chunk(which, rows_of(self.offsets, which), float(self.sample_weight[which[0]]), free, bound)
 
-    def _label_gradient(self, which: Ints) -> Floats:
-        """Weighted feature counts of complete labels; zero for partial ones."""
-        if not self.complete[which[0]]:
-            return np.zeros(self.size)
-        known = pack_labels([self.labels[n] for n in which])
-        counts = label_counts(self.scorer.topology, self.scorer.shapes(int(known.offsets[-1])), known)
-        return self.sample_weight[which[0]] * self.scorer.pull(counts, rows_of(self.offsets, which))
+    def _label_gradient(self, chunks: Sequence[Chunk]) -> Floats:
+        """Weighted feature counts of the complete labels."""
+        gradient = np.zeros(self.size)
+        for chunk in chunks:
+            if chunk.bound is None:
+                known = pack_labels([self.labels[n] for n in chunk.which])
+                counts = label_counts(self.scorer.topology, chunk.free.shapes, known)
+                self._pull(chunk, counts, gradient)
+        return gradient
+
+    def _pull(self, chunk: Chunk, counts: dict[Key, Floats], gradient: Floats) -> None:
+        if chunk.weight != 1.0:
+            counts = {key: chunk.weight * table for key, table in counts.items()}
+        self.scorer.pull(counts, chunk.rows, gradient)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
@@ -225,27 +231,31 @@ class Likelihood:
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""
         chunks = [self._chunk(part) for part in self._split(np.asarray(which), CHUNK)]
-        empirical = sum((self._label_gradient(chunk.which) for chunk in chunks), np.zeros(self.size))
-        return self._evaluate(weights, chunks, empirical)
+        return self._evaluate(weights, chunks, self._label_gradient(chunks))
 
     def _evaluate(self, weights: Floats, chunks: Sequence[Chunk], empirical: Floats) -> tuple[float, Floats]:
-        loss = -float(weights @ empirical)
-        gradient = -empirical
-        for value, pulled in self.workers.map(lambda chunk: self._run(weights, chunk), chunks):
+        lanes = [chunks[k::LANES] for k in range(min(LANES, len(chunks)))]
+        loss, gradient = -float(weights @ empirical), -empirical
+        for value, pulled in self.workers.map(lambda lane: self._run(weights, lane), lanes):
             loss += value
             gradient += pulled
         return loss, gradient
 
-    def _run(self, weights: Floats, chunk: Chunk) -> tuple[float, Floats]:
-        values = self.scorer.values(weights, chunk.rows)
-        result = chunk.free.expectations(values)
-        loss, counts = result.log_z.sum(), result.counts
-        if chunk.bound is not None:
-            known = chunk.bound.expectations(values)
-            self._check(known, chunk)
-            loss -= known.log_z.sum()
-            counts = {key: counts[key] - known.counts[key] for key in counts}
-        return chunk.weight * loss, chunk.weight * self.scorer.pull(counts, chunk.rows)
+    def _run(self, weights: Floats, chunks: Sequence[Chunk]) -> tuple[float, Floats]:
+        """Loss and gradient of some chunks, one after the other, without the constant part of complete labels."""
+        total, gradient = 0.0, np.zeros(self.size)
+        for chunk in chunks:
+            values = self.scorer.values(weights, chunk.rows)
+            result = chunk.free.expectations(values)
+            loss, counts = result.log_z.sum(), result.counts
+            if chunk.bound is not None:
+                known = chunk.bound.expectations(values)
+                self._check(known, chunk)
+                loss -= known.log_z.sum()
+                counts = {key: counts[key] - known.counts[key] for key in counts}
+            total += chunk.weight * float(loss)
+            self._pull(chunk, counts, gradient)
+        return total, gradient
 
     def _check(self, result: Expectations, chunk: Chunk) -> None:
         bad = np.flatnonzero(result.log_z == -np.inf)
@@ -255,19 +265,15 @@ class Likelihood:
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
-        loss, gradient = 0.0, np.zeros(self.size)
+        gradient = np.zeros(self.size)
         for part in self._split(np.asarray(which), CHUNK):
             chunk = self._chunk(part)
             values = self.scorer.values(weights, chunk.rows)
-            shapes = {key: table.shape for key, table in values.items()}
             found = best_of(chunk.free, values)
             truth = best_of(chunk.bound, values) if chunk.bound else pack_labels([self.labels[n] for n in part])
-            counts = [label_counts(self.scorer.topology, shapes, known) for known in (found, truth)]
-            difference = {key: counts[0][key] - counts[1][key] for key in values}
-            pulled = chunk.weight * self.scorer.pull(difference, chunk.rows)
-            loss += float(weights @ pulled)
-            gradient += pulled
-        return loss, gradient
+            ours, theirs = (label_counts(self.scorer.topology, chunk.free.shapes, y) for y in (found, truth))
+            self._pull(chunk, {key: ours[key] - theirs[key] for key in ours}, gradient)
+        return float(weights @ gradient), gradient
 
 
 def best_of(plan: Plan, values: dict[Key, Floats]) -> Known:

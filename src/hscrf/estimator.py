@@ -1,0 +1,671 @@
+"""HSCRF: fit and predict nested labels, scikit-learn style."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from hscrf import features as feature_module
+from hscrf import inference, metrics, solvers
+from hscrf._engine import LOG, MAX, Evidence, Plan
+from hscrf._files import FileFormatError, read_container, write_container
+from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks
+from hscrf.inference import Marginals
+from hscrf.labels import InfeasibleError, Labels
+from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, rows_of
+from hscrf.potentials import PARTS, Potentials
+from hscrf.topology import Topology
+
+__all__ = ["HSCRF", "load"]
+
+Floats = NDArray[np.float64]
+Self = TypeVar("Self", bound="HSCRF")
+
+
+class HSCRF(BaseEstimator):
+    """Hierarchical semi-Markov conditional random field.
+
+    Parameters
+    ----------
+    topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
+    features : block specifications (``hscrf.Token`` and so on); None takes sensible ones for every level.
+    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite.
+    solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
+    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none.
+    min_count : named features that occur less often are left out.
+    pairs : "seen" gives weights only to (feature, state) and (state, state) pairs that occur in training, "all" to all.
+    standardize : numeric columns are centred and scaled inside the model.
+    n_jobs : threads; the result does not depend on it.
+    random_state : seed of stochastic solvers and of the start for levels without labels.
+    warm_start : a second ``fit`` starts from the weights of the first.
+    verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.
+
+    Attributes
+    ----------
+    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_
+
+    >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 3
+    >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 3
+    >>> model = HSCRF().fit(X, Y)
+    >>> model.predict(X[:1])[0].tree()
+    [('NP', ['D', 'N']), ('VP', ['V'])]
+    """
+
+    def __init__(
+        self,
+        topology: Topology | None = None,
+        *,
+        features: Sequence[Any] | None = None,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        solver: Any = "lbfgs",
+        scheme: str | Mapping[str, str] = "plain",
+        min_count: int = 1,
+        pairs: str = "seen",
+        standardize: bool = True,
+        n_jobs: int = 1,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.topology = topology
+        self.features = features
+        self.c1 = c1
+        self.c2 = c2
+        self.solver = solver
+        self.scheme = scheme
+        self.min_count = min_count
+        self.pairs = pairs
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self: Self,
+        X: Sequence[Any],
+        Y: Sequence[Any],
+        sample_weight: Any = None,
+        development: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        patience: int = 10,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn from sequences X and their labels Y, complete or partial.
+
+        ``development`` = (X, Y) stops when its score has not improved for ``patience`` iterations and keeps the best
+        model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
+        Ctrl-C keeps the best weights so far.
+        """
+        check_lengths(X, Y)
+        encoder = Encoder(self.min_count, self.standardize)
+        seen = encoder.fit_pack(X)
+        self.topology_, labels = self._encode_labels(Y)
+        check_steps(seen, labels)
+        blocks = fit_blocks(self._specifications(), self.topology_, encoder, seen, pack_labels(labels), self.pairs)
+        weights = self._first_weights(encoder, blocks, labels)
+        self.encoder_, self.blocks_ = encoder, blocks
+        scorer = Scorer(self.topology_, blocks, seen)
+        workers = Workers(self.n_jobs)
+        try:
+            objective = Likelihood(scorer, labels, sample_weight, workers)
+            saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
+            monitor = self._monitor(development, patience, saver)
+            weights = saver.resume(weights) if saver else weights
+            solver = solvers.solver_of(self.solver)
+            result = solver.minimize(objective, weights, self.c1, self.c2, monitor, self.random_state)
+        finally:
+            workers.close()
+        self.coef_ = result.weights
+        self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
+        self.stop_reason_, self.history_ = result.reason, result.history
+        return self
+
+    def _encode_labels(self, Y: Sequence[Any]) -> tuple[Topology, list[Labels]]:
+        return encode_labels(Y, self.topology, self.scheme, self.features)
+
+    def _specifications(self) -> Sequence[Any]:
+        return default_specifications(self.topology_) if self.features is None else self.features
+
+    def _first_weights(self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels]) -> Floats:
+        """Zeros; the former weights for a warm start; random if a level has no labels at all (a symmetric saddle)."""
+        size = sum(block.size for block in blocks)
+        if self.warm_start and hasattr(self, "coef_"):
+            return carry_over(self.coef_, self.blocks_, self.encoder_, blocks, encoder)
+        known = pack_labels(labels)
+        latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
+        if not latent:
+            return np.zeros(size)
+        return 0.1 * np.random.default_rng(as_seed(self.random_state)).normal(size=size)
+
+    def _monitor(self, development: Any, patience: int, saver: Checkpoint | None) -> solvers.Monitor:
+        evaluate = None
+        if development is not None:
+            evaluate = partial(self._development_score, *development)
+        return solvers.Monitor(
+            evaluate, patience if development else None, saver.write if saver else None, verbose=self.verbose
+        )
+
+    def _development_score(self, X: Sequence[Any], Y: Sequence[Any], weights: Floats) -> float:
+        self.coef_ = weights
+        return self.score(X, Y)
+
+    def _fingerprint(self, objective: Likelihood) -> str:
+        """What a checkpoint must agree with: the same weights in the same order, on as much data."""
+        frame = [self.topology_.to_dict(), list(self.encoder_.names), objective.size, objective.offsets.tolist()]
+        return hashlib.sha256(json.dumps(frame).encode()).hexdigest()
+
+    # -- prediction --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Sequence[Any], evidence: Sequence[Any] | None = None, loss: str = "sequence") -> list[Labels]:
+        """The best labels of each sequence; what the evidence knows stays, the rest follows.
+
+        ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
+        with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
+        """
+        if loss not in ("sequence", "step", "segment"):
+            raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        run = partial(self._decode, loss=loss)
+        return [labels for chunk in self._chunks(X, evidence, run) for labels in chunk]
+
+    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> list[Labels]:
+        if loss != "sequence":
+            plan, values = expected_gain(plan, values, loss)
+        states, ends, best = plan.trace(MAX, values, 1, np.random.default_rng(0))
+        return [
+            Labels(self.topology_, states[0][:, a:b], ends[0][:, a:b], score=float(score))
+            for a, b, score in zip(plan.offsets[:-1], plan.offsets[1:], best, strict=True)
+        ]
+
+    def _chunks(
+        self, X: Sequence[Any], evidence: Sequence[Any] | None, run: Callable[[Plan, dict[Any, Floats]], Any]
+    ) -> list[Any]:
+        """Run a function on a plan and its potentials for chunks of the sequences, on the model's threads."""
+        self._check_fitted()
+        seen = self.encoder_.pack(X)
+        known = None if evidence is None else self._evidence(evidence, seen)
+        scorer = Scorer(self.topology_, self.blocks_, seen)
+
+        def work(which: range) -> Any:
+            rows = rows_of(seen.offsets, which)
+            offsets = seen.offsets[which.start : which.stop + 1] - seen.offsets[which.start]
+            bound = None if known is None else pack_evidence([known[n] for n in which])
+            plan = Plan(self.topology_, offsets, scorer.shapes(len(rows)), bound)
+            values = scorer.values(self.coef_, rows)
+            if known is not None:
+                check_feasible(plan, values, which)
+            return run(plan, values)
+
+        workers = Workers(self.n_jobs)
+        try:
+            return workers.map(work, cut(seen.offsets))
+        finally:
+            workers.close()
+
+    def _evidence(self, evidence: Sequence[Any], seen: Observations) -> list[Labels]:
+        """Evidence as Labels of the model's topology; None stands for nothing known."""
+        lengths = np.diff(seen.offsets).tolist()
+        if len(evidence) != len(lengths):
+            raise ValueError(f"X has {len(lengths)} sequences but evidence has {len(evidence)}")
+        labels = [
+            Labels.unknown(self.topology_, length) if y is None else as_labels(y, n, self.topology_, self.scheme)
+            for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
+        ]
+        check_steps(seen, labels, "evidence")
+        return labels
+
+    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
+        """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
+        self._check_fitted()
+        seen = self.encoder_.pack(X)
+        scorer = Scorer(self.topology_, self.blocks_, seen)
+        found = []
+        for n in range(len(X)):
+            rows = rows_of(seen.offsets, [n])
+            parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
+            for (part, d), values in scorer.values(self.coef_, rows).items():
+                parts[part][self.topology_.levels[d]] = values
+            found.append(Potentials(self.topology_, len(rows), **parts))  # type: ignore[arg-type]
+        return found
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+        """Posterior probabilities of states, endings and segments of each sequence."""
+        return self._each(inference.marginals, X, evidence)
+
+    def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
+        """Entropy in nats of the posterior of each sequence: how unsure the model is."""
+        return self._each(inference.entropy, X, evidence)
+
+    def _each(self, verb: Callable[..., Any], X: Sequence[Any], evidence: Sequence[Any] | None) -> list[Any]:
+        potentials = self.potentials(X)
+        known = [None] * len(X) if evidence is None else self._evidence(evidence, self.encoder_.pack(X))
+        return [verb(p, y) for p, y in zip(potentials, known, strict=True)]
+
+    def sample(
+        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
+    ) -> list[list[Labels]]:
+        """Draw n labellings of each sequence from the posterior."""
+        rng = np.random.default_rng(as_seed(random_state))
+        return self._each(lambda p, y: inference.sample(p, n, rng, y), X, evidence)
+
+    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any]) -> Floats:
+        """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them."""
+        check_lengths(X, Y)
+        self._check_fitted()
+        free = self._chunks(X, None, lambda plan, values: plan.log_partition(values))
+        bound = self._chunks(X, Y, lambda plan, values: plan.log_partition(values))
+        return np.concatenate(bound) - np.concatenate(free)
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+        """Fraction of time steps with the right state at every level at once; unknown steps are left out."""
+        check_lengths(X, Y)
+        self._check_fitted()
+        labels = [as_labels(y, n, self.topology_, self.scheme) for n, y in enumerate(Y)]
+        return metrics.joint_accuracy(labels, self.predict(X))
+
+    # -- insight -----------------------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Any:
+        """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight."""
+        import pandas
+
+        self._check_fitted()
+        rows = []
+        for block, weights in self._weighted_blocks():
+            part, d = block.key
+            level = self.topology_.levels[d]
+            for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
+                rows.append((level, part, name, self._state_names(d, place), weight))
+        return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", "weight"])
+
+    def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
+        bounds = np.cumsum([0, *(block.size for block in self.blocks_)])
+        pieces = [self.coef_[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return list(zip(self.blocks_, pieces, strict=True))
+
+    def _state_names(self, d: int, place: tuple[int, ...]) -> str:
+        levels = [d] + [d + 1] * (len(place) - 1)
+        return " > ".join(self.topology_.states[level][s] for level, s in zip(levels, place, strict=True))
+
+    def learned_topology(self, threshold: float = 0.0) -> Topology:
+        """The topology that the weights speak for: children and successors whose weights exceed the threshold.
+
+        A child belongs to a parent if any of its init, trans or end weights there does; v follows u if their trans
+        weight under some parent does. Fit with ``pairs="all"``: a pair without a weight counts as zero. A parent that
+        would be left without children keeps its strongest.
+        """
+        self._check_fitted()
+        return topology_from_weights(self.topology_, self._weighted_blocks(), threshold)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file: arrays and JSON with a checksum, never pickle."""
+        self._check_fitted()
+        settings, arrays = self.encoder_.state()
+        header: dict[str, Any] = {
+            "kind": "model",
+            "class": type(self).__name__,
+            "parameters": self._saved_parameters(),
+            "topology": self.topology_.to_dict(),
+            "encoder": settings,
+            "training": {
+                "loss": self.loss_,
+                "converged": bool(self.converged_),
+                "n_iter": self.n_iter_,
+                "stop_reason": self.stop_reason_,
+                "history": self.history_,
+            },
+        }
+        arrays = {"coef": self.coef_, **arrays}
+        header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
+        write_container(path, header, arrays)
+
+    def _saved_parameters(self) -> dict[str, Any]:
+        """Constructor arguments that JSON can hold; topology and features live on in what was learned."""
+        kept = self.get_params(deep=False)
+        kept.pop("topology", None)
+        kept.pop("features", None)
+        if is_dataclass(kept.get("solver")):
+            kept["solver"] = type(kept["solver"]).__name__.lower()
+        if not isinstance(kept.get("random_state"), (int, type(None))):
+            kept["random_state"] = None
+        return kept
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+        self.topology_ = Topology.from_dict(header["topology"])
+        self.topology = self.topology_
+        self.encoder_ = Encoder.restore(header["encoder"], arrays)
+        self.blocks_ = [load_block(entry, arrays, functions) for entry in header["blocks"]]
+        self.coef_ = np.array(arrays["coef"])
+        if self.coef_.size != sum(block.size for block in self.blocks_):
+            raise FileFormatError(f"the model has {self.coef_.size} weights, which do not fit its features")
+        training = header["training"]
+        self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
+        self.stop_reason_, self.history_ = training["stop_reason"], training["history"]
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first, or hscrf.load a model")
+
+
+def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """Read a model that ``save`` wrote. Nothing in the file is executed.
+
+    A model with segment functions needs them again, by name: ``functions={"name": function}``.
+    """
+    header, arrays = read_container(path)
+    if header.get("kind") != "model":
+        raise FileFormatError(f"{os.fspath(path)} is a {header.get('kind', 'file')!s}, expected a model")
+    classes = {cls.__name__: cls for cls in [HSCRF, *subclasses(HSCRF)]}
+    if header["class"] not in classes:
+        raise FileFormatError(f"{os.fspath(path)} holds a {header['class']}, expected one of {', '.join(classes)}")
+    try:
+        model = classes[header["class"]](**header["parameters"])
+        model._restore(header, arrays, functions or {})
+    except (KeyError, TypeError) as error:
+        raise FileFormatError(f"{os.fspath(path)} is not a complete model: {error}") from None
+    return model
+
+
+def subclasses(cls: type) -> list[type]:
+    """All classes below a class; the family presets register by being imported."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("hscrf.families"):
+        import_module("hscrf.families")
+    found = []
+    for sub in cls.__subclasses__():
+        found += [sub, *subclasses(sub)]
+    return found
+
+
+# -- blocks in files -------------------------------------------------------------------------------------------------
+
+
+def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """A block as JSON; its arrays go into ``arrays`` under names of their own."""
+    entry: dict[str, Any] = {"type": type(block).__name__}
+    for item in fields(block):  # type: ignore[arg-type]
+        value = getattr(block, item.name)
+        if isinstance(value, Block):
+            value = dump_block(value, f"{name}.{item.name}", arrays)
+        elif isinstance(value, np.ndarray):
+            arrays[f"{name}.{item.name}"] = value
+            value = {"array": f"{name}.{item.name}"}
+        elif callable(value):
+            value = {"function": getattr(value, "__name__", "function")}
+        entry[item.name] = value
+    return entry
+
+
+def load_block(entry: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> Block:
+    cls = {c.__name__: c for c in Block.__subclasses__()}[entry["type"]]
+    values: dict[str, Any] = {}
+    for name, value in entry.items():
+        if name == "type":
+            continue
+        if isinstance(value, Mapping) and "type" in value:
+            value = load_block(value, arrays, functions)
+        elif isinstance(value, Mapping) and "array" in value:
+            value = np.array(arrays[value["array"]])
+        elif isinstance(value, Mapping) and "function" in value:
+            value = find_function(value["function"], functions)
+        elif isinstance(value, list):
+            value = tuple(value)
+        values[name] = value
+    return cls(**values)
+
+
+def find_function(name: str, functions: Mapping[str, Any]) -> Any:
+    if name not in functions:
+        raise ValueError(
+            f"the model uses the segment function {name!r}: give it as load(path, functions={{{name!r}: ...}})"
+        )
+    return functions[name]
+
+
+class Checkpoint:
+    """Weights and history of a training run in a file."""
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+
+    def write(self, weights: Floats, history: list[dict[str, Any]]) -> None:
+        header = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": history}
+        write_container(self.path, header, {"weights": weights})
+
+    def resume(self, weights: Floats) -> Floats:
+        """The weights in the file if there is one, else those given."""
+        if not os.path.exists(self.path):
+            return weights
+        header, arrays = read_container(self.path)
+        if header.get("kind") != "checkpoint" or header.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"{os.fspath(self.path)} is not a checkpoint of this model on this data; remove it or name another"
+            )
+        return np.array(arrays["weights"])
+
+
+# -- labels ----------------------------------------------------------------------------------------------------------
+
+
+def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
+
+
+def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:
+    for n, (steps, y) in enumerate(zip(np.diff(seen.offsets).tolist(), labels, strict=True)):
+        if steps != y.length:
+            raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
+
+
+def encode_labels(
+    Y: Sequence[Any], topology: Topology | None, scheme: Any, specifications: Sequence[Any] | None
+) -> tuple[Topology, list[Labels]]:
+    """Labels of all sequences over one topology, which is learned from them unless it is given or they bring it."""
+    if topology is None and isinstance(Y[0], Labels):
+        topology = Y[0].topology
+    if topology is not None:
+        return topology, [as_labels(y, n, topology, scheme) for n, y in enumerate(Y)]
+    loose = loose_topology(Y, scheme, specifications)
+    labels = [as_labels(y, n, loose, scheme) for n, y in enumerate(Y)]
+    tight = tighten(loose, labels, specifications)
+    return tight, [replace(y, topology=tight) for y in labels]
+
+
+def as_labels(y: Any, n: int, topology: Topology, scheme: Any) -> Labels:
+    """One sequence's labels; a list of strings is the only level, a dict holds columns or segments by level."""
+    if isinstance(y, Labels):
+        if y.topology != topology:
+            raise ValueError(f"Y[{n}] has {y.topology} with other states or rules than the model's {topology}")
+        return y
+    try:
+        columns = y if isinstance(y, Mapping) else {topology.levels[1]: y}
+        if any(is_segments(column) for column in columns.values()):
+            return Labels.from_segments(topology, columns)
+        return Labels.from_columns(topology, columns, scheme=scheme)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"Y[{n}]: {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"Y[{n}]: {error}") from None
+
+
+def is_segments(column: Any) -> bool:
+    return not isinstance(column, str) and len(column) > 0 and isinstance(column[0], (tuple, list))
+
+
+def loose_topology(Y: Sequence[Any], scheme: Any, specifications: Sequence[Any] | None) -> Topology:
+    """All states of all levels, every parent with every child."""
+    columns = Y[0] if isinstance(Y[0], Mapping) else {"label": Y[0]}
+    names = {level: set() for level in columns if level != "root"}  # type: ignore[var-annotated]
+    classes: set[str] = set()
+    for n, y in enumerate(Y):
+        for level, column in (y if isinstance(y, Mapping) else {"label": y}).items():
+            if level == "root":
+                classes.add(column if isinstance(column, str) else column[0])
+            elif level not in names:
+                raise ValueError(f"Y[{n}] has a level {level!r}, but Y[0] has only {', '.join(map(repr, names))}")
+            else:
+                names[level] |= plain_states(column, scheme if isinstance(scheme, str) else scheme.get(level, "plain"))
+    bottom = list(names)[-1]
+    lasting = (scheme if isinstance(scheme, str) else scheme.get(bottom, "plain")) != "plain" or any(
+        is_segments(y[bottom]) for y in Y if isinstance(y, Mapping)
+    )
+    lasting |= any(spec.level == bottom and needs_table(spec) for spec in specifications or ())
+    levels = {level: sorted(states) for level, states in names.items()}
+    for level, states in levels.items():
+        if not states:
+            raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
+    return Topology(levels, root=sorted(classes) or None, max_duration={bottom: None} if lasting else None)
+
+
+def plain_states(column: Any, scheme: str) -> set[str]:
+    if is_segments(column):
+        return {state for _, _, state in column}
+    tags = {tag for tag in column if tag is not None and tag != "?"}
+    return tags if scheme == "plain" else {tag.split("-", 1)[-1] for tag in tags}
+
+
+def needs_table(spec: Any) -> bool:
+    """Does a specification need a longest duration."""
+    return isinstance(spec, (feature_module.Duration, feature_module.Segment)) or getattr(spec, "average", False)
+
+
+def tighten(topology: Topology, labels: Sequence[Labels], specifications: Sequence[Any] | None) -> Topology:
+    """Keep only children that occur, if no label is missing; limit durations to the longest where a table is needed."""
+    known = pack_labels(labels)
+    arguments = topology.to_dict()
+    if all(y.is_complete for y in labels):
+        arguments["children"] = {}
+        for d in range(topology.depth - 1):
+            found = np.unique(np.stack([known.states[d], known.states[d + 1]], axis=1), axis=0)
+            kids: dict[str, list[str]] = {}
+            for s, u in found.tolist():
+                kids.setdefault(topology.states[d][s], []).append(topology.states[d + 1][u])
+            arguments["children"][topology.levels[d]] = kids
+    for spec in specifications or ():
+        d = topology.level(spec.level)
+        if d > 0 and needs_table(spec) and not (known.ends[d] < 0).any():
+            bounds = np.concatenate([[-1], np.flatnonzero(known.ends[d] == 1)])
+            arguments["max_duration"][spec.level] = int(np.diff(bounds).max())
+    return Topology.from_dict(arguments)
+
+
+def as_seed(random_state: Any) -> Any:
+    """A seed for numpy's Generator from what scikit-learn users give."""
+    return (
+        random_state.integers(2**31)
+        if isinstance(random_state, np.random.Generator)
+        else (random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state)
+    )
+
+
+# -- decoding and weights --------------------------------------------------------------------------------------------
+
+
+def cut(offsets: NDArray[np.int64]) -> list[range]:
+    """Consecutive sequences in chunks of about CHUNK steps."""
+    chunks, begin = [], 0
+    for n in range(1, len(offsets)):
+        if n == len(offsets) - 1 or offsets[n + 1] - offsets[begin] > CHUNK:
+            chunks.append(range(begin, n))
+            begin = n
+    return chunks
+
+
+def check_feasible(plan: Plan, values: dict[Any, Floats], which: range) -> None:
+    bad = np.flatnonzero(plan.log_partition(values) == -np.inf)
+    if bad.size:
+        n = which[int(bad[0])]
+        raise InfeasibleError(f"sequence {n}: no segmentation agrees with its labels")
+
+
+def expected_gain(plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Plan, dict[Any, Floats]]:
+    """A plan whose best configuration has the most right steps, or segments, to be expected."""
+    topology = plan.topology
+    if loss == "step":
+        found = plan.expectations(values)
+        gains = {("token", d): found.state[d] for d in range(topology.depth)}
+    else:
+        unit = topology.depth - (1 if topology.unit_bottom else 0)
+        every = Plan(topology, plan.offsets, plan.shapes, plan.evidence, explicit=range(unit))
+        found = every.expectations(values)
+        gains = {("segment", d): dense_segments(every, d, found.segments[d]) for d in range(unit)}
+        if topology.unit_bottom:
+            gains["token", unit] = found.state[unit]
+    shapes = {key: table.shape for key, table in gains.items()}
+    return Plan(topology, plan.offsets, shapes, plan.evidence), gains
+
+
+def dense_segments(plan: Plan, d: int, posterior: Floats) -> Floats:
+    """Posteriors (N, L, S) of the segments of a level by start and length."""
+    table = plan.tables[d]
+    dense = np.zeros((plan.steps, int(table.width.max()), posterior.shape[1]))
+    last = np.repeat(np.arange(plan.steps), table.width)
+    length = np.arange(table.rows) - table.base[last]
+    dense[last - length, length] = posterior
+    return dense
+
+
+def carry_over(
+    weights: Floats, old: Sequence[Block], old_encoder: Encoder, new: Sequence[Block], encoder: Encoder
+) -> Floats:
+    """Former weights where the same feature of the same part still exists, else zero."""
+    former: dict[Any, float] = {}
+    begin = 0
+    for block in old:
+        for place, weight in zip(
+            block.describe(old_encoder), weights[begin : begin + block.size].tolist(), strict=True
+        ):
+            former[block.key, type(block), place] = weight
+        begin += block.size
+    carried = [former.get((block.key, type(block), place), 0.0) for block in new for place in block.describe(encoder)]
+    return np.array(carried)
+
+
+def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]], threshold: float) -> Topology:
+    strength = [np.zeros(table.shape) for table in topology.children]  # strongest weight of a child under a parent
+    follows = [np.zeros(table.shape) for table in topology.successors]
+    for block, weights in blocks:
+        part, d = block.key
+        if part not in ("init", "trans", "end") or not isinstance(block, feature_module.ConstantBlock):
+            continue
+        table = np.zeros(block.shape[1:])
+        table.reshape(-1)[block.cells] = weights
+        if part == "trans":
+            follows[d + 1] = np.maximum(follows[d + 1], table.max(axis=0))
+            table = np.maximum(table.max(axis=1), table.max(axis=2))
+        strength[d] = np.maximum(strength[d], table)
+    arguments = topology.to_dict()
+    names = topology.states
+    for d, table in enumerate(strength):
+        kept = (table > threshold) & topology.children[d]
+        best = np.where(topology.children[d], table, -np.inf)
+        kept[np.arange(len(table)), best.argmax(axis=1)] = True
+        kept[best.argmax(axis=0), np.arange(table.shape[1])] = True
+        arguments["children"][topology.levels[d]] = {
+            names[d][s]: [names[d + 1][u] for u in np.flatnonzero(row)] for s, row in enumerate(kept)
+        }
+    for d in range(1, topology.depth):
+        kept = (follows[d] > threshold) & topology.successors[d]
+        arguments["successors"][topology.levels[d]] = {
+            names[d][u]: [names[d][v] for v in np.flatnonzero(row)] for u, row in enumerate(kept)
+        }
+    return Topology.from_dict(arguments)

@@ -379,6 +379,14 @@ def test_whole_configurations_are_as_frequent_as_they_are_likely(kinds):
         frequencies_agree(frequency, np.array(np.exp(y.score - log_z)), n)
 
 
+def test_root_classes_are_drawn_too():
+    topology = hscrf.Topology({"a": ["x"]}, root=["often", "seldom", "never"])
+    p = hscrf.Potentials(topology, 2, start={"root": np.log([[0.7, 0.3, 1e-300], [1, 1, 1]])})
+    n = 4000
+    draws = np.array([y.states[0, 0] for y in hscrf.sample(p, n, random_state=5)])
+    frequencies_agree(np.bincount(draws, minlength=3) / n, np.array([0.7, 0.3, 0.0]), n)
+
+
 def test_samples_depend_on_the_seed_alone():
     _, p, _ = draw(("markov", "segmental"), False, length=20, classes=2)
     assert hscrf.sample(p, 5, random_state=3) == hscrf.sample(p, 5, random_state=3)

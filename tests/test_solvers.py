@@ -184,7 +184,7 @@ def test_memory_of_one_still_converges():
         np.testing.assert_allclose(result.weights, objective.target, atol=1e-6)
 
 
-@pytest.mark.parametrize(("c1", "c2"), [(0.0, 1.0), (0.0, 0.0), (5.0, 0.5)])
+@pytest.mark.parametrize(("c1", "c2"), [(0.0, 1.0), (0.0, 0.0), (0.0, 30.0), (5.0, 0.5)])
 def test_sgd_comes_close(c1, c2):
     objective = Logistic()
     best = EXACT.minimize(objective, np.zeros(10), c1=c1, c2=c2)
@@ -399,6 +399,23 @@ def test_ctrl_c_keeps_the_best_so_far(c1):
     assert len(losses) == 4
     assert result.loss == pytest.approx(min(losses))
     np.testing.assert_array_equal(result.weights, objective.seen[int(np.argmin(losses))][1])
+
+
+@pytest.mark.parametrize("c1", [0.0, 1.0])
+def test_ctrl_c_after_a_step_too_long_keeps_the_better_one(c1):
+    class Valley(Quadratic):  # almost straight walls: steps from there overshoot
+        def __call__(self, weights):
+            away = 5 * (weights - 10 - np.arange(6))
+            return np.logaddexp(away, -away).sum(), 5 * np.tanh(away)
+
+    wasted = 0
+    for at in range(2, 12):
+        objective = Failing(Valley(), at, KeyboardInterrupt())
+        result = LBFGS().minimize(objective, np.full(6, 20.0), c1=c1)
+        losses = [loss + c1 * np.abs(weights).sum() for loss, weights in objective.seen]
+        assert result.loss == pytest.approx(min(losses))
+        wasted += min(losses) < losses[-1]
+    assert wasted
 
 
 @pytest.mark.parametrize("solver", [LBFGS(), SGD(rate=0.1), Perceptron()], ids=lambda s: type(s).__name__)

@@ -27,7 +27,6 @@ from numba import njit
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
-FEW = 4  # up to so many siblings a plain loop beats the vectorised product
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 # What Python calls; what only other kernels call, inlined where a call at every step would cost more than the work; and
@@ -36,6 +35,11 @@ kernel = njit(cache=True, nogil=True)
 part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 linear_part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
+
+
+# Numba checks signed indices for being negative, which keeps loops from being vectorised, and counts references of
+# slices, which costs more than short loops. So offsets in hot loops are unsigned: ``array[offset + k]``.
+unsigned = np.uint64
 
 
 class Layer(NamedTuple):
@@ -148,72 +152,66 @@ def probability(mode, a, b):
 
 
 @linear_part
-def linear_product(matrix, x, out):
-    """out[v] = sum_u x[u] matrix[u, v]; matrix flat (n * n,). Four rows at a time keep the sums in registers."""
-    n = x.size
+def linear_product(pot, at, node, first, n):
+    """DOWN[v] = sum_u UP[u] trans[u, v] of n siblings. Four rows at a time keep the sums in registers."""
+    at, first, n = unsigned(at), unsigned(first), unsigned(n)
     for v in range(n):
-        out[v] = 0.0
-    u = 0
-    while u + 4 <= n:
-        x0, x1, x2, x3 = x[u], x[u + 1], x[u + 2], x[u + 3]
-        row0 = matrix[u * n : (u + 1) * n]
-        row1 = matrix[(u + 1) * n : (u + 2) * n]
-        row2 = matrix[(u + 2) * n : (u + 3) * n]
-        row3 = matrix[(u + 3) * n : (u + 4) * n]
+        node[DOWN, first + v] = 0.0
+    u, four, one_more = unsigned(0), unsigned(4), unsigned(1)
+    while u + four <= n:
+        x0, x1 = node[UP, first + u], node[UP, first + u + one_more]
+        x2, x3 = node[UP, first + u + unsigned(2)], node[UP, first + u + unsigned(3)]
+        row0 = at + u * n
+        row1, row2, row3 = row0 + n, row0 + n + n, row0 + n + n + n
         for v in range(n):
-            out[v] += x0 * row0[v] + x1 * row1[v] + x2 * row2[v] + x3 * row3[v]
-        u += 4
+            node[DOWN, first + v] += x0 * pot[row0 + v] + x1 * pot[row1 + v] + x2 * pot[row2 + v] + x3 * pot[row3 + v]
+        u += four
     while u < n:
-        x0 = x[u]
-        row0 = matrix[u * n : (u + 1) * n]
+        x0, row0 = node[UP, first + u], at + u * n
         for v in range(n):
-            out[v] += x0 * row0[v]
-        u += 1
+            node[DOWN, first + v] += x0 * pot[row0 + v]
+        u += one_more
 
 
 @linear_part
-def linear_product_back(matrix, x, out_bar, x_bar, counts):
-    """x_bar[u] = sum_v matrix[u, v] out_bar[v]; counts += posteriors of the pairs (u, v)."""
-    n = x.size
+def linear_product_back(pot, grad, at, node, first, n):
+    """UP_BAR[u] = sum_v trans[u, v] DOWN_BAR[v], and the posteriors of the pairs (u, v)."""
+    at, first, n = unsigned(at), unsigned(first), unsigned(n)
     for u in range(n):
-        weight = x[u]
-        row = matrix[u * n : (u + 1) * n]
-        count = counts[u * n : (u + 1) * n]
+        weight, row = node[UP, first + u], at + u * n
         total = 0.0
         for v in range(n):
-            pair = row[v] * out_bar[v]
+            pair = pot[row + v] * node[DOWN_BAR, first + v]
             total += pair
-            count[v] += weight * pair
-        x_bar[u] = total
+            grad[row + v] += weight * pair
+        node[UP_BAR, first + u] = total
 
 
 @inlined
 def product(mode, pot, at, node, first, n):
     """DOWN of n siblings v from UP of u: the sum over u of up[u] * trans[u, v], in any arithmetic."""
-    if mode is None and n > FEW:
-        group = slice(first, first + n)
-        linear_product(pot[at : at + n * n], node[UP, group], node[DOWN, group])
+    if mode is None:
+        linear_product(pot, at, node, first, n)
         return
     for v in range(n):
-        total = zero(mode)
+        total = -np.inf
         for u in range(n):
-            total = plus(mode, total, times(mode, node[UP, first + u], pot[at + u * n + v]))
+            total = plus(mode, total, node[UP, first + u] + pot[at + u * n + v])
         node[DOWN, first + v] = total
 
 
 @inlined
 def product_back(mode, pot, grad, at, node, first, n):
     """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
-    if mode is None and n > FEW:
-        group, block = slice(first, first + n), slice(at, at + n * n)
-        linear_product_back(pot[block], node[UP, group], node[DOWN_BAR, group], node[UP_BAR, group], grad[block])
+    if mode is None:
+        linear_product_back(pot, grad, at, node, first, n)
         return
     for u in range(n):
-        total = zero(mode)
+        total = -np.inf
         for v in range(n):
-            pair = times(mode, pot[at + u * n + v], node[DOWN_BAR, first + v])
+            pair = pot[at + u * n + v] + node[DOWN_BAR, first + v]
             total = plus(mode, total, pair)
-            grad[at + u * n + v] += probability(mode, node[UP, first + u], pair)
+            grad[at + u * n + v] += np.exp(node[UP, first + u] + pair)
         node[UP_BAR, first + u] = total
 
 
@@ -234,21 +232,22 @@ def shape_of(layer, s):
 def ascend(mode, layer, pot, s, i, j, work):
     """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
     depth, root, bottom, stop = shape_of(layer, s)
-    up = work.node[UP, bottom - root : stop - root]
+    leaf = unsigned(bottom - root)
     closed = not layer.segmental and not layer.may_end[depth, j]
-    for k in range(stop - bottom):
-        up[k] = zero(mode) if closed else work.row[LEAF, j - i, k]
+    for k in range(unsigned(stop - bottom)):
+        work.node[UP, leaf + k] = zero(mode) if closed else work.row[LEAF, j - i, k]
     if layer.stops and not layer.segmental:
         for k in range(stop - bottom):
-            up[k] = times(mode, up[k], pot[cell(layer, STOP, bottom + k, j)])
+            x = bottom - root + k
+            work.node[UP, x] = times(mode, work.node[UP, x], pot[cell(layer, STOP, bottom + k, j)])
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             total = zero(mode)
             if layer.may_end[level, j]:
-                at = cell(layer, END, node, j)
-                first = layer.node[node, FIRST] - root
+                at = unsigned(cell(layer, END, node, j))
+                first = unsigned(layer.node[node, FIRST] - root)
                 # the node ends at j with last child k
-                for k in range(layer.node[node, COUNT]):
+                for k in range(unsigned(layer.node[node, COUNT])):
                     total = plus(mode, total, times(mode, work.node[UP, first + k], pot[at + k]))
                 if level > 0 and layer.stops:
                     total = times(mode, total, pot[cell(layer, STOP, node, j)])
@@ -271,9 +270,9 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
                 if layer.stops:
                     counts.pot[cell(layer, STOP, node, j)] += posterior
                     bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
-            at = cell(layer, END, node, j)
-            first = layer.node[node, FIRST] - root
-            for k in range(layer.node[node, COUNT]):
+            at = unsigned(cell(layer, END, node, j))
+            first = unsigned(layer.node[node, FIRST] - root)
+            for k in range(unsigned(layer.node[node, COUNT])):
                 pair = times(mode, bar, pot[at + k])
                 counts.pot[at + k] += probability(mode, work.node[UP, first + k], pair)
                 work.node[UP_BAR, first + k] = plus(mode, work.node[UP_BAR, first + k], pair)
@@ -296,20 +295,21 @@ def descend(mode, layer, pot, s, i, j, work, last):
             if across:
                 # under the node, u ends at j and v starts at j + 1
                 product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
-            group = work.node[DOWN, kid - root : kid - root + n]
+            first = unsigned(kid - root)
             if not across:
-                for k in range(n):
-                    group[k] = zero(mode)
+                for k in range(unsigned(n)):
+                    work.node[DOWN, first + k] = zero(mode)
             above = work.node[DOWN, node - root]
             if above > zero(mode):
                 # or the node itself starts at j + 1 with first child k
-                at = cell(layer, INIT, node, j + 1)
-                first = pot[at : at + n]
-                for k in range(n):
-                    group[k] = plus(mode, group[k], times(mode, above, first[k]))
+                at = unsigned(cell(layer, INIT, node, j + 1))
+                for k in range(unsigned(n)):
+                    value = times(mode, above, pot[at + k])
+                    work.node[DOWN, first + k] = plus(mode, work.node[DOWN, first + k], value)
             if layer.starts:
                 for k in range(n):
-                    group[k] = times(mode, group[k], pot[cell(layer, BEGIN, kid + k, j + 1)])
+                    x = kid - root + k
+                    work.node[DOWN, x] = times(mode, work.node[DOWN, x], pot[cell(layer, BEGIN, kid + k, j + 1)])
 
 
 @inlined
@@ -321,26 +321,26 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid = layer.node[node, FIRST]
             n = layer.node[node, COUNT]
-            bars = work.node[DOWN_BAR, kid - root : kid - root + n]
             if layer.starts:
                 for k in range(n):
-                    where = cell(layer, BEGIN, kid + k, j + 1)
-                    grad[where] += probability(mode, work.node[DOWN, kid - root + k], bars[k])
-                    bars[k] = times(mode, bars[k], pot[where])
+                    where, x = cell(layer, BEGIN, kid + k, j + 1), kid - root + k
+                    grad[where] += probability(mode, work.node[DOWN, x], work.node[DOWN_BAR, x])
+                    work.node[DOWN_BAR, x] = times(mode, work.node[DOWN_BAR, x], pot[where])
             above = work.node[DOWN, node - root]
             above_bar = zero(mode)
+            first = unsigned(kid - root)
             if above > zero(mode):
-                at = cell(layer, INIT, node, j + 1)
-                for k in range(n):
-                    pair = times(mode, bars[k], pot[at + k])
+                at = unsigned(cell(layer, INIT, node, j + 1))
+                for k in range(unsigned(n)):
+                    pair = times(mode, work.node[DOWN_BAR, first + k], pot[at + k])
                     grad[at + k] += probability(mode, above, pair)
                     above_bar = plus(mode, above_bar, pair)
             work.node[DOWN_BAR, node - root] = above_bar
             if across:
                 product_back(mode, pot, grad, cell(layer, TRANS, node, j), work.node, kid - root, n)
             else:
-                for k in range(n):
-                    work.node[UP_BAR, kid - root + k] = zero(mode)
+                for k in range(unsigned(n)):
+                    work.node[UP_BAR, first + k] = zero(mode)
 
 
 @inlined
@@ -352,15 +352,13 @@ def multiply_tokens(mode, layer, pot, s, t, work, last):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             above = work.node[TOKENS, node - root]
             kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
-            group = work.node[TOKENS, kid - root : kid - root + n]
             if layer.node[node, IN_ORDER]:
-                at = cell(layer, TOKEN, kid, t)
-                own = pot[at : at + n]
-                for k in range(n):
-                    group[k] = times(mode, above, own[k])
+                at, first = unsigned(cell(layer, TOKEN, kid, t)), unsigned(kid - root)
+                for k in range(unsigned(n)):
+                    work.node[TOKENS, first + k] = times(mode, above, pot[at + k])
             else:
                 for k in range(n):
-                    group[k] = times(mode, above, pot[cell(layer, TOKEN, kid + k, t)])
+                    work.node[TOKENS, kid - root + k] = times(mode, above, pot[cell(layer, TOKEN, kid + k, t)])
 
 
 @inlined
@@ -368,15 +366,13 @@ def count_tokens(layer, grad, s, node, t, work):
     """Add the posteriors of the children of a node, kept in DOWN_BAR, to the counts of their tokens at t."""
     root = layer.level_at[s, 0]
     kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
-    posts = work.node[DOWN_BAR, kid - root : kid - root + n]
     if layer.node[node, IN_ORDER]:
-        at = cell(layer, TOKEN, kid, t)
-        own = grad[at : at + n]
-        for k in range(n):
-            own[k] += posts[k]
+        at, first = unsigned(cell(layer, TOKEN, kid, t)), unsigned(kid - root)
+        for k in range(unsigned(n)):
+            grad[at + k] += work.node[DOWN_BAR, first + k]
     else:
         for k in range(n):
-            grad[cell(layer, TOKEN, kid + k, t)] += posts[k]
+            grad[cell(layer, TOKEN, kid + k, t)] += work.node[DOWN_BAR, kid - root + k]
 
 
 @inlined
@@ -386,7 +382,7 @@ def rescale(work, step, n, scale):
     Return its smallest positive value.
     """
     largest, smallest = 0.0, 1.0
-    for k in range(n):
+    for k in range(unsigned(n)):
         value = work.row[LEAF, step, k]
         largest = max(largest, value)
         if 0.0 < value < smallest:
@@ -396,7 +392,7 @@ def rescale(work, step, n, scale):
     if largest > 0.0 and not LOW < largest < HIGH:
         work.gain[step] = 1.0 / largest
         work.scale[step + 1] = scale + np.log(largest)
-        for k in range(n):
+        for k in range(unsigned(n)):
             work.row[LEAF, step, k] *= work.gain[step]
         smallest *= work.gain[step]
     return smallest
@@ -411,12 +407,12 @@ def extend_step(mode, layer, values, s, i, j, work):
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j > i and layer.may_cross[depth + 1, j - 1]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    tokens = work.node[TOKENS, bottom - root : stop - root]
-    for k in range(stop - bottom):
+    leaf = unsigned(bottom - root)
+    for k in range(unsigned(stop - bottom)):
         value = work.row[ENTER, j - i, k]
         if goes_on:
             value = plus(mode, value, work.row[LEAF, j - i - 1, k])
-        work.row[LEAF, j - i, k] = times(mode, value, tokens[k])
+        work.row[LEAF, j - i, k] = times(mode, value, work.node[TOKENS, leaf + k])
     if mode is None:
         return rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
     work.gain[j - i] = 0.0
@@ -429,28 +425,27 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    leaves = slice(bottom - root, stop - root)
-    tokens, posts = work.node[TOKENS, leaves], work.node[DOWN_BAR, leaves]
-    up, bars = work.node[UP, leaves], work.node[UP_BAR, leaves]
+    leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if layer.may_end[depth, j]:
         ended = 0.0
-        for k in range(stop - bottom):
-            ended += probability(mode, up[k], bars[k])
+        for k in range(n):
+            ended += probability(mode, work.node[UP, leaf + k], work.node[UP_BAR, leaf + k])
         counts.ending[depth, j] += ended
         if layer.stops:
-            for k in range(stop - bottom):
-                where = cell(layer, STOP, bottom + k, j)
-                counts.pot[where] += probability(mode, up[k], bars[k])
-                bars[k] = times(mode, bars[k], values.pot[where])
+            for x in range(bottom - root, stop - root):
+                where = cell(layer, STOP, root + x, j)
+                counts.pot[where] += probability(mode, work.node[UP, x], work.node[UP_BAR, x])
+                work.node[UP_BAR, x] = times(mode, work.node[UP_BAR, x], values.pot[where])
     else:
-        for k in range(stop - bottom):
-            bars[k] = zero(mode)
-    for k in range(stop - bottom):
-        bar = bars[k]
+        for k in range(n):
+            work.node[UP_BAR, leaf + k] = zero(mode)
+    gain = work.gain[j - i]
+    for k in range(n):
+        bar = work.node[UP_BAR, leaf + k]
         if goes_on:
             bar = plus(mode, bar, work.row[ENTER_BAR, j + 1 - i, k])
-        posts[k] = probability(mode, work.row[LEAF, j - i, k], bar)
-        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, tokens[k]), work.gain[j - i])
+        work.node[DOWN_BAR, leaf + k] = probability(mode, work.row[LEAF, j - i, k], bar)
+        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             count_tokens(layer, counts.pot, s, node, j, work)
@@ -462,9 +457,10 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
 def add_children(layer, s, node, work):
     """Posterior of a node, kept in DOWN_BAR, as the sum of its children's."""
     root = layer.level_at[s, 0]
+    first = unsigned(layer.node[node, FIRST] - root)
     total = 0.0
-    for k in range(layer.node[node, COUNT]):
-        total += work.node[DOWN_BAR, layer.node[node, FIRST] - root + k]
+    for k in range(unsigned(layer.node[node, COUNT])):
+        total += work.node[DOWN_BAR, first + k]
     work.node[DOWN_BAR, node - root] = total
     return total
 
@@ -671,11 +667,11 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
     work.scale[0] = 0.0
     for j in range(i, i + steps):
         descend(mode, layer, values.pot, s, i, j - 1, work, depth)
-        down = work.node[DOWN, bottom - root : stop - root]
-        for k in range(stop - bottom):
-            work.row[ENTER, j - i, k] = down[k]
-            if 0.0 < down[k] < low:
-                low = down[k]
+        for k in range(unsigned(stop - bottom)):
+            value = work.node[DOWN, unsigned(bottom - root) + k]
+            work.row[ENTER, j - i, k] = value
+            if 0.0 < value < low:
+                low = value
         if not layer.segmental:
             low = min(low, extend_step(mode, layer, values, s, i, j, work))
         else:
@@ -706,9 +702,10 @@ def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
         if j + 1 < i + steps:
             # inner nodes that start at j + 1 are redone, the leaves' values are known
             descend(mode, layer, values.pot, s, i, j, work, depth - 1)
-            for k in range(stop - bottom):
-                work.node[DOWN, bottom - root + k] = work.row[ENTER, j + 1 - i, k]
-                work.node[DOWN_BAR, bottom - root + k] = work.row[ENTER_BAR, j + 1 - i, k]
+            leaf = unsigned(bottom - root)
+            for k in range(unsigned(stop - bottom)):
+                work.node[DOWN, leaf + k] = work.row[ENTER, j + 1 - i, k]
+                work.node[DOWN_BAR, leaf + k] = work.row[ENTER_BAR, j + 1 - i, k]
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):

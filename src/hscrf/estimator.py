@@ -19,10 +19,10 @@ from hscrf import features as feature_module
 from hscrf import inference, metrics, solvers
 from hscrf._engine import LOG, MAX, Evidence, Plan
 from hscrf._files import FileFormatError, read_container, write_container
-from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks
+from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks, length_of
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, rows_of
+from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse, rows_of
 from hscrf.potentials import PARTS, Potentials
 from hscrf.topology import Topology
 
@@ -110,12 +110,14 @@ class HSCRF(BaseEstimator):
         Ctrl-C keeps the best weights so far.
         """
         check_lengths(X, Y)
+        solver = solvers.solver_of(self.solver)
         encoder = Encoder(self.min_count, self.standardize)
         seen = encoder.fit_pack(X)
-        self.topology_, labels = self._encode_labels(Y)
+        topology, labels = self._encode_labels(Y)
         check_steps(seen, labels)
+        former, self.topology_ = getattr(self, "topology_", None), topology
         blocks = fit_blocks(self._specifications(), self.topology_, encoder, seen, pack_labels(labels), self.pairs)
-        weights = self._first_weights(encoder, blocks, labels)
+        weights = self._first_weights(encoder, blocks, labels, former)
         self.encoder_, self.blocks_ = encoder, blocks
         scorer = Scorer(self.topology_, blocks, seen)
         workers = Workers(self.n_jobs)
@@ -124,7 +126,6 @@ class HSCRF(BaseEstimator):
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
             monitor = self._monitor(development, patience, saver)
             weights = saver.resume(weights) if saver else weights
-            solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, self.c1, self.c2, monitor, self.random_state)
         finally:
             workers.close()
@@ -139,11 +140,14 @@ class HSCRF(BaseEstimator):
     def _specifications(self) -> Sequence[Any]:
         return default_specifications(self.topology_) if self.features is None else self.features
 
-    def _first_weights(self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels]) -> Floats:
+    def _first_weights(
+        self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels], former: Topology | None
+    ) -> Floats:
         """Zeros; the former weights for a warm start; random if a level has no labels at all (a symmetric saddle)."""
         size = sum(block.size for block in blocks)
-        if self.warm_start and hasattr(self, "coef_"):
-            return carry_over(self.coef_, self.blocks_, self.encoder_, blocks, encoder)
+        if self.warm_start and hasattr(self, "coef_") and former is not None:
+            old = named_weights(self._weighted_blocks(), self.encoder_, former)
+            return carry_over(old, blocks, encoder, self.topology_)
         known = pack_labels(labels)
         latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
         if not latent:
@@ -164,8 +168,14 @@ class HSCRF(BaseEstimator):
 
     def _fingerprint(self, objective: Likelihood) -> str:
         """What a checkpoint must agree with: the same weights in the same order, on as much data."""
-        frame = [self.topology_.to_dict(), list(self.encoder_.names), objective.size, objective.offsets.tolist()]
-        return hashlib.sha256(json.dumps(frame).encode()).hexdigest()
+        arrays: dict[str, NDArray[Any]] = {}
+        blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
+        names = [*self.encoder_.names, *self.encoder_.columns]
+        frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist()]
+        digest = hashlib.sha256(json.dumps(frame).encode())
+        for array in arrays.values():
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
@@ -180,33 +190,41 @@ class HSCRF(BaseEstimator):
         run = partial(self._decode, loss=loss)
         return [labels for chunk in self._chunks(X, evidence, run) for labels in chunk]
 
-    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> list[Labels]:
+    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
         if loss != "sequence":
             plan, values = expected_gain(plan, values, loss)
         states, ends, best = plan.trace(MAX, values, 1, np.random.default_rng(0))
-        return [
+        return best, [
             Labels(self.topology_, states[0][:, a:b], ends[0][:, a:b], score=float(score))
             for a, b, score in zip(plan.offsets[:-1], plan.offsets[1:], best, strict=True)
         ]
 
     def _chunks(
-        self, X: Sequence[Any], evidence: Sequence[Any] | None, run: Callable[[Plan, dict[Any, Floats]], Any]
+        self,
+        X: Sequence[Any],
+        evidence: Sequence[Any] | None,
+        run: Callable[[Plan, dict[Any, Floats]], tuple[Floats, Any]],
+        name: str = "evidence",
     ) -> list[Any]:
-        """Run a function on a plan and its potentials for chunks of the sequences, on the model's threads."""
+        """Run a function on a plan and its potentials for chunks of the sequences, on the model's threads.
+
+        It returns a log mass of each sequence, which tells whether there is any configuration, and what we want.
+        """
         self._check_fitted()
         seen = self.encoder_.pack(X)
-        known = None if evidence is None else self._evidence(evidence, seen)
+        known = None if evidence is None else self._evidence(evidence, seen, name)
         scorer = Scorer(self.topology_, self.blocks_, seen)
 
         def work(which: range) -> Any:
             rows = rows_of(seen.offsets, which)
             offsets = seen.offsets[which.start : which.stop + 1] - seen.offsets[which.start]
-            bound = None if known is None else pack_evidence([known[n] for n in which])
+            bound = None if known is None else pack_evidence(known, which, name)
             plan = Plan(self.topology_, offsets, scorer.shapes(len(rows)), bound)
-            values = scorer.values(self.coef_, rows)
-            if known is not None:
-                check_feasible(plan, values, which)
-            return run(plan, values)
+            mass, found = run(plan, scorer.values(self.coef_, rows))
+            if (mass == -np.inf).any():
+                n = which[int((mass == -np.inf).argmax())]
+                refuse(self.topology_, length_of(X[n]), known[n] if known else None, f"{name if known else 'X'}[{n}]")
+            return found
 
         workers = Workers(self.n_jobs)
         try:
@@ -214,16 +232,16 @@ class HSCRF(BaseEstimator):
         finally:
             workers.close()
 
-    def _evidence(self, evidence: Sequence[Any], seen: Observations) -> list[Labels]:
+    def _evidence(self, evidence: Sequence[Any], seen: Observations, name: str = "evidence") -> list[Labels]:
         """Evidence as Labels of the model's topology; None stands for nothing known."""
         lengths = np.diff(seen.offsets).tolist()
         if len(evidence) != len(lengths):
-            raise ValueError(f"X has {len(lengths)} sequences but evidence has {len(evidence)}")
+            raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
         labels = [
-            Labels.unknown(self.topology_, length) if y is None else as_labels(y, n, self.topology_, self.scheme)
+            Labels.unknown(self.topology_, length) if y is None else as_labels(y, n, self.topology_, self.scheme, name)
             for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
         ]
-        check_steps(seen, labels, "evidence")
+        check_steps(seen, labels, name)
         return labels
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
@@ -264,15 +282,23 @@ class HSCRF(BaseEstimator):
         """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them."""
         check_lengths(X, Y)
         self._check_fitted()
-        free = self._chunks(X, None, lambda plan, values: plan.log_partition(values))
-        bound = self._chunks(X, Y, lambda plan, values: plan.log_partition(values))
+
+        def run(plan: Plan, values: dict[Any, Floats]) -> tuple[Floats, Floats]:
+            return (plan.log_partition(values),) * 2
+
+        bound, free = self._chunks(X, Y, run, "Y"), self._chunks(X, None, run)
         return np.concatenate(bound) - np.concatenate(free)
 
     def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
-        """Fraction of time steps with the right state at every level at once; unknown steps are left out."""
+        """Fraction of time steps with the right state at every level at once; unknown steps are left out.
+
+        Labels that the topology forbids, such as a child never seen under its parent, are wrong, not an error.
+        """
         check_lengths(X, Y)
         self._check_fitted()
-        labels = [as_labels(y, n, self.topology_, self.scheme) for n, y in enumerate(Y)]
+        loose = loosened(self.topology_)
+        labels = [y if isinstance(y, Labels) else as_labels(y, n, loose, self.scheme) for n, y in enumerate(Y)]
+        check_steps(self.encoder_.pack(X), labels)
         return metrics.joint_accuracy(labels, self.predict(X))
 
     # -- insight -----------------------------------------------------------------------------------------------------
@@ -288,7 +314,7 @@ class HSCRF(BaseEstimator):
             part, d = block.key
             level = self.topology_.levels[d]
             for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
-                rows.append((level, part, name, self._state_names(d, place), weight))
+                rows.append((level, part, name, state_names(self.topology_, d, place), weight))
         return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", "weight"])
 
     def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
@@ -296,16 +322,12 @@ class HSCRF(BaseEstimator):
         pieces = [self.coef_[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
         return list(zip(self.blocks_, pieces, strict=True))
 
-    def _state_names(self, d: int, place: tuple[int, ...]) -> str:
-        levels = [d] + [d + 1] * (len(place) - 1)
-        return " > ".join(self.topology_.states[level][s] for level, s in zip(levels, place, strict=True))
-
     def learned_topology(self, threshold: float = 0.0) -> Topology:
         """The topology that the weights speak for: children and successors whose weights exceed the threshold.
 
         A child belongs to a parent if any of its init, trans or end weights there does; v follows u if their trans
         weight under some parent does. Fit with ``pairs="all"``: a pair without a weight counts as zero. A parent that
-        would be left without children keeps its strongest.
+        would be left without children keeps its strongest; levels without such weights stay as they are.
         """
         self._check_fitted()
         return topology_from_weights(self.topology_, self._weighted_blocks(), threshold)
@@ -332,6 +354,7 @@ class HSCRF(BaseEstimator):
         }
         arrays = {"coef": self.coef_, **arrays}
         header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
+        check_function_names(self.blocks_)
         write_container(path, header, arrays)
 
     def _saved_parameters(self) -> dict[str, Any]:
@@ -371,8 +394,8 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
     if header.get("kind") != "model":
         raise FileFormatError(f"{os.fspath(path)} is a {header.get('kind', 'file')!s}, expected a model")
     classes = {cls.__name__: cls for cls in [HSCRF, *subclasses(HSCRF)]}
-    if header["class"] not in classes:
-        raise FileFormatError(f"{os.fspath(path)} holds a {header['class']}, expected one of {', '.join(classes)}")
+    if header.get("class") not in classes:
+        raise FileFormatError(f"{os.fspath(path)} holds a {header.get('class')}, expected one of {', '.join(classes)}")
     try:
         model = classes[header["class"]](**header["parameters"])
         model._restore(header, arrays, functions or {})
@@ -429,6 +452,16 @@ def load_block(entry: Mapping[str, Any], arrays: Mapping[str, Any], functions: M
             value = tuple(value)
         values[name] = value
     return cls(**values)
+
+
+def check_function_names(blocks: Sequence[Block]) -> None:
+    """A file knows segment functions by their names, which must tell them apart."""
+    functions: dict[str, Any] = {}
+    for block in blocks:
+        if isinstance(block, feature_module.SegmentBlock):
+            name = getattr(block.function, "__name__", "function")
+            if functions.setdefault(name, block.function) != block.function:
+                raise ValueError(f"two segment functions are both named {name!r}, expected a name for each")
 
 
 def find_function(name: str, functions: Mapping[str, Any]) -> Any:
@@ -490,21 +523,41 @@ def encode_labels(
     return tight, [replace(y, topology=tight) for y in labels]
 
 
-def as_labels(y: Any, n: int, topology: Topology, scheme: Any) -> Labels:
+def as_labels(y: Any, n: int, topology: Topology, scheme: Any, name: str = "Y") -> Labels:
     """One sequence's labels; a list of strings is the only level, a dict holds columns or segments by level."""
-    if isinstance(y, Labels):
-        if y.topology != topology:
-            raise ValueError(f"Y[{n}] has {y.topology} with other states or rules than the model's {topology}")
-        return y
+    if isinstance(y, Labels) and y.topology != topology:
+        raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")
+    columns: Any = y if isinstance(y, Mapping) else {topology.levels[1]: y}
     try:
-        columns = y if isinstance(y, Mapping) else {topology.levels[1]: y}
+        if isinstance(y, Labels):
+            y.check()
+            return y
         if any(is_segments(column) for column in columns.values()):
             return Labels.from_segments(topology, columns)
         return Labels.from_columns(topology, columns, scheme=scheme)
     except InfeasibleError as error:
-        raise InfeasibleError(f"Y[{n}]: {error}") from None
+        raise InfeasibleError(f"{name}[{n}]: {error}") from None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"Y[{n}]: {error}") from None
+        raise ValueError(f"{name}[{n}]{first_failure(columns, topology, scheme)}: {error}") from None
+
+
+def first_failure(columns: Mapping[str, Any], topology: Topology, scheme: Any) -> str:
+    """Where the first label is that cannot be read by itself, such as an unknown state; empty if they all can."""
+    for level, column in columns.items():
+        if level in topology.levels[1:] and not isinstance(column, str) and not is_segments(column):
+            for t, tag in enumerate(column):
+                try:
+                    Labels.from_columns(topology, {level: [tag]}, scheme=scheme)
+                except ValueError:
+                    return f" at step {t}"
+    return ""
+
+
+def loosened(topology: Topology) -> Topology:
+    """The same states without rules."""
+    arguments = topology.to_dict()
+    lasting = None if topology.unit_bottom else {topology.levels[-1]: None}
+    return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
 
 
 def is_segments(column: Any) -> bool:
@@ -590,13 +643,6 @@ def cut(offsets: NDArray[np.int64]) -> list[range]:
     return chunks
 
 
-def check_feasible(plan: Plan, values: dict[Any, Floats], which: range) -> None:
-    bad = np.flatnonzero(plan.log_partition(values) == -np.inf)
-    if bad.size:
-        n = which[int(bad[0])]
-        raise InfeasibleError(f"sequence {n}: no segmentation agrees with its labels")
-
-
 def expected_gain(plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Plan, dict[Any, Floats]]:
     """A plan whose best configuration has the most right steps, or segments, to be expected."""
     topology = plan.topology
@@ -624,30 +670,43 @@ def dense_segments(plan: Plan, d: int, posterior: Floats) -> Floats:
     return dense
 
 
-def carry_over(
-    weights: Floats, old: Sequence[Block], old_encoder: Encoder, new: Sequence[Block], encoder: Encoder
-) -> Floats:
-    """Former weights where the same feature of the same part still exists, else zero."""
-    former: dict[Any, float] = {}
-    begin = 0
-    for block in old:
-        for place, weight in zip(
-            block.describe(old_encoder), weights[begin : begin + block.size].tolist(), strict=True
-        ):
-            former[block.key, type(block), place] = weight
-        begin += block.size
-    carried = [former.get((block.key, type(block), place), 0.0) for block in new for place in block.describe(encoder)]
-    return np.array(carried)
+def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology: Topology) -> dict[Any, float]:
+    """Weights by part, level, kind of block, feature and names of states."""
+    named = {}
+    for block, weights in blocks:
+        for name, weight in zip(weight_names(block, encoder, topology), weights.tolist(), strict=True):
+            named[name] = weight
+    return named
+
+
+def weight_names(block: Block, encoder: Encoder, topology: Topology) -> list[Any]:
+    part, d = block.key
+    frame = (part, topology.levels[d], type(block))
+    return [(*frame, feature, state_names(topology, d, place)) for feature, place in block.describe(encoder)]
+
+
+def state_names(topology: Topology, d: int, place: tuple[int, ...]) -> str:
+    """The states of one weight, the parent's first if it has children."""
+    levels = [d] + [d + 1] * (len(place) - 1)
+    return " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+
+
+def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encoder, topology: Topology) -> Floats:
+    """Former weights where the same feature and states of the same part still exist, else zero."""
+    return np.array(
+        [former.get(name, 0.0) for block in blocks for name in weight_names(block, encoder, topology)], dtype=float
+    )
 
 
 def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]], threshold: float) -> Topology:
-    strength = [np.zeros(table.shape) for table in topology.children]  # strongest weight of a child under a parent
-    follows = [np.zeros(table.shape) for table in topology.successors]
+    strength = [np.full(table.shape, -np.inf) for table in topology.children]  # strongest weight of a child there
+    follows = [np.full(table.shape, -np.inf) for table in topology.successors]
     for block, weights in blocks:
         part, d = block.key
         if part not in ("init", "trans", "end") or not isinstance(block, feature_module.ConstantBlock):
             continue
-        table = np.zeros(block.shape[1:])
+        table = np.full(block.shape[1:], -np.inf)
+        table.reshape(-1)[feature_module.family_cells(topology, block.key)[0]] = 0.0
         table.reshape(-1)[block.cells] = weights
         if part == "trans":
             follows[d + 1] = np.maximum(follows[d + 1], table.max(axis=0))
@@ -656,6 +715,8 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
     arguments = topology.to_dict()
     names = topology.states
     for d, table in enumerate(strength):
+        if (table == -np.inf).all():  # no weights speak of these children
+            continue
         kept = (table > threshold) & topology.children[d]
         best = np.where(topology.children[d], table, -np.inf)
         kept[np.arange(len(table)), best.argmax(axis=1)] = True
@@ -664,6 +725,8 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
             names[d][s]: [names[d + 1][u] for u in np.flatnonzero(row)] for s, row in enumerate(kept)
         }
     for d in range(1, topology.depth):
+        if (follows[d] == -np.inf).all():
+            continue
         kept = (follows[d] > threshold) & topology.successors[d]
         arguments["successors"][topology.levels[d]] = {
             names[d][u]: [names[d][v] for v in np.flatnonzero(row)] for u, row in enumerate(kept)

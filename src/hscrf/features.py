@@ -95,7 +95,7 @@ class Encoder:
             rows, self.columns = stack_dense(X)
             self.mean = rows.mean(axis=0) if self.standardize else np.zeros(rows.shape[1])
             spread = rows.std(axis=0) if self.standardize else np.ones(rows.shape[1])
-            self.scale = np.where(spread > 1e-12, spread, 1.0)
+            self.scale = np.where(spread > 1e-12 * np.abs(rows).max(axis=0), spread, 1.0)  # a constant stays zero
             return Observations(offsets_of(X), None, (rows - self.mean) / self.scale, X)
         if self.kind == "matrix":
             sparse = stack_matrices(X)
@@ -125,6 +125,8 @@ class Encoder:
             rows, columns = stack_dense(X)
             if rows.shape[1] != len(self.columns):
                 raise ValueError(f"X has {rows.shape[1]} columns, but the model was trained on {len(self.columns)}")
+            if columns != self.columns and unnamed(len(columns)) not in (columns, self.columns):
+                raise ValueError(f"X has the columns {columns}, but the model was trained on {self.columns}")
             return Observations(offsets_of(X), None, (rows - self.mean) / self.scale, X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
@@ -212,22 +214,32 @@ def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
             raise ValueError(f"X[{n}] has {rows.ndim} axes, expected 2: (steps, features)")
         if arrays and rows.shape[1] != arrays[0].shape[1]:
             raise ValueError(f"X[{n}] has {rows.shape[1]} columns but X[0] has {arrays[0].shape[1]}")
+        if columns and hasattr(x, "columns") and columns != [str(name) for name in x.columns]:
+            raise ValueError(f"X[{n}] has the columns {[str(name) for name in x.columns]} but X[0] has {columns}")
         bad = np.argwhere(~np.isfinite(rows))
         if bad.size:
             t, k = map(int, bad[0])
             raise ValueError(f"X[{n}] is {rows[t, k]} at step {t}, column {k}, expected a finite number")
         arrays.append(rows)
-    return np.concatenate(arrays), columns or [f"x{k}" for k in range(arrays[0].shape[1])]
+    return np.concatenate(arrays), columns or unnamed(arrays[0].shape[1])
+
+
+def unnamed(size: int) -> list[str]:
+    """Names of columns that have none."""
+    return [f"x{k}" for k in range(size)]
 
 
 def stack_matrices(X: Sequence[Any]) -> Sparse:
     from scipy.sparse import vstack
 
+    for n, x in enumerate(X):
+        if x.shape[1] != X[0].shape[1]:
+            raise ValueError(f"X[{n}] has {x.shape[1]} columns but X[0] has {X[0].shape[1]}")
     matrix = vstack([x.tocsr() for x in X], format="csr")
     if not np.isfinite(matrix.data).all():
         step = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0], side="right")) - 1
         n = int(np.searchsorted(offsets_of(X), step, side="right")) - 1
-        raise ValueError(f"X[{n}] has a value that is not finite, expected finite numbers")
+        raise ValueError(f"X[{n}] is not finite at step {step - offsets_of(X)[n]}, expected finite numbers")
     data = np.empty(0) if (matrix.data == 1).all() else matrix.data.astype(np.float64)
     return Sparse(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), data, matrix.shape[1])
 
@@ -239,10 +251,9 @@ def pack_items(X: Sequence[Any], number: Callable[[str], int], kind: str, size: 
         for t, item in enumerate(x):
             before = len(indices)
             if kind == "strings":
-                try:
-                    indices.extend(map(number, item))
-                except TypeError:
-                    raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings") from None
+                if isinstance(item, (str, Mapping)) or not isinstance(item, Iterable):
+                    raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings")
+                indices.extend(map(number, item))
             else:
                 add_dict(item, n, t, number, indices, values)
             counts.append(len(indices) - before)
@@ -598,15 +609,16 @@ class SegmentBlock(Block):
     def table(self, seen: Observations) -> Floats:
         """The function of every segment, (N, L, K); computed once for each set of observations."""
         cache = seen.__dict__.setdefault("_segment_tables", {})
-        if self.function not in cache:
+        key = (self.function, self.longest)
+        if key not in cache:
             table = np.zeros((seen.steps, self.longest, self.features))
             for n, z in enumerate(seen.raw):
                 begin, stop = seen.offsets[n], seen.offsets[n + 1]
                 for i in range(stop - begin):
                     for j in range(i + 1, min(i + self.longest, stop - begin) + 1):
                         table[begin + i, j - i - 1] = segment_vector(self.function, z, i, j, self.features)
-            cache[self.function] = table
-        return cache[self.function]
+            cache[key] = table
+        return cache[key]
 
     def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
         out += self.table(seen)[rows] @ weights.reshape(-1, self.states)

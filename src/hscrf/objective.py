@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf._engine import FAMILY, MAX, Evidence, Expectations, Key, Plan
-from hscrf.features import Block, Known, Observations, PairBlock
+from hscrf.features import Block, Known, Observations
+from hscrf.inference import feasible
 from hscrf.labels import InfeasibleError, Labels
+from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
 Floats = NDArray[np.float64]
@@ -131,9 +133,9 @@ def pack_labels(labels: Sequence[Labels]) -> Known:
     return Known(states, ends, offsets)
 
 
-def pack_evidence(labels: Sequence[Labels]) -> Evidence:
-    """Closed labels of several sequences as the engine takes them."""
-    closed = [y.closed() for y in labels]
+def pack_evidence(labels: Sequence[Labels], which: Iterable[int], name: str = "Y") -> Evidence:
+    """Closed labels of some sequences as the engine takes them."""
+    closed = [close(labels[n], f"{name}[{n}]") for n in which]
     ends = np.concatenate([y.ends for y in closed], axis=1)
     allowed = []
     for level in labels[0].topology.levels:
@@ -142,9 +144,37 @@ def pack_evidence(labels: Sequence[Labels]) -> Evidence:
     return Evidence(ends != 0, ends != 1, tuple(allowed))
 
 
+def close(labels: Labels, name: str) -> Labels:
+    try:
+        return labels.closed()
+    except InfeasibleError as error:
+        raise InfeasibleError(f"{name}: {error}") from None
+
+
+def refuse(topology: Topology, length: int, labels: Labels | None, name: str) -> None:
+    """Raise for a sequence without any possible configuration, and say which of its labels contradict each other."""
+    try:
+        feasible(-np.inf, Potentials(topology, length), labels)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"{name}: {error}") from None
+
+
 def rows_of(offsets: Ints, which: Iterable[int]) -> Ints:
     """Packed steps of some sequences."""
     return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in which])
+
+
+def checked_weights(sample_weight: Any, size: int) -> Floats:
+    """A weight for each of so many sequences; one if none are given."""
+    if sample_weight is None:
+        return np.ones(size)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (size,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({size},), a weight for each sequence")
+    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if bad.size:
+        raise ValueError(f"sample_weight[{bad[0]}] is {weights[bad[0]]}, expected a finite number of at least 0")
+    return weights
 
 
 @dataclass(frozen=True)
@@ -178,7 +208,7 @@ class Likelihood:
         self.n_parts = len(labels)
         self.workers = workers or Workers()
         self.offsets = scorer.seen.offsets
-        self.sample_weight = np.ones(self.n_parts) if sample_weight is None else np.asarray(sample_weight, float)
+        self.sample_weight = checked_weights(sample_weight, self.n_parts)
         self.complete = np.array([y.is_complete for y in labels])
         self.chunks = [self._chunk(which) for which in self._split(np.arange(self.n_parts), CHUNK)]
         self.empirical = self._label_gradient(self.chunks)
@@ -205,7 +235,7 @@ class Likelihood:
         shapes = self.scorer.shapes(int(offsets[-1]))
         bound = None
         if not self.complete[which[0]]:
-            bound = Plan(topology, offsets, shapes, pack_evidence([self.labels[n] for n in which]))
+            bound = Plan(topology, offsets, shapes, pack_evidence(self.labels, which))
         free = Plan(topology, offsets, shapes)
         return Chunk(which, rows_of(self.offsets, which), float(self.sample_weight[which[0]]), free, bound)
 
@@ -261,7 +291,7 @@ class Likelihood:
         bad = np.flatnonzero(result.log_z == -np.inf)
         if bad.size:
             n = int(chunk.which[bad[0]])
-            raise InfeasibleError(f"Y[{n}]: no segmentation of the topology agrees with these labels")
+            refuse(self.scorer.topology, self.labels[n].length, self.labels[n], f"Y[{n}]")
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""

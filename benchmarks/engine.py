@@ -8,8 +8,10 @@ interpreter and potentials included. Times are the best of a few runs after one 
 A multiply-add is one product of a mass with a potential that is added to a sum. The work of one time step of a Markov
 model is counted as the squared sizes of all sibling groups (the dense products of `trans`); sums over `init` and
 `end`, tokens and scaling are overhead. Counts need the forward step again, its transpose, and the pair posteriors:
-log Z counts once, log Z with counts three times. A segmental level adds one multiply-add for each segment and state
-forward, three with counts. dgemm is numpy's product of two 1024 x 1024 matrices on one thread in the same run.
+log Z counts once, log Z with counts three times. Under a segmental level the groups below it are walked anew from
+every start, so their squared sizes count once for each admissible (start, length), and the segment itself once for each
+state; with all endings known there is one run a segment, so they count once for each step.
+dgemm is numpy's product of two 1024 x 1024 matrices on one thread in the same run.
 The plain numpy recursion is the same forward pass over stacks, written with a vectorised log-sum-exp for each step.
 """
 

@@ -69,7 +69,7 @@ def main():
 
     best = hscrf.decode(p)
     log_z = hscrf.log_partition(p)
-    print(f"\nThe best of all nested segmentations: probability {np.exp(best.score - log_z):.1%}, log Z {log_z:.2f}")
+    print(f"\nThe best of all nested segmentations: score {best.score:.2f}, log Z of all {log_z:.2f}")
     draw(best)
 
     posterior = hscrf.marginals(p)

@@ -26,7 +26,7 @@ Arrays = Mapping[Key, NDArray[np.float64]]
 Floats = NDArray[np.float64]
 
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
-SMALLEST = 1e-300  # stands for a possible segment that is too small to matter
+SMALLEST = 1e-300  # as in _kernels: stands for what is possible but too small to matter
 FAMILY = ("init", "trans", "end")
 ABSENT = np.empty((0, 0))
 ABSENT_SEGMENT = np.empty((0, 0, 0))
@@ -230,7 +230,7 @@ class Plan:
     def _segment_table(self, d: int) -> SegmentTable:
         from hscrf import _kernels
 
-        longest = self.topology.max_duration[d]
+        longest = self.topology.max_duration[d].copy()
         for part, axis in (("duration", 0), ("segment", 1)):
             if (part, d) in self.shapes:
                 longest = np.minimum(longest, self.shapes[part, d][axis])
@@ -332,6 +332,8 @@ class Plan:
     def log_partition(self, values: Arrays) -> Floats:
         """Log Z of each sequence."""
         tables, lossy = self._inside(LINEAR, values)
+        if lossy.all():
+            return self._log_z(LOG, self._inside(LOG, values)[0][0])
         log_z = self._log_z(LINEAR, tables[0])
         if lossy.any():
             bad = np.flatnonzero(lossy)
@@ -370,7 +372,7 @@ class Plan:
             ends[draw, 0, lasts] = 1
         for plan in self.layers:
             segments = segments_of(states[:, plan.top], ends[:, plan.top])
-            numbers = self._numbers(mode, plan, values, tables)[0]
+            numbers = self._numbers(mode, plan, values, tables, np.zeros(log_z.size, dtype=bool))
             steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
             work = _kernels.make_scratch(plan.layer, steps, False)
             room = steps + work.node.shape[1] + 2
@@ -425,8 +427,9 @@ class Plan:
         for plan in reversed(self.layers):
             if plan.top < down_to:
                 break
-            numbers, fits = self._numbers(mode, plan, values, tables)
-            lossy |= not fits
+            numbers = self._numbers(mode, plan, values, tables, lossy)
+            if numbers is None:
+                break
             mass = np.zeros((self.tables[plan.top].rows, self.topology.n_states[plan.top]))
             scale = np.zeros_like(mass)
             self._sweep(mode, plan, numbers, None, ABSENT, mass, scale, lossy)
@@ -465,34 +468,43 @@ class Plan:
             table,
         )
 
-    def _numbers(self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats]) -> tuple[Any, bool]:
-        """The values of a layer in the given arithmetic, and whether scaled numbers can hold them."""
+    def _numbers(
+        self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: NDArray[np.bool_]
+    ) -> Any:
+        """The values of a layer in the given arithmetic.
+
+        LINEAR: sequences whose tokens differ too much are marked as lossy; if other potentials do, all are, and there
+        are no values.
+        """
         from hscrf import _kernels
 
         flat = np.zeros(plan.size)
         peak = np.zeros(self.steps)
-        spread = 0.0  # of the tokens of all levels at one step
         reached = 0.0  # by the factors between a leaf that ends and the next that starts
-        depth = plan.bottom - plan.top
         for block in plan.blocks:
             view = block.view(flat)
             self._fill(block, values, view)
-            if mode is not LINEAR:
-                continue
-            if block.key[0] == "token":
-                highest = view[:-1].max(axis=1)
+            if mode is LINEAR and block.key[0] == "token":
+                view = view[:-1]
+                highest = view.max(axis=1)
                 highest[highest == -np.inf] = 0.0
                 peak += highest
-                view[:-1] -= highest[:, None]
-                spread = max(spread, depth * -lowest_finite(view))
-            else:
-                reached += max(-lowest_finite(view), view.max())
+                view -= highest[:, None]
+                limit = -SPREAD / (plan.bottom - plan.top)
+                if lowest_finite(view) < limit:
+                    steps = ((view < limit) & (view > -np.inf)).any(axis=1)
+                    lossy |= np.logical_or.reduceat(steps, self.offsets[:-1])
+            elif mode is LINEAR:
+                reached += max(-lowest_finite(view), view.max(initial=0.0))
         child = tables.get(plan.bottom, ABSENT)
         if mode is not LINEAR:
-            return _kernels.Values(flat, peak, child, peak), True
+            return _kernels.Values(flat, peak, child, peak)
+        if reached > SPREAD:
+            lossy[:] = True
+            return None
         with np.errstate(under="ignore"):
             np.exp(flat, out=flat)
-            return _kernels.Values(flat, peak, *to_linear(child)), max(spread, reached) < SPREAD
+            return _kernels.Values(flat, peak, *to_linear(child))
 
     def _fill(self, block: Block, values: Arrays, view: Floats) -> None:
         """Write the log-potentials of a block."""
@@ -530,6 +542,8 @@ class Plan:
         single = self.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
         tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
         result = self._empty()
+        if lossy.all():
+            return result, lossy
         roots = self._root_rows()
         possible = roots >= 0
         if single:
@@ -539,8 +553,9 @@ class Plan:
             finite = result.log_z > -np.inf
             result.segments[0][roots[finite]] = np.exp(tables[0][roots[finite]] - result.log_z[finite, None])
         for plan in self.layers:
-            numbers, fits = self._numbers(mode, plan, values, tables)
-            lossy |= not fits
+            numbers = self._numbers(mode, plan, values, tables, lossy)
+            if numbers is None:
+                return result, lossy
             ending = np.zeros((plan.bottom - plan.top + 1, self.steps))
             counts = _kernels.Counts(np.zeros(plan.size), ending, result.segments.get(plan.bottom, ABSENT))
             post = result.segments[plan.top]

@@ -56,7 +56,8 @@ class KBest:
         self.kernels = _kernels
         self.plan = plan
         self.tables, _ = plan._inside(MAX, values)
-        self.numbers = [plan._numbers(MAX, layer, values, self.tables)[0] for layer in plan.layers]
+        none = np.zeros(1, dtype=bool)
+        self.numbers = [plan._numbers(MAX, layer, values, self.tables, none) for layer in plan.layers]
         self.runs: dict[tuple[int, int, int], Any] = {}
         self.ways: dict[Item, Ways] = {}
 

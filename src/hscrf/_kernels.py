@@ -27,6 +27,7 @@ from numba import njit
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
+SMALLEST = 1e-300  # stands for what is possible but too small to matter
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 # What Python calls; what only other kernels call, inlined where a call at every step would cost more than the work; and
@@ -487,7 +488,10 @@ def pass_tokens(mode, layer, pot, s, t, work):
         multiply_tokens(mode, layer, pot, s, t, work, depth - 1)
         for node in range(layer.level_at[s, depth - 1], bottom):
             x = node - root
-            work.node[PASSED, x] = times(mode, work.node[PASSED, x], work.node[TOKENS, x])
+            passed = times(mode, work.node[PASSED, x], work.node[TOKENS, x])
+            if mode is None and passed < SMALLEST and work.node[PASSED, x] > 0.0 and work.node[TOKENS, x] > 0.0:
+                passed = SMALLEST  # only the impossible is zero
+            work.node[PASSED, x] = passed
 
 
 @part
@@ -642,15 +646,23 @@ def add_token_counts(layer, grad, s, t, j, work):
 
 
 @part
-def lost_segments(layer, child, s, i, j, work):
+def lost_segments(layer, values, s, i, j, work):
     """LINEAR: has a leaf a sum too small to trust, although some segment of it could end at j?"""
-    _, _, bottom, stop = shape_of(layer, s)
-    for leaf in range(bottom, stop):
-        if work.row[LEAF, j - i, leaf - bottom] >= TINY:
+    _, root, bottom, stop = shape_of(layer, s)
+    suspect = False
+    for k in range(stop - bottom):
+        suspect |= work.row[LEAF, j - i, k] < TINY
+    if not suspect:
+        return False
+    begin_tokens(LINEAR, layer, s, work)
+    for l in range(j - work.since[j - i] + 1):
+        pass_tokens(LINEAR, layer, values.pot, s, j - l, work)
+        if not reaches(layer, j - l, j):
             continue
-        for t in range(work.since[j - i], j + 1):
-            possible = work.row[ENTER, t - i, leaf - bottom] > 0.0 and reaches(layer, t, j)
-            if possible and child[layer.table[j, CHILD_BASE] + j - t, layer.node[leaf, STATE]] > 0.0:
+        for leaf in range(bottom, stop):
+            k, row = leaf - bottom, layer.table[j, CHILD_BASE] + l
+            entered = work.row[ENTER, j - l - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
+            if entered and work.row[LEAF, j - i, k] < TINY and values.child[row, layer.node[leaf, STATE]] > 0.0:
                 return True
     return False
 
@@ -683,7 +695,7 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
             work.scale[j - i + 1] = work.scale[j - i]
             if layer.may_end[depth, j]:
                 low = min(low, sum_segments(mode, layer, values, s, i, j, work))
-                if mode is None and lost_segments(layer, values.child, s, i, j, work):
+                if mode is None and lost_segments(layer, values, s, i, j, work):
                     low = 0.0
         mass[j - i] = ascend(mode, layer, values.pot, s, i, j, work)
     return low

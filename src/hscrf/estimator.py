@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from hscrf import features as feature_module
 from hscrf import inference, metrics, solvers
-from hscrf._engine import LOG, MAX, Evidence, Plan
+from hscrf._engine import MAX, Plan
 from hscrf._files import FileFormatError, read_container, write_container
 from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks, length_of
 from hscrf.inference import Marginals
@@ -174,7 +174,7 @@ class HSCRF(BaseEstimator):
         frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist()]
         digest = hashlib.sha256(json.dumps(frame).encode())
         for array in arrays.values():
-            digest.update(np.ascontiguousarray(array))
+            digest.update(array.tobytes())
         return digest.hexdigest()
 
     # -- prediction --------------------------------------------------------------------------------------------------

@@ -115,8 +115,8 @@ def marginals(potentials: Potentials, evidence: Labels | None = None) -> Margina
 def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
     """The best configuration that agrees with the evidence; its log score is ``.score``.
 
-    Ties are broken from the last step backwards: the state that comes first in the topology, then the shortest
-    segment.
+    Ties are broken by a fixed rule, walking back from the last step: the state that comes first in the topology, then
+    the shortest segment of the lowest level, and a boundary at as few levels as will do.
     """
     states, ends, best = plan_of(potentials, evidence).trace(MAX, values_of(potentials), 1, np.random.default_rng(0))
     feasible(best[0], potentials, evidence)
@@ -145,7 +145,6 @@ def entropy(potentials: Potentials, evidence: Labels | None = None) -> float:
 
 def score(potentials: Potentials, labels: Labels) -> float:
     """Log score of one complete configuration; -inf if a potential forbids it."""
-    labels.check()
     evidence_of(potentials, labels)
     topology = potentials.topology
     total = 0.0

@@ -1,0 +1,262 @@
+"""The likelihood and the perceptron's loss: their values by the public inference functions, gradients by differences."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import hscrf
+from hscrf import Duration, End, Init, InfeasibleError, Labels, Segment, Start, Stop, Token, Topology, Trans, objective
+from hscrf.features import Encoder, fit_blocks
+from hscrf.objective import Likelihood, Scorer, Workers, pack_labels
+
+TOPOLOGIES = {
+    2: Topology({"c": ["x", "y", "z"]}, successors={"c": {"x": ["y", "z"]}}, max_duration={"c": 4}),
+    3: Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, children={"b": {"A": ["x", "y"]}}, max_duration={"b": 4}),
+    4: Topology(
+        {"a": ["P", "Q"], "b": ["A", "B"], "c": ["x", "y", "z"]},
+        children={"a": {"P": ["A"]}, "b": {"A": ["x", "y"]}},
+        max_duration={"a": 5, "c": 3},
+    ),
+}
+PLACES = {2: ("c", "root"), 3: ("b", "b"), 4: ("a", "b")}  # a level with a longest duration, and a parent's level
+LENGTHS = (6, 1, 4, 7)
+WEIGHTS = np.array([1.0, 0.5, 1.0, 3.0])
+
+
+def extent(z, start, stop):
+    """A user's function: how much there is in a segment, and where it lies."""
+    return [sum(len(z[t]) for t in range(start, stop)) / 4, np.cos(start + 2 * stop)]
+
+
+def draw_observations(kind, rng):
+    words = [[[f"w{k}" for k in rng.choice(5, 2, replace=False)] for _ in range(n)] for n in LENGTHS]
+    if kind == "strings":
+        return words
+    if kind == "dicts":
+        return [[{"word": step[0], "size": float(rng.normal()), step[1]: True} for step in x] for x in words]
+    if kind == "matrix":
+        return [csr_matrix(rng.normal(size=(n, 5)) * (rng.random((n, 5)) < 0.6)) for n in LENGTHS]
+    return [rng.normal(size=(n, 3)) for n in LENGTHS]
+
+
+def draw_labels(topology, rng, hidden=0.0):
+    """Legal labels, some of their cells unknown."""
+    drawn = [hscrf.sample(hscrf.Potentials(topology, n), 1, rng)[0] for n in LENGTHS]
+    return [hide(y, rng, hidden) for y in drawn]
+
+
+def hide(y, rng, share):
+    states = np.where(rng.random(y.states.shape) < share, -1, y.states)
+    ends = np.where(rng.random(y.ends.shape) < share, -1, y.ends)
+    return Labels(y.topology, states, ends)
+
+
+def blocks_of(own, family):
+    return {
+        "token": Token(own),
+        "average": Token(own, average=True),
+        "start": Start(own),
+        "stop": Stop(own),
+        "gamma": Duration(own, "gamma"),
+        "bins": Duration(own, "bins"),
+        "each": Duration(own, "each"),
+        "segment": Segment(own, extent),
+        **{f"{kind.__name__} constant": kind(family) for kind in (Init, Trans, End)},
+        **{f"{kind.__name__} observed": kind(family, observed=True) for kind in (Init, Trans, End)},
+    }
+
+
+BLOCKS = list(blocks_of("c", "root"))
+
+
+def build(depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=WEIGHTS, workers=None, seed=0):
+    """A likelihood on random data, and random weights for it."""
+    rng = np.random.default_rng(seed + depth)
+    topology = TOPOLOGIES[depth]
+    encoder = Encoder()
+    seen = encoder.fit_pack(draw_observations(kind, rng))
+    labels = draw_labels(topology, rng, hidden)
+    blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
+    loss = Likelihood(Scorer(topology, blocks, seen), labels, weights, workers)
+    return loss, rng.normal(size=loss.size)
+
+
+def potentials_of(loss, w, n):
+    """The public potentials of one sequence."""
+    rows = np.arange(loss.offsets[n], loss.offsets[n + 1])
+    topology = loss.scorer.topology
+    parts = {}
+    for (part, d), values in loss.scorer.values(w, rows).items():
+        parts.setdefault(part, {})[topology.levels[d]] = values
+    return hscrf.Potentials(topology, len(rows), **parts)
+
+
+def expected_loss(loss, w):
+    """The same by log_partition and score, sequence by sequence."""
+    total = 0.0
+    for n, y in enumerate(loss.labels):
+        p = potentials_of(loss, w, n)
+        known = hscrf.score(p, y) if y.is_complete else hscrf.log_partition(p, y)
+        total += loss.sample_weight[n] * (hscrf.log_partition(p) - known)
+    return total
+
+
+def check_gradient(function, w, rng, entries=10, step=1e-5):
+    """Central differences of some entries, and along one direction through all of them."""
+    _, gradient = function(w)
+    assert np.isfinite(gradient).all()
+    directions = [np.eye(w.size)[k] for k in rng.permutation(w.size)[:entries]]
+    for direction in [*directions, rng.normal(size=w.size)]:
+        above, below = (function(w + sign * step * direction)[0] for sign in (1, -1))
+        np.testing.assert_allclose(gradient @ direction, (above - below) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------
+# The likelihood
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.5], ids=["full", "partial"])
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("depth", TOPOLOGIES)
+def test_gradient_of_each_block(depth, name, hidden):
+    for kind in ("strings", "dicts", "dense"):
+        loss, w = build(depth, [blocks_of(*PLACES[depth])[name]], kind, hidden)
+        assert loss.size > 0
+        np.testing.assert_allclose(loss(w)[0], expected_loss(loss, w), rtol=1e-10)
+        check_gradient(loss, w, np.random.default_rng(1), entries=5)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.5, 1.0], ids=["full", "partial", "nothing"])
+@pytest.mark.parametrize("kind", ["strings", "dicts", "matrix", "dense"])
+@pytest.mark.parametrize("depth", TOPOLOGIES)
+def test_gradient_of_all_blocks_together(depth, kind, hidden):
+    blocks = blocks_of(*PLACES[depth])
+    if kind == "matrix":
+        del blocks["segment"]  # its function reads lists
+    loss, w = build(depth, list(blocks.values()), kind, hidden, pairs="seen")
+    np.testing.assert_allclose(loss(w)[0], expected_loss(loss, w), rtol=1e-10, atol=1e-9)
+    check_gradient(loss, w, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("depth", TOPOLOGIES)
+@pytest.mark.parametrize("kind", ["strings", "dense"])
+def test_gradient_of_the_bottom_and_the_root(depth, kind):
+    levels = TOPOLOGIES[depth].levels
+    specifications = [Token(levels[0]), Start(levels[-1]), Token(levels[-1], average=True), Duration(levels[-1])]
+    loss, w = build(depth, specifications, kind, hidden=0.3)
+    np.testing.assert_allclose(loss(w)[0], expected_loss(loss, w), rtol=1e-10)
+    check_gradient(loss, w, np.random.default_rng(1), entries=loss.size)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.5], ids=["full", "partial"])
+def test_a_weight_is_a_repetition(hidden):
+    blocks = list(blocks_of(*PLACES[3]).values())
+    plain, w = build(3, blocks, hidden=hidden, weights=None)
+    heavy, _ = build(3, blocks, hidden=hidden, weights=[2.0, 0.0, 1.0, 1.0])
+    values = [plain.part(w, np.array(which)) for which in ([0], [0], [2, 3])]
+    np.testing.assert_allclose(heavy(w)[0], sum(value for value, _ in values), rtol=1e-10)
+    np.testing.assert_allclose(heavy(w)[1], sum(gradient for _, gradient in values), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.4], ids=["full", "partial"])
+def test_parts_sum_to_the_whole(hidden):
+    loss, w = build(4, list(blocks_of(*PLACES[4]).values()), hidden=hidden)
+    parts = [loss.part(w, np.array(which)) for which in ([2], [3, 0], [1])]
+    value, gradient = loss(w)
+    np.testing.assert_allclose(sum(part for part, _ in parts), value, rtol=1e-10)
+    np.testing.assert_allclose(sum(part for _, part in parts), gradient, rtol=1e-9, atol=1e-11)
+
+
+def test_no_labels_no_loss():
+    loss, w = build(3, [Token("b"), Token("c")], hidden=1.0)
+    value, gradient = loss(w)
+    np.testing.assert_allclose(value, 0.0, atol=1e-9)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
+
+
+def test_large_weights_stay_exact():
+    """Scores of some thousands, where scaled arithmetic gives way to logarithms."""
+    loss, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.5)
+    np.testing.assert_allclose(loss(1000 * w)[0], expected_loss(loss, 1000 * w), rtol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.4], ids=["full", "partial"])
+def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
+    monkeypatch.setattr(objective, "CHUNK", 7)  # many chunks, dealt to several lanes
+    monkeypatch.setattr(objective, "LANES", 3)
+    specifications = list(blocks_of(*PLACES[3]).values())
+    results = []
+    for n_jobs in (1, 2, 5):
+        workers = Workers(n_jobs)
+        loss, w = build(3, specifications, "dicts", hidden, workers=workers)
+        assert len(loss.chunks) > 2
+        results.append(loss(w))
+        workers.close()
+    for value, gradient in results[1:]:
+        assert value == results[0][0]
+        assert np.array_equal(gradient, results[0][1])
+
+
+def test_chunks_change_nothing_but_rounding(monkeypatch):
+    whole, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
+    monkeypatch.setattr(objective, "CHUNK", 1)
+    single, _ = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
+    assert len(single.chunks) == len(LENGTHS)
+    np.testing.assert_allclose(single(w)[0], whole(w)[0], rtol=1e-11)
+    np.testing.assert_allclose(single(w)[1], whole(w)[1], rtol=1e-9, atol=1e-11)
+
+
+# ------------------------------------------------------------------------------
+# The perceptron
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.5], ids=["full", "partial"])
+@pytest.mark.parametrize("depth", TOPOLOGIES)
+def test_mistakes_are_the_distance_to_the_best(depth, hidden):
+    loss, w = build(depth, list(blocks_of(*PLACES[depth]).values()), hidden=hidden, weights=None)
+    expected = 0.0
+    for n, y in enumerate(loss.labels):
+        p = potentials_of(loss, w, n)
+        expected += hscrf.decode(p).score - hscrf.decode(p, y).score
+    everything = np.arange(loss.n_parts)
+    np.testing.assert_allclose(loss.mistakes(w, everything)[0], expected, rtol=1e-9)
+    check_gradient(lambda v: loss.mistakes(v, everything), w, np.random.default_rng(0))
+
+
+def test_no_mistakes_where_the_labels_are_best():
+    loss, w = build(3, [Token("b"), Token("c")], weights=None)
+    best = [hscrf.decode(potentials_of(loss, w, n)) for n in range(loss.n_parts)]
+    content = Likelihood(loss.scorer, best)
+    value, gradient = content.mistakes(w, np.arange(content.n_parts))
+    assert value == 0
+    assert not gradient.any()
+
+
+# ------------------------------------------------------------------------------
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"sample_weight has shape \(2,\), expected \(4,\)"),
+        ([1.0] * 5, r"sample_weight has shape \(5,\), expected \(4,\)"),
+        ([1.0, np.nan, 1.0, 1.0], r"sample_weight\[1\] is nan"),
+        ([1.0, 1.0, 1.0, -2.0], r"sample_weight\[3\] is -2.0, expected a finite number of at least 0"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        build(2, [Token("c")], weights=weights)
+
+
+def test_impossible_partial_labels_name_the_sequence_and_the_labels():
+    topology = Topology({"c": ["x", "y"]}, min_duration={"c": 2}, max_duration={"c": 3})
+    good, bad = (Labels(topology, [[0] * 3, row], np.full((2, 3), -1)) for row in ([0, 0, -1], [0, -1, 1]))
+    encoder = Encoder()
+    seen = encoder.fit_pack([np.zeros((3, 1))] * 3)
+    labels = [good, good, bad]
+    blocks = fit_blocks([Token("c")], topology, encoder, seen, pack_labels(labels))
+    loss = Likelihood(Scorer(topology, blocks, seen), labels)
+    with pytest.raises(InfeasibleError, match=r"Y\[2\]: .*level 'c' is 'x' at 0 and level 'c' is 'y' at 2"):
+        loss(np.zeros(loss.size))

@@ -486,10 +486,9 @@ class Plan:
             self._fill(block, values, view)
             if mode is LINEAR and block.key[0] == "token":
                 view = view[:-1]
-                highest = view.max(axis=1)
-                highest[highest == -np.inf] = 0.0
+                highest = np.empty(self.steps)
+                _kernels.shift_rows(view, view, highest)
                 peak += highest
-                view -= highest[:, None]
                 limit = -SPREAD / (plan.bottom - plan.top)
                 if lowest_finite(view) < limit:
                     steps = ((view < limit) & (view > -np.inf)).any(axis=1)
@@ -640,17 +639,16 @@ def to_linear(table: Floats) -> tuple[Floats, Floats]:
 
     In blocks that stay in the cache.
     """
+    from hscrf import _kernels
+
     linear, shift = np.empty_like(table), np.empty(len(table))
     for begin in range(0, len(table), 4096):
         block = slice(begin, begin + 4096)
         rows, out = table[block], linear[block]
-        peak = rows.max(axis=1)
-        peak[peak == -np.inf] = 0.0
-        np.subtract(rows, peak[:, None], out=out)
+        _kernels.shift_rows(rows, out, shift[block])
         np.exp(out, out=out)
         if out.min() < SMALLEST:
             out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
-        shift[block] = peak
     return linear, shift
 
 

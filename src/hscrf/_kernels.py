@@ -781,6 +781,21 @@ def bar_of(mode, value, posterior):
 
 
 @kernel
+def shift_rows(table, out, shift):
+    """out = table - shift, the highest value of each row (0 where the whole row is impossible)."""
+    n = unsigned(table.shape[1])
+    for row in range(table.shape[0]):
+        highest = -np.inf
+        for s in range(n):
+            highest = max(highest, table[row, s])
+        if highest == -np.inf:
+            highest = 0.0
+        shift[row] = highest
+        for s in range(n):
+            out[row, s] = table[row, s] - highest
+
+
+@kernel
 def find_reach(offsets, allowed, may_start, may_go_on, longest, reach):
     """Fill reach (N, S): how many steps from t a segment of s may last. allowed (N or 1, S), longest (S,)."""
     last = allowed.shape[0] - 1

@@ -61,6 +61,8 @@ class HSCRF(BaseEstimator):
     [('NP', ['D', 'N']), ('VP', ['V'])]
     """
 
+    _encoder_class = Encoder
+
     def __init__(
         self,
         topology: Topology | None = None,
@@ -116,7 +118,7 @@ class HSCRF(BaseEstimator):
         topology, labels = self._encode_labels(Y)
         check_steps(seen, labels)
         former, self.topology_ = getattr(self, "topology_", None), topology
-        blocks = fit_blocks(self._specifications(), self.topology_, encoder, seen, pack_labels(labels), self.pairs)
+        blocks = self._fit_blocks(encoder, seen, labels)
         weights = self._first_weights(encoder, blocks, labels, former)
         self.encoder_, self.blocks_ = encoder, blocks
         scorer = Scorer(self.topology_, blocks, seen)
@@ -139,6 +141,9 @@ class HSCRF(BaseEstimator):
 
     def _specifications(self) -> Sequence[Any]:
         return default_specifications(self.topology_) if self.features is None else self.features
+
+    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
+        return fit_blocks(self._specifications(), self.topology_, encoder, seen, pack_labels(labels), self.pairs)
 
     def _first_weights(
         self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels], former: Topology | None
@@ -311,10 +316,9 @@ class HSCRF(BaseEstimator):
         self._check_fitted()
         rows = []
         for block, weights in self._weighted_blocks():
-            part, d = block.key
-            level = self.topology_.levels[d]
             for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
-                rows.append((level, part, name, state_names(self.topology_, d, place), weight))
+                level, part, states = block.locate(self.topology_, place)
+                rows.append((level, part, name, states, weight))
         return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", "weight"])
 
     def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
@@ -337,6 +341,11 @@ class HSCRF(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON with a checksum, never pickle."""
         self._check_fitted()
+        check_function_names(self.blocks_)
+        write_container(path, *self._content())
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file holds: a header for JSON, and arrays."""
         settings, arrays = self.encoder_.state()
         header: dict[str, Any] = {
             "kind": "model",
@@ -354,8 +363,7 @@ class HSCRF(BaseEstimator):
         }
         arrays = {"coef": self.coef_, **arrays}
         header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
-        check_function_names(self.blocks_)
-        write_container(path, header, arrays)
+        return header, arrays
 
     def _saved_parameters(self) -> dict[str, Any]:
         """Constructor arguments that JSON can hold; topology and features live on in what was learned."""
@@ -371,7 +379,7 @@ class HSCRF(BaseEstimator):
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
         self.topology_ = Topology.from_dict(header["topology"])
         self.topology = self.topology_
-        self.encoder_ = Encoder.restore(header["encoder"], arrays)
+        self.encoder_ = self._encoder_class.restore(header["encoder"], arrays)
         self.blocks_ = [load_block(entry, arrays, functions) for entry in header["blocks"]]
         self.coef_ = np.array(arrays["coef"])
         if self.coef_.size != sum(block.size for block in self.blocks_):
@@ -680,15 +688,7 @@ def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology
 
 
 def weight_names(block: Block, encoder: Encoder, topology: Topology) -> list[Any]:
-    part, d = block.key
-    frame = (part, topology.levels[d], type(block))
-    return [(*frame, feature, state_names(topology, d, place)) for feature, place in block.describe(encoder)]
-
-
-def state_names(topology: Topology, d: int, place: tuple[int, ...]) -> str:
-    """The states of one weight, the parent's first if it has children."""
-    levels = [d] + [d + 1] * (len(place) - 1)
-    return " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+    return [(type(block), feature, *block.locate(topology, place)) for feature, place in block.describe(encoder)]
 
 
 def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encoder, topology: Topology) -> Floats:

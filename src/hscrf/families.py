@@ -684,7 +684,11 @@ class HHMM(HSCRF):
         model.topology_ = topology
         model.encoder_ = encoder_for(emission)
         model.blocks_ = model._new_blocks()
-        tables = {(part, topology.level(level)): table for part, of in (("init", init), ("trans", trans), ("end", end)) for level, table in of.items()}
+        tables = {
+            (part, topology.level(level)): table
+            for part, of in (("init", init), ("trans", trans), ("end", end))
+            for level, table in of.items()
+        }
         if root is not None:
             tables["start", 0] = root
         model.coef_ = np.concatenate([model._log_weights(block, tables, emission) for block in model.blocks_])
@@ -767,9 +771,7 @@ class HHMM(HSCRF):
                 log_likelihood, statistics = step(weights)
                 objective = log_likelihood + self._log_prior(weights)
                 self.coef_, self.loss_, self.n_iter_ = weights, -objective, iteration
-                self.history_.append(
-                    {"iteration": iteration, "log_likelihood": log_likelihood, "objective": objective}
-                )
+                self.history_.append({"iteration": iteration, "log_likelihood": log_likelihood, "objective": objective})
                 if iteration and objective - self.history_[-2]["objective"] < self.tol * step.steps:
                     self.converged_ = True
                     self.stop_reason_ = f"the objective gained less than tol={self.tol:g} per time step"
@@ -785,7 +787,11 @@ class HHMM(HSCRF):
         """Log density of the Dirichlet priors, up to a constant."""
         if not self.smoothing:
             return 0.0
-        return self.smoothing * sum(float(w.sum()) for block, w in self._pieces(weights) if block.key[0] != "token" or isinstance(block, PairBlock))
+        return self.smoothing * sum(
+            float(w.sum())
+            for block, w in self._pieces(weights)
+            if block.key[0] != "token" or isinstance(block, PairBlock)
+        )
 
     def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
         bounds = np.cumsum([0, *(block.size for block in self.blocks_)])
@@ -793,8 +799,14 @@ class HHMM(HSCRF):
 
     def _maximise(self, statistics: Floats, former: Floats) -> Floats:
         """The M step: the most likely parameters for expected counts; what was never met keeps its former value."""
-        counts = {block.key: dense(block, piece + self.smoothing) for block, piece in self._pieces(statistics) if block.key[0] != "token"}
-        before = {block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former) if block.key[0] != "token"}
+        counts = {
+            block.key: dense(block, piece + self.smoothing)
+            for block, piece in self._pieces(statistics)
+            if block.key[0] != "token"
+        }
+        before = {
+            block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former) if block.key[0] != "token"
+        }
         found = {key: proportions(counts[key], before[key]) for key in counts if key[0] in ("start", "init")}
         for d in range(self.topology_.depth - 1):
             trans, end = ("trans", d), ("end", d)
@@ -823,7 +835,9 @@ class HHMM(HSCRF):
         variance = square[:, seen] / count[seen] - mean**2
         scale = self.encoder_.scale[:, None]
         variance = np.maximum(variance * scale**2, self.min_variance)
-        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance).reshape(-1, int(seen.sum()))
+        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance).reshape(
+            -1, int(seen.sum())
+        )
 
     def _start(self, scorer: Scorer, labels: Sequence[Labels] | None) -> Floats:
         """Parameters to begin with: the labels that are known, and chance where there are none."""

@@ -408,6 +408,13 @@ class Block:
         """For each weight the feature's name and the place in the array (its states)."""
         raise NotImplementedError
 
+    def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
+        """Level, part and states of a place by name; the parent's state first if it has children."""
+        part, d = self.key
+        levels = [d] + [d + 1] * (len(place) - 1)
+        states = " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+        return topology.levels[d], part, states
+
 
 @dataclass(frozen=True)
 class ConstantBlock(Block):

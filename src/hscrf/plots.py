@@ -229,7 +229,7 @@ def _write_names(ax: Axes, track: _Track) -> None:
 
 
 def _write(ax: Axes, x: float, y: float, name: str, background: Color, hatched: bool) -> None:
-    plate: dict[str, Any] = {"facecolor": background, "edgecolor": "none", "pad": 0.8} if hatched else None
+    plate: dict[str, Any] | None = {"facecolor": background, "edgecolor": "none", "pad": 0.8} if hatched else None
     ink = _ink_on(background)
     ax.text(x, y, _plain(name), ha="center", va="center_baseline", fontsize=FONT, color=ink, bbox=plate, clip_on=True)
 

@@ -144,32 +144,6 @@ def test_loss_goes_down_in_every_iteration():
         assert (np.diff(losses) <= 0).all()
 
 
-@pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.1), (1.0, 0.0), (0.0, 0.0)])
-def test_curvature_saves_iterations_and_changes_nothing_else(c1, c2):
-    objective = Logistic(n=2000, size=60)
-    objective.x *= 10.0 ** np.linspace(-1, 1, 60)
-    plain = EXACT.minimize(objective, np.zeros(60), c1=c1, c2=c2)
-    objective.curvature = (objective.x**2).sum(axis=0) / 8
-    quick = EXACT.minimize(objective, np.zeros(60), c1=c1, c2=c2)
-    np.testing.assert_allclose(quick.weights, plain.weights, atol=1e-5)
-    np.testing.assert_array_equal(quick.weights == 0, plain.weights == 0)
-    assert quick.n_iter < 0.5 * plain.n_iter
-    assert quick.loss == pytest.approx(penalised(objective, quick.weights, c1, c2), rel=1e-12)
-
-
-def test_curvature_may_be_zero_but_not_nonsense():
-    objective = Logistic()
-    best = EXACT.minimize(objective, np.zeros(10))
-    for curvature in (np.zeros(10), np.arange(10)):
-        objective.curvature = curvature
-        result = EXACT.minimize(objective, np.zeros(10))
-        np.testing.assert_allclose(result.loss, best.loss, rtol=1e-9)
-    for curvature in (np.ones(9), np.full(10, np.nan), np.full(10, -1.0)):
-        objective.curvature = curvature
-        with pytest.raises(ValueError, match="curvature must be 10 finite numbers"):
-            LBFGS().minimize(objective, np.zeros(10))
-
-
 def test_a_warm_start_has_little_to_do():
     first = LBFGS().minimize(Logistic(), np.zeros(10), c2=1.0)
     again = LBFGS().minimize(Logistic(), first.weights, c2=1.0)

@@ -27,12 +27,7 @@ INTERRUPTED = "interrupted"
 
 
 class Objective(Protocol):
-    """A loss over data that comes in parts (sequences), without penalties.
-
-    It may also have an array ``curvature``: a rough second derivative for each weight, such as the sum of its squared
-    features times p (1 - p); 0 where it is unknown. Where features differ in frequency by orders of magnitude, as
-    words do, LBFGS then needs several times fewer iterations.
-    """
+    """A loss over data that comes in parts (sequences), without penalties."""
 
     @property
     def size(self) -> int:
@@ -299,7 +294,6 @@ class _Descent:
     def __init__(self, options: LBFGS, objective: Objective, run: _Run, c1: float, c2: float) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
         self.start = run.weights
-        self.unit = _units(objective, c2)
         self.losses: list[float] = []
 
     def evaluate(self, weights: Floats) -> Value:
@@ -341,43 +335,26 @@ class _Descent:
         return _Stop(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
 
 
-def _units(objective: Objective, c2: float) -> Floats | None:
-    """How far each weight goes for the same loss, 1 / sqrt(second derivative); None if nothing is known of it."""
-    curvature = getattr(objective, "curvature", None)
-    if curvature is None:
-        return None
-    curvature = np.asarray(curvature, dtype=np.float64)
-    if curvature.shape != (objective.size,) or not (np.isfinite(curvature) & (curvature >= 0)).all():
-        raise ValueError(f"the objective's curvature must be {objective.size} finite numbers of at least 0")
-    largest = curvature.max(initial=0.0)
-    if largest == 0:
-        return None
-    cautious = np.where(curvature == 0, largest, np.maximum(curvature, 1e-6 * largest))
-    return 1 / np.sqrt(cautious + 2 * c2)
-
-
 def _scipy_lbfgs(descent: _Descent) -> None:
     """Ends by ``_Stop``. Scipy's own rules are switched off, except that it ends where the loss stands still."""
     from scipy.optimize import minimize
 
-    unit = 1.0 if descent.unit is None else descent.unit  # scipy sees weights / unit
-    last = (descent.start / unit, descent.start, *descent.begin())  # scaled weights, weights, loss, gradient
+    last = (descent.start, *descent.begin())  # weights, loss, gradient
 
-    def evaluate(scaled: Floats) -> Value:
+    def evaluate(weights: Floats) -> Value:
         nonlocal last
-        if not np.array_equal(scaled, last[0]):
-            weights = scaled * unit
-            last = (scaled.copy(), weights, *descent.evaluate(weights))
-        return last[2], last[3] * unit
+        if not np.array_equal(weights, last[0]):
+            last = (weights.copy(), *descent.evaluate(weights))
+        return last[1], last[2]
 
-    def callback(scaled: Floats) -> None:
-        evaluate(scaled)  # as a rule the last one
-        descent.step(*last[1:])
+    def callback(weights: Floats) -> None:
+        evaluate(weights)  # as a rule the last one
+        descent.step(*last)
 
     limit = 100 * descent.options.max_iter
     options = {"maxcor": descent.options.memory, "maxiter": limit, "maxfun": limit, "ftol": 0.0, "gtol": 0.0}
     minimize(evaluate, last[0], jac=True, method="L-BFGS-B", callback=callback, options=options)
-    raise descent.stuck(last[3])
+    raise descent.stuck(last[2])
 
 
 def _owlqn(descent: _Descent) -> None:
@@ -412,10 +389,10 @@ def _orthant_search(
     descent: _Descent, weights: Floats, loss: float, pseudo: Floats, pairs: deque[tuple[Floats, Floats]]
 ) -> tuple[Floats, float, Floats] | None:
     """Backtrack along the quasi-Newton direction inside the orthant; None if the loss does not go down."""
-    direction = -_times_inverse_hessian(pseudo, pairs, descent.unit)
+    direction = -_times_inverse_hessian(pseudo, pairs)
     direction[direction * pseudo >= 0] = 0.0
     orthant = np.where(weights == 0, -np.sign(pseudo), np.sign(weights))
-    length = 1.0 if pairs or descent.unit is not None else 1.0 / float(np.linalg.norm(pseudo))
+    length = 1.0 if pairs else 1.0 / float(np.linalg.norm(pseudo))
     for _ in range(40):
         new = weights + length * direction
         new[new * orthant <= 0] = 0.0
@@ -429,18 +406,16 @@ def _orthant_search(
     return None
 
 
-def _times_inverse_hessian(vector: Floats, pairs: deque[tuple[Floats, Floats]], unit: Floats | None) -> Floats:
-    """The two-loop recursion over (step, change of gradient), oldest first, around a multiple of ``unit ** 2``."""
-    diagonal = 1.0 if unit is None else unit**2
+def _times_inverse_hessian(vector: Floats, pairs: deque[tuple[Floats, Floats]]) -> Floats:
+    """The two-loop recursion over (step, change of gradient), oldest first."""
     result = vector.copy()
     factors = []
     for step, change in reversed(pairs):
         factors.append((step @ result) / (step @ change))
         result -= factors[-1] * change
-    result *= diagonal
     if pairs:
         step, change = pairs[-1]
-        result *= (step @ change) / (change @ (diagonal * change))
+        result *= (step @ change) / (change @ change)
     for (step, change), factor in zip(pairs, reversed(factors), strict=True):
         result += (factor - (change @ result) / (step @ change)) * step
     return result

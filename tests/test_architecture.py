@@ -20,12 +20,15 @@ ORDER = (
     "features",
     "objective",
     "solvers",
+    "metrics",
     "estimator",
     "families",
-    "metrics",
+    "templates",
     "io",
+    "recipe",
     "datasets",
     "plots",
+    "demo",
     "cli",
 )
 FACES = ("__init__", "__main__")  # may import everything, are imported by nothing

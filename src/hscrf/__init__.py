@@ -10,6 +10,7 @@ from hscrf.topology import Topology
 
 if TYPE_CHECKING:
     from hscrf.estimator import HSCRF, load
+    from hscrf.families import HHMM, ChainCRF, DynamicCRF, SemiCRF
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
     from hscrf.solvers import LBFGS, SGD, Perceptron
 
@@ -17,16 +18,20 @@ __version__ = "0.1.0"
 
 _LAZY = {  # imported when first used: the estimator brings scikit-learn
     "estimator": ("HSCRF", "load"),
+    "families": ("HHMM", "ChainCRF", "DynamicCRF", "SemiCRF"),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
+    "HHMM",
     "HSCRF",
     "LBFGS",
     "SGD",
+    "ChainCRF",
     "Duration",
+    "DynamicCRF",
     "End",
     "InfeasibleError",
     "Init",
@@ -35,6 +40,7 @@ __all__ = [
     "Perceptron",
     "Potentials",
     "Segment",
+    "SemiCRF",
     "Start",
     "Stop",
     "Token",

@@ -587,7 +587,7 @@ def loose_topology(Y: Sequence[Any], scheme: Any, specifications: Sequence[Any] 
                 names[level] |= plain_states(column, scheme if isinstance(scheme, str) else scheme.get(level, "plain"))
     bottom = list(names)[-1]
     lasting = (scheme if isinstance(scheme, str) else scheme.get(bottom, "plain")) != "plain" or any(
-        is_segments(y[bottom]) for y in Y if isinstance(y, Mapping)
+        is_segments(y[bottom]) for y in Y if isinstance(y, Mapping) and bottom in y
     )
     lasting |= any(spec.level == bottom and needs_table(spec) for spec in specifications or ())
     levels = {level: sorted(states) for level, states in names.items()}

@@ -6,9 +6,10 @@ tables are those of :class:`HSCRF`. The *nested SemiCRF* needs no class: it is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from hscrf import metrics
 from hscrf._engine import FAMILY, Key, Plan
-from hscrf.estimator import HSCRF, as_labels, as_seed, check_lengths, check_steps, cut, encode_labels
+from hscrf.estimator import HSCRF, as_seed, check_lengths, check_steps, cut, encode_labels
 from hscrf.features import (
     PART,
     Block,
@@ -34,8 +35,8 @@ from hscrf.features import (
     family_cells,
     family_events,
     fit_block,
-    observed_block,
     of_columns,
+    of_names,
     offsets_of,
     own_events,
 )
@@ -216,6 +217,7 @@ class FactorBlock(Block):
     shape: tuple[int, ...]
     index: Ints  # (cells,)
     levels: tuple[str, ...]
+    states: tuple[str, ...]  # of the factor
 
     @property
     def timed(self) -> bool:  # type: ignore[override]
@@ -224,10 +226,6 @@ class FactorBlock(Block):
     @property
     def size(self) -> int:  # type: ignore[override]
         return self.factor.size
-
-    @property
-    def name(self) -> tuple[Any, ...]:
-        return (*super().name, self.levels, *self.factor.name)
 
     @cached_property
     def members(self) -> Any:
@@ -254,6 +252,11 @@ class FactorBlock(Block):
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return self.factor.describe(encoder)
+
+    def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
+        part = self.key[0] if len(self.levels) == 1 else "pair"
+        own = place[1:] if part in FAMILY else place  # the first is the root
+        return " & ".join(self.levels), part, " > ".join(self.states[s] for s in own)
 
 
 @dataclass(frozen=True)
@@ -321,8 +324,8 @@ class DynamicCRF(HSCRF):
     >>> model = DynamicCRF().fit(X, Y)
     >>> model.predict(X[:1])[0].column("tag")
     ['D', 'N', 'V']
-    >>> model.predict(X[:1], evidence=[{"chunk": ["?", "O", "?"]}])[0].column("tag")
-    ['D', 'V', 'V']
+    >>> model.predict(X[:1], evidence=[{"chunk": ["?", "O", "?"]}])[0].column("tag")[1]
+    'V'
     """
 
     scheme = "plain"
@@ -405,14 +408,16 @@ class DynamicCRF(HSCRF):
         states[1:] = self.combinations_[labels.states[1]].T
         return Labels(self.levels_, states, ends, score=labels.score)
 
-    def _evidence(self, evidence: Sequence[Any], seen: Observations) -> list[Labels]:
+    def _evidence(self, evidence: Sequence[Any], seen: Observations, name: str = "evidence") -> list[Labels]:
         lengths = np.diff(seen.offsets).tolist()
         if len(evidence) != len(lengths):
-            raise ValueError(f"X has {len(lengths)} sequences but evidence has {len(evidence)}")
-        known = [Labels.unknown(self.levels_, length) if y is None else y for y, length in zip(evidence, lengths)]  # noqa: B905
-        by_level = [self._by_level(y, n, "evidence") for n, y in enumerate(known)]
-        check_steps(seen, by_level, "evidence")
-        return [self._combined(self.topology_, y, n, "evidence") for n, y in enumerate(by_level)]
+            raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
+        by_level = [
+            Labels.unknown(self.levels_, length) if y is None else self._by_level(y, n, name)
+            for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
+        ]
+        check_steps(seen, by_level, name)
+        return [self._combined(self.topology_, y, n, name) for n, y in enumerate(by_level)]
 
     # factored weights
 
@@ -421,7 +426,7 @@ class DynamicCRF(HSCRF):
             return self.features
         levels = self.levels_.levels[1:]
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
-        return own + [Pair(one, other) for one, other in zip(levels, levels[1:])]  # noqa: B905
+        return own + [Pair(one, other) for one, other in pairwise(levels)]
 
     def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
         return [self._fit_factor(spec, encoder, seen, labels) for spec in self._specifications()]
@@ -440,12 +445,12 @@ class DynamicCRF(HSCRF):
         else:
             ours = Token(topology.levels[1]) if key[0] == "token" else replace(spec, level="root")
             factor = fit_block(ours, topology, encoder, seen, known, self.pairs)  # type: ignore[arg-type]
-        many, few = len(member), topology.n_states[1]
-        index, shape = member, (many,) if key[0] == "token" else (1, many)
+        shape: tuple[int, ...] = (member.size,) if key[0] == "token" else (1, member.size)
         if key[0] == "trans":
-            index, shape = (member[:, None] * few + member).ravel(), (1, many, many)
+            shape = (1, member.size, member.size)
+            member = (member[:, None] * topology.n_states[1] + member).ravel()
         constant = not factor.timed and key[0] in FAMILY
-        return FactorBlock(factor, key, (1, *shape) if constant else shape, index, levels)
+        return FactorBlock(factor, key, (1, *shape) if constant else shape, member, levels, topology.states[1])
 
     def _factor(self, levels: tuple[str, ...]) -> tuple[Ints, Topology]:
         """The state of a factor in each combination (P,), and the flat topology of its states."""
@@ -457,18 +462,11 @@ class DynamicCRF(HSCRF):
         table = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
         return member, flat_topology(" & ".join(levels), self.levels_, table, which)
 
-    def _place(self, block: Block, place: tuple[int, ...]) -> tuple[str, str, str]:
-        assert isinstance(block, FactorBlock)
-        part = block.key[0] if len(block.levels) == 1 else "pair"
-        names = self._factor(block.levels)[1].states[1]
-        if part in FAMILY:
-            place = place[1:]  # the first is the root
-        return " & ".join(block.levels), part, " > ".join(names[s] for s in place)
-
     # the doors
 
-    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> list[Labels]:
-        return [self._separate(labels) for labels in super()._decode(plan, values, loss)]
+    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
+        best, found = super()._decode(plan, values, loss)
+        return best, [self._separate(labels) for labels in found]
 
     def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
         """Posterior probabilities of each sequence; ``state`` has every level and, as "combination", all at once."""
@@ -566,10 +564,8 @@ def legal_combinations(levels: Topology) -> Ints:
 def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int] | None = None) -> Topology:
     """One level whose states are combinations (P, K) of the states of some levels, joined by ``&``."""
     columns = range(1, levels.depth) if which is None else which
-    names = [
-        " & ".join(levels.states[d][s].replace("\\", "\\\\").replace("&", "\\&") for d, s in zip(columns, row))  # noqa: B905
-        for row in table.tolist()
-    ]
+    escaped = [[state.replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
+    names = [" & ".join(of[s] for of, s in zip(escaped, row, strict=True)) for row in table.tolist()]
     return Topology({name: names})
 
 
@@ -600,14 +596,14 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Emission of a row of numbers, independent normal given the state."""
+    """Emission of a row of numbers, independent and normal given the state."""
 
     mean: Floats  # (S, F)
     variance: Floats  # (S, F)
 
 
 class HHMM(HSCRF):
-    """Hierarchical hidden Markov model with shared states (Fine, Singer and Tishby 1998; Bui, Phung and Venkatesh 2004).
+    """Hierarchical hidden Markov model with shared states (Fine et al. 1998; Bui et al. 2004).
 
     A parent s starts its first child u with probability ``init_[level][s, u]``; when a child u ends, the parent goes
     on to v with ``trans_[level][s, u, v]`` or ends with ``end_[level][s, u]``, which sum to one. States of the bottom
@@ -619,14 +615,14 @@ class HHMM(HSCRF):
     ----------
     topology : as in HSCRF; needed if a level has no labels at all. Durations cannot be limited.
     emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X.
-    smoothing : added to each count of an event (Laplace); the likelihood is then that with the Dirichlet prior.
+    smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
     root_ends : see above.
-    max_iter, tol : EM stops after so many steps, or when the objective per time step gains less than tol.
+    max_iter, tol : EM stops after so many steps, or when the objective gains less than tol per time step.
     min_variance : no variance of a Gaussian falls below, in units of the data.
     scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
 
     Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
-    logarithms of the probabilities: the model is an HSCRF with these weights, so every other method is HSCRF's.
+    logarithms of the probabilities: the model is an HSCRF with these weights, so all other methods are HSCRF's.
 
     >>> X = [["a", "a", "b", "c"], ["a", "b", "c"]]
     >>> Y = [{"phrase": ["P", "P", "P", "Q"], "tag": ["x", "x", "y", "z"]}, {"phrase": ["P", "P", "Q"]}]
@@ -634,6 +630,8 @@ class HHMM(HSCRF):
     >>> model.predict([["a", "b", "b", "c"]])[0].tree()
     [('P', ['x', 'y', 'y']), ('Q', ['z'])]
     """
+
+    features = None
 
     def __init__(
         self,
@@ -662,8 +660,6 @@ class HHMM(HSCRF):
         self.random_state = random_state
         self.warm_start = warm_start
 
-    features = None
-
     @classmethod
     def from_parameters(
         cls: type[Self],
@@ -679,189 +675,176 @@ class HHMM(HSCRF):
 
         ``end`` without the root means that the root does not end by chance. Other arguments are the constructor's.
         """
-        model = cls(topology, root_ends="root" in end, **arguments)
         check_generative(topology)
-        model.topology_ = topology
-        model.encoder_ = encoder_for(emission)
+        model = cls(topology, root_ends="root" in end, **arguments)
+        model.topology_, model.encoder_ = topology, encoder_for(emission)
         model.blocks_ = model._new_blocks()
-        tables = {
-            (part, topology.level(level)): table
-            for part, of in (("init", init), ("trans", trans), ("end", end))
-            for level, table in of.items()
-        }
-        if root is not None:
-            tables["start", 0] = root
-        model.coef_ = np.concatenate([model._log_weights(block, tables, emission) for block in model.blocks_])
+        tables: dict[Key, Any] = {("start", 0): root}
+        for part, given in (("init", init), ("trans", trans), ("end", end)):
+            tables.update({(part, topology.level(level)): table for level, table in given.items()})
+        weights = [model._log_table(block, tables.get(block.key)) for block in model.blocks_[:-1]]
+        model.coef_ = np.concatenate([*weights, emission_weights(model.encoder_, topology, emission)])
         check_normalised(model)
         model.loss_, model.converged_, model.n_iter_ = float("nan"), False, 0
-        model.stop_reason_, model.history_ = "parameters were given", []
+        model.stop_reason_, model.history_ = "the parameters were given", []
         return model
 
-    def _log_weights(self, block: Block, tables: Mapping[Key, Any], emission: Categorical | Gaussian) -> Floats:
-        """The weights of one block from probabilities."""
-        if block.key[0] == "token":
-            if isinstance(emission, Categorical):
-                return log(np.asarray(emission.probability, dtype=np.float64)).T.ravel()
-            shape = (self.topology_.n_states[-1], len(self.encoder_.columns))
-            mean, variance = (np.broadcast_to(table, shape) for table in (emission.mean, emission.variance))
-            return natural_parameters(self.encoder_, mean.T - self.encoder_.mean[:, None], variance.T)
-        if block.key not in tables:
-            raise ValueError(f"{block.key[0]}[{self.topology_.levels[block.key[1]]!r}] is missing")
-        table = np.asarray(tables[block.key], dtype=np.float64)
-        cells = constant_of(block)
-        if table.shape != cells.shape[1:]:
-            level = self.topology_.levels[block.key[1]]
-            raise ValueError(f"{block.key[0]}[{level!r}] has shape {table.shape}, expected {cells.shape[1:]}")
-        return log(table.ravel()[cells.cells])
+    def _log_table(self, block: Block, given: Any) -> Floats:
+        """The weights of one block from its table of probabilities."""
+        constant = constant_of(block)
+        table = np.asarray([] if given is None else given, dtype=np.float64)
+        if table.shape != constant.shape[1:]:
+            name = f"{block.key[0]}[{self.topology_.levels[block.key[1]]!r}]"
+            raise ValueError(f"{name} has shape {table.shape}, expected {constant.shape[1:]}")
+        return log(table.ravel()[constant.cells])
 
-    # -- learning
+    # learning
 
     def fit(self: Self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Self:  # type: ignore[override]
         """Learn from sequences X and their labels Y: complete, partial, or none at all.
 
-        ``history_`` holds the log-likelihood, and the objective with its prior, of every step.
+        ``history_`` holds the log-likelihood of every step, and the objective: with the prior.
         """
         going_on = self.warm_start and hasattr(self, "coef_")
-        encoder = self.encoder_ if going_on else EmissionEncoder(self.emission)
-        seen = encoder.pack(X) if going_on else encoder.fit_pack(X)
-        if not going_on:
-            self.topology_ = self._known_topology() if Y is None else self._encode_labels(Y)[0]
-            check_generative(self.topology_)
-            self.encoder_ = encoder
-            self.blocks_ = self._new_blocks()
-        labels = None if Y is None else self._evidence(Y, seen)
+        seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+        complete = labels is not None and all(y.is_complete for y in labels)
         scorer = Scorer(self.topology_, self.blocks_, seen)
+        weights = self.coef_ if going_on else self._start(scorer, labels, complete)
         workers = Workers(self.n_jobs)
         try:
-            step = Expectation(scorer, labels, workers)
-            weights = self.coef_ if going_on else self._start(scorer, labels)
-            complete = labels is not None and all(y.is_complete for y in labels)
-            self._climb(step, weights, 1 if complete else self.max_iter)
+            self._climb(Expectation(scorer, labels, workers), weights, complete)
         finally:
             workers.close()
         return self
 
-    def _known_topology(self) -> Topology:
-        if self.topology is None:
+    def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+        """Learn the frame of the model and pack the data in it."""
+        encoder, labels = EmissionEncoder(), None
+        seen = encoder.fit_pack(X, self.emission)
+        if Y is not None:
+            check_lengths(X, Y)
+            topology, labels = self._encode_labels(Y)
+            check_steps(seen, labels)
+        elif self.topology is not None:
+            topology = self.topology
+        else:
             raise ValueError("there are no labels, so the states are unknown: give a topology")
-        return self.topology
+        check_generative(topology)
+        self.topology_, self.encoder_ = topology, encoder
+        self.blocks_ = self._new_blocks()
+        return seen, labels
+
+    def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+        seen = self.encoder_.pack(X)
+        return seen, None if Y is None else self._evidence(Y, seen, "Y")
 
     def _new_blocks(self) -> list[Block]:
-        """A block for each table of probabilities, all that the topology allows, and one for the emission."""
+        """A block for each table of probabilities, of all that the topology allows, and last the emission's."""
         topology = self.topology_
-        bottom = topology.depth - 1
         blocks: list[Block] = []
         if topology.n_states[0] > 1:
             every = np.arange(topology.n_states[0])
             constant = ConstantBlock(("start", 0), (1, every.size), every)
-            blocks.append(FactorBlock(constant, ("start", 0), (every.size,), every, ("root",)))
-        for d in range(bottom):
+            blocks.append(FactorBlock(constant, ("start", 0), (every.size,), every, ("root",), topology.states[0]))
+        for d in range(topology.depth - 1):
             for part in FAMILY:
                 if part != "end" or d > 0 or self.root_ends:
                     cells, shape = family_cells(topology, (part, d))
                     blocks.append(ConstantBlock((part, d), (1, *shape), cells))
         return [*blocks, emission_block(self.encoder_, topology)]
 
-    def _climb(self, step: Expectation, weights: Floats, max_iter: int) -> None:
-        """EM: never lowers the objective; Ctrl-C keeps the parameters so far."""
+    def _start(self, scorer: Scorer, labels: Sequence[Labels] | None, complete: bool) -> Floats:
+        """Parameters to begin with: the labels that are known, and chance where there are none."""
+        even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
+        if complete:
+            return even
+        rng = np.random.default_rng(as_seed(self.random_state))
+        statistics = rng.exponential(size=scorer.size)
+        token = self._pieces(statistics)[-1][1]
+        if scorer.seen.dense is not None:
+            token[:] = scattered_moments(scorer.seen.dense, self.topology_.n_states[-1], rng)
+        else:
+            met = np.bincount(of_names(scorer.seen).indices, minlength=len(self.encoder_.names))
+            token *= np.repeat(met / met.mean(), self.topology_.n_states[-1])
+        if labels is not None:
+            scorer.pull(known_counts(scorer, pack_labels(labels)), np.arange(scorer.seen.steps), statistics)
+        return self._maximise(statistics, even)
+
+    def _climb(self, expect: Expectation, weights: Floats, complete: bool) -> None:
+        """EM: never lowers the objective; complete labels need one step. Ctrl-C keeps the parameters so far."""
+        max_iter = 1 if complete else self.max_iter
         self.history_: list[dict[str, Any]] = []
-        self.converged_, self.stop_reason_ = False, f"max_iter={self.max_iter} steps done"
+        self.converged_ = complete
+        self.stop_reason_ = "the labels are complete" if complete else f"max_iter={max_iter} steps done"
         try:
-            for iteration in range(max_iter + 1):
-                log_likelihood, statistics = step(weights)
+            for step in range(max_iter + 1):
+                log_likelihood, statistics = expect(weights)
                 objective = log_likelihood + self._log_prior(weights)
-                self.coef_, self.loss_, self.n_iter_ = weights, -objective, iteration
-                self.history_.append({"iteration": iteration, "log_likelihood": log_likelihood, "objective": objective})
-                if iteration and objective - self.history_[-2]["objective"] < self.tol * step.steps:
+                self.coef_, self.loss_, self.n_iter_ = weights, -objective, step
+                self.history_.append({"iteration": step, "log_likelihood": log_likelihood, "objective": objective})
+                if step == max_iter:
+                    break
+                if step and objective - self.history_[-2]["objective"] < self.tol * expect.steps:
                     self.converged_ = True
                     self.stop_reason_ = f"the objective gained less than tol={self.tol:g} per time step"
                     break
-                if iteration < max_iter:
-                    weights = self._maximise(statistics, weights)
+                weights = self._maximise(statistics, weights)
         except KeyboardInterrupt:
-            self.stop_reason_ = "interrupted"
-        if step.complete:
-            self.converged_, self.stop_reason_ = True, "the labels are complete"
+            self.converged_, self.stop_reason_ = False, "interrupted"
 
     def _log_prior(self, weights: Floats) -> float:
         """Log density of the Dirichlet priors, up to a constant."""
         if not self.smoothing:
             return 0.0
-        return self.smoothing * sum(
-            float(w.sum())
-            for block, w in self._pieces(weights)
-            if block.key[0] != "token" or isinstance(block, PairBlock)
-        )
-
-    def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
-        bounds = np.cumsum([0, *(block.size for block in self.blocks_)])
-        return [(block, flat[a:b]) for block, a, b in zip(self.blocks_, bounds[:-1], bounds[1:])]  # noqa: B905
+        tables = [w for block, w in self._pieces(weights) if not isinstance(block, MomentBlock)]
+        return self.smoothing * float(np.concatenate(tables).sum())
 
     def _maximise(self, statistics: Floats, former: Floats) -> Floats:
         """The M step: the most likely parameters for expected counts; what was never met keeps its former value."""
-        counts = {
-            block.key: dense(block, piece + self.smoothing)
-            for block, piece in self._pieces(statistics)
-            if block.key[0] != "token"
-        }
-        before = {
-            block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former) if block.key[0] != "token"
-        }
+        *tables, (emission, moments) = self._pieces(statistics)
+        counts = {block.key: dense(block, piece + self.smoothing) for block, piece in tables}
+        before = {block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former)[:-1]}
         found = {key: proportions(counts[key], before[key]) for key in counts if key[0] in ("start", "init")}
         for d in range(self.topology_.depth - 1):
             trans, end = ("trans", d), ("end", d)
-            if end not in counts:  # the root does not end by chance
-                found[trans] = proportions(counts[trans], before[trans])
-                continue
-            events, past = (np.concatenate([of[trans], of[end][..., None]], axis=-1) for of in (counts, before))
-            shares = proportions(events, past)
-            found[trans], found[end] = shares[..., :-1], shares[..., -1]
-        weights = former.copy()
-        for (block, piece), (_, moments) in zip(self._pieces(weights), self._pieces(statistics)):  # noqa: B905
-            if block.key[0] != "token":
-                piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
-            elif isinstance(block, MomentBlock):
-                self._fit_gaussian(block, moments, piece)
+            if end in counts:  # what follows a child: a sibling, or the end of the parent
+                events, past = (np.concatenate([of[trans], of[end][..., None]], axis=-1) for of in (counts, before))
+                shares = proportions(events, past)
+                found[trans], found[end] = shares[..., :-1], shares[..., -1]
             else:
-                table = (moments + self.smoothing).reshape(-1, self.topology_.n_states[-1])
-                piece[:] = log(proportions(table.T, np.exp(piece).reshape(table.shape).T).T).ravel()
+                found[trans] = proportions(counts[trans], before[trans])
+        weights = former.copy()
+        *pieces, (_, last) = self._pieces(weights)
+        for block, piece in pieces:
+            piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
+        if isinstance(emission, MomentBlock):
+            self._fit_gaussians(emission, moments, last)
+        else:
+            table = (moments + self.smoothing).reshape(-1, self.topology_.n_states[-1]).T
+            last[:] = log(proportions(table, np.exp(last).reshape(table.shape[::-1]).T)).T.ravel()
         return weights
 
-    def _fit_gaussian(self, block: MomentBlock, moments: Floats, weights: Floats) -> None:
-        """Mean and variance of each state, in place of the former weights if anything was seen of it."""
+    def _fit_gaussians(self, block: MomentBlock, moments: Floats, weights: Floats) -> None:
+        """Mean and variance of each state of which anything was seen, written over its former weights."""
         linear, square, count = block.split(moments)
         seen = count > 0
         mean = linear[:, seen] / count[seen]
-        variance = square[:, seen] / count[seen] - mean**2
         scale = self.encoder_.scale[:, None]
-        variance = np.maximum(variance * scale**2, self.min_variance)
-        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance).reshape(
-            -1, int(seen.sum())
-        )
+        variance = np.maximum((square[:, seen] / count[seen] - mean**2) * scale**2, self.min_variance)
+        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance)
 
-    def _start(self, scorer: Scorer, labels: Sequence[Labels] | None) -> Floats:
-        """Parameters to begin with: the labels that are known, and chance where there are none."""
-        even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
-        if labels is not None and all(y.is_complete for y in labels):
-            return even
-        rng = np.random.default_rng(as_seed(self.random_state))
-        statistics = rng.exponential(size=scorer.size)
-        token = self._pieces(statistics)[-1][1]
-        if isinstance(self.blocks_[-1], MomentBlock):
-            token[:] = scattered_moments(of_columns(scorer.seen), self.topology_.n_states[-1], rng)
-        else:
-            met = np.bincount(sparse_of(scorer.seen).indices, minlength=len(self.encoder_.names))
-            token.reshape(met.size, -1)[:] *= (met / met.mean())[:, None]
-        if labels is not None:
-            scorer.pull(known_counts(scorer, pack_labels(labels)), np.arange(scorer.seen.steps), statistics)
-        return self._maximise(statistics, even)
-
-    # -- doors of a generative model
+    # the doors of a generative model
 
     def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Floats:
-        """Log probability of the observations of each sequence (n,), together with the labels if they are given."""
-        self._check_fitted()
-        return np.concatenate(self._chunks(X, Y, lambda plan, values: plan.log_partition(values)))
+        """Log probability of the observations of each sequence (n,), together with their labels if given."""
+        if Y is not None:
+            check_lengths(X, Y)
+
+        def run(plan: Plan, values: dict[Any, Floats]) -> tuple[Floats, Floats]:
+            found = plan.log_partition(values)
+            return np.zeros_like(found), found  # -inf is an answer
+
+        return np.concatenate(self._chunks(X, Y, run, "Y"))
 
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None
@@ -873,42 +856,364 @@ class HHMM(HSCRF):
         """
         self._check_fitted()
         if (length is None) != self.root_ends:
-            told = "the root ends by chance, so give no length" if self.root_ends else "give the length"
-            raise ValueError(f"length is {length}, but root_ends is {self.root_ends}: {told}")
+            told = "the root ends by chance: give no length" if self.root_ends else "give a length"
+            raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
         rng = np.random.default_rng(as_seed(random_state))
         Y = [self._walk(rng, length) for _ in range(n)]
         return [self._emit(rng, y.states[-1]) for y in Y], Y
 
     def _walk(self, rng: np.random.Generator, length: int | None) -> Labels:
-        """Labels of one new sequence, from the top down and from left to right."""
-        depth = self.topology_.depth
-        init, goes_on = self._tables
-        stack = [pick(rng, self.root_), *([0] * (depth - 1))]
-        states, ends = [], []
-        level = 0  # the lowest that goes on
-        while level >= 0:
-            for d in range(level, depth - 1):  # parents above start their first children
-                if d > level or not states:
-                    stack[d + 1] = pick(rng, init[d][stack[d]])
-            states.append(list(stack))
-            for level in range(depth - 2, -2, -1):  # noqa: B007
-                if level < 0 or (level == 0 and length is not None and len(states) >= length):
-                    level = -1
+        """Labels of one new sequence, from left to right."""
+        topology, depth = self.topology_, self.topology_.depth
+        init, events = list(self.init_.values()), self._events()
+        stack = [pick(rng, self.root_)] + [0] * (depth - 1)
+        states: list[list[int]] = []
+        ends: list[list[int]] = []
+        d = 0  # the levels below start anew
+        while True:
+            for parent in range(d, depth - 1):
+                stack[parent + 1] = pick(rng, init[parent][stack[parent]])
+            states.append(stack.copy())
+            d = depth - 1  # ends here: does its parent go on?
+            while d > 0:
+                over = d == 1 and length is not None and len(states) >= length
+                child = topology.n_states[d] if over else pick(rng, events[d - 1][stack[d - 1], stack[d]])
+                if child < topology.n_states[d]:
+                    stack[d] = child
                     break
-                events = goes_on[level][stack[level], stack[level + 1]]
-                child = pick(rng, events) if events.sum() > 0 else -1
-                if 0 <= child < self.topology_.n_states[level + 1]:
-                    stack[level + 1] = child
-                    break
-            ends.append([int(d > level) for d in range(depth)])
-        return Labels(self.topology_, np.array(states).T, np.array(ends).T)
+                d -= 1
+            ends.append([int(level >= d) for level in range(depth)])
+            if d == 0:
+                return Labels(topology, np.array(states).T, np.array(ends).T)
 
-    @cached_property
-    def _tables(self) -> tuple[list[Floats], list[Floats]]:
-        raise NotImplementedError
+    def _events(self) -> list[Floats]:
+        """Of each parent's level, probabilities (S, U, U + 1) of what follows a child: a sibling, or the end."""
+        end = self.end_
+        return [
+            np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
+            for level, table in self.trans_.items()
+        ]
 
     def _emit(self, rng: np.random.Generator, states: NDArray[np.int32]) -> Any:
         emission = self.emission_
         if isinstance(emission, Gaussian):
             return rng.normal(emission.mean[states], np.sqrt(emission.variance[states]))
         return [emission.symbols[pick(rng, emission.probability[s])] for s in states.tolist()]
+
+    # parameters
+
+    def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
+        """Each block and its part of a vector as long as the weights."""
+        bounds = np.cumsum([0, *(block.size for block in self.blocks_)]).tolist()
+        return [(block, flat[a:b]) for block, (a, b) in zip(self.blocks_, pairwise(bounds), strict=True)]
+
+    def _probabilities(self, part: str) -> dict[str, Floats]:
+        self._check_fitted()
+        names = self.topology_.levels
+        return {names[b.key[1]]: dense(b, np.exp(w)) for b, w in self._pieces(self.coef_) if b.key[0] == part}
+
+    @property
+    def root_(self) -> Floats:
+        """Probabilities (S_0,) of the sequence classes."""
+        return self._probabilities("start").get("root", np.ones(1))
+
+    @property
+    def init_(self) -> dict[str, Floats]:
+        """By level (S, U): a parent s starts with child u."""
+        return self._probabilities("init")
+
+    @property
+    def trans_(self) -> dict[str, Floats]:
+        """By level (S, U, U): after child u, a parent s goes on to v."""
+        return self._probabilities("trans")
+
+    @property
+    def end_(self) -> dict[str, Floats]:
+        """By level (S, U): after child u, a parent s ends; without the root unless ``root_ends``."""
+        return self._probabilities("end")
+
+    @property
+    def emission_(self) -> Categorical | Gaussian:
+        """What the states of the bottom level emit."""
+        self._check_fitted()
+        block, weights = self._pieces(self.coef_)[-1]
+        if isinstance(block, MomentBlock):
+            linear, square, _ = block.split(weights)
+            variance, scale = -0.5 / square, self.encoder_.scale
+            return Gaussian((linear * variance).T * scale + self.encoder_.mean, variance.T * scale**2)
+        names = tuple(self.encoder_.names)
+        return Categorical(names, np.exp(weights.reshape(len(names), -1)).T)
+
+
+class Expectation:
+    """The E step: log-likelihood of packed data with their labels, and expected sufficient statistics (weights,).
+
+    The statistics are the transpose of the scores applied to the engine's expected counts.
+    """
+
+    def __init__(self, scorer: Scorer, labels: Sequence[Labels] | None, workers: Workers) -> None:
+        self.scorer = scorer
+        self.workers = workers
+        self.steps = scorer.seen.steps
+        self.chunks = [self._chunk(which, labels) for which in cut(scorer.seen.offsets)]
+
+    def _chunk(self, which: range, labels: Sequence[Labels] | None) -> tuple[range, Ints, Plan]:
+        rows = rows_of(self.scorer.seen.offsets, which)
+        offsets = self.scorer.seen.offsets[which.start : which.stop + 1] - rows[0]
+        evidence = None if labels is None else pack_evidence(labels, which)
+        return which, rows, Plan(self.scorer.topology, offsets, self.scorer.shapes(len(rows)), evidence)
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        lanes = [self.chunks[k::LANES] for k in range(min(LANES, len(self.chunks)))]
+        total, statistics = 0.0, np.zeros(self.scorer.size)
+        for value, pulled in self.workers.map(lambda lane: self._run(weights, lane), lanes):
+            total += value
+            statistics += pulled
+        return total, statistics
+
+    def _run(self, weights: Floats, chunks: Sequence[tuple[range, Ints, Plan]]) -> tuple[float, Floats]:
+        total, statistics = 0.0, np.zeros(self.scorer.size)
+        for which, rows, plan in chunks:
+            result = plan.expectations(self.scorer.values(weights, rows))
+            bad = np.flatnonzero(result.log_z == -np.inf)
+            if bad.size:
+                raise InfeasibleError(f"X[{which[int(bad[0])]}] and its labels have probability zero in this model")
+            total += float(result.log_z.sum())
+            self.scorer.pull(result.counts, rows, statistics)
+        return total, statistics
+
+
+class EmissionEncoder(Encoder):
+    """Packs what the states emit: one symbol for each step, or a row of numbers."""
+
+    names: dict[Any, int]
+
+    def fit_pack(self, X: Sequence[Any], emission: str | None = None) -> Observations:
+        """Learn from X and pack it."""
+        if emission not in (None, "categorical", "gaussian"):
+            raise ValueError(f"emission is {emission!r}, expected 'categorical', 'gaussian' or None")
+        if emission == "gaussian" or (emission is None and not holds_symbols(X)):
+            seen = super().fit_pack(X)
+            if seen.dense is None:
+                raise ValueError("X holds lists of features; expected one symbol or a row of numbers for each step")
+            return seen
+        self.kind = "symbols"
+        symbols = flat_symbols(X)
+        found = np.unique(symbols).tolist() if isinstance(symbols, np.ndarray) else dict.fromkeys(symbols)
+        self.names = {symbol: k for k, symbol in enumerate(found)}
+        return self.pack(X)
+
+    def pack(self, X: Sequence[Any]) -> Observations:
+        """Pack new observations; a symbol that was not seen in training is a step without observation."""
+        if self.kind != "symbols":
+            return super().pack(X)
+        symbols = flat_symbols(X)
+        if isinstance(symbols, np.ndarray):
+            codes = self._codes(symbols)
+        else:
+            codes = np.array([self.names.get(symbol, -1) for symbol in symbols], dtype=np.int32)
+        indptr = np.concatenate([[0], np.cumsum(codes >= 0)]).astype(np.int64)
+        return Observations(offsets_of(X), Sparse(indptr, codes[codes >= 0], np.empty(0), len(self.names)), None, X)
+
+    def _codes(self, symbols: NDArray[Any]) -> NDArray[np.int32]:
+        """Numbers (N,) of integer symbols, -1 for unknown ones."""
+        known = {symbol: k for symbol, k in self.names.items() if not isinstance(symbol, str)}
+        if not known:
+            return np.full(symbols.size, -1, dtype=np.int32)
+        names, codes = np.array(list(known)), np.array(list(known.values()))
+        order = np.argsort(names)
+        at = order[np.minimum(np.searchsorted(names, symbols, sorter=order), names.size - 1)]
+        return np.where(names[at] == symbols, codes[at], -1).astype(np.int32)
+
+
+HHMM._encoder_class = EmissionEncoder
+
+
+def holds_symbols(X: Sequence[Any]) -> bool:
+    """Does X hold sequences of strings or integers, rather than of rows of numbers."""
+    if len(X) == 0:
+        raise ValueError("X is empty, expected at least one sequence")
+    first = X[0]
+    if isinstance(first, np.ndarray):
+        return first.ndim == 1 and first.dtype.kind in "iuU"
+    if hasattr(first, "tocsr") or hasattr(first, "iloc") or len(first) == 0:
+        return False
+    item = first[0]
+    return isinstance(item, (str, int, np.integer)) or (
+        isinstance(item, Sequence) and len(item) == 1 and isinstance(item[0], str)
+    )
+
+
+def flat_symbols(X: Sequence[Any]) -> NDArray[Any] | list[Any]:
+    """The symbols of all sequences: an array if all are arrays of integers, else a list of strings and integers."""
+    for n, x in enumerate(X):
+        if len(x) == 0:
+            raise ValueError(f"X[{n}] is empty, expected at least one time step")
+    if all(isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.size == len(x) for x in X):
+        return np.concatenate([x.ravel() for x in X])
+    return [symbol_of(item, n, t) for n, x in enumerate(X) for t, item in enumerate(x)]
+
+
+def symbol_of(item: Any, n: int, t: int) -> str | int:
+    """One symbol, alone or in a list of one."""
+    if isinstance(item, (list, tuple, np.ndarray)) and len(item) == 1:
+        item = item[0]
+    if isinstance(item, str):
+        return str(item)
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    raise ValueError(f"X[{n}][{t}] is {item!r}, expected one symbol: a string or an integer")
+
+
+def encoder_for(emission: Categorical | Gaussian) -> EmissionEncoder:
+    """An encoder for given parameters; numbers are centred and scaled so that densities keep their digits."""
+    encoder = EmissionEncoder()
+    if isinstance(emission, Categorical):
+        encoder.kind = "symbols"
+        encoder.names = {symbol: k for k, symbol in enumerate(emission.symbols)}
+        return encoder
+    mean, variance = np.asarray(emission.mean, dtype=np.float64), np.asarray(emission.variance, dtype=np.float64)
+    encoder.kind = "dense"
+    encoder.mean = mean.mean(axis=0)
+    encoder.scale = np.sqrt(variance.mean(axis=0) + mean.var(axis=0))
+    encoder.columns = [f"x{k}" for k in range(encoder.mean.size)]
+    return encoder
+
+
+def emission_block(encoder: Encoder, topology: Topology) -> Block:
+    """Weights for every symbol in every state of the bottom level, or for the moments of every column."""
+    states = topology.n_states[-1]
+    key = ("token", topology.depth - 1)
+    if encoder.kind != "symbols":
+        return MomentBlock(key, (states,), len(encoder.columns))
+    symbols = len(encoder.names)
+    every = np.tile(np.arange(states, dtype=np.int32), symbols)
+    return PairBlock(key, (states,), np.arange(symbols + 1) * states, every)
+
+
+def emission_weights(encoder: Encoder, topology: Topology, emission: Categorical | Gaussian) -> Floats:
+    """The weights of the emission's block from its parameters."""
+    states = topology.n_states[-1]
+    tables = (emission.probability,) if isinstance(emission, Categorical) else (emission.mean, emission.variance)
+    arrays = [np.asarray(table, dtype=np.float64) for table in tables]
+    width = len(encoder.names) if isinstance(emission, Categorical) else len(encoder.columns)
+    for array in arrays:
+        if array.shape != (states, width):
+            raise ValueError(f"the emission has a table of shape {array.shape}, expected {(states, width)}")
+    if isinstance(emission, Categorical):
+        return log(arrays[0]).T.ravel()
+    return natural_parameters(encoder, (arrays[0] - encoder.mean).T, arrays[1].T).ravel()
+
+
+def check_generative(topology: Topology) -> None:
+    for d, level in enumerate(topology.levels):
+        if topology.has_limits(d):
+            raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot respect")
+    if not topology.unit_bottom:
+        raise ValueError(f"the bottom level {topology.levels[-1]!r} persists, expected segments of length 1")
+
+
+def check_normalised(model: HHMM) -> None:
+    """Raise unless the probabilities of what may happen sum to one."""
+    topology = model.topology_
+    sums = {"root": model.root_.sum()}
+    if isinstance(model.emission_, Categorical):
+        sums["emission"] = model.emission_.probability.sum(axis=-1)
+    for d, level in enumerate(topology.levels[:-1]):
+        sums[f"init[{level!r}]"] = model.init_[level].sum(axis=-1)
+        free = topology.children[d]
+        if level not in model.end_:  # a child without successors is the last
+            free = free & (topology.children[d] @ topology.successors[d + 1].T)
+        sums[f"trans[{level!r}] and end[{level!r}]"] = (model.trans_[level].sum(axis=-1) + model.end_.get(level, 0.0))[
+            free
+        ]
+    for name, found in sums.items():
+        if not np.allclose(found, 1, rtol=0, atol=1e-6):
+            raise ValueError(f"{name} sums to {np.round(found, 6)} over what the topology allows, expected 1")
+
+
+def constant_of(block: Block) -> ConstantBlock:
+    """The table of probabilities behind a block."""
+    constant = block.factor if isinstance(block, FactorBlock) else block
+    assert isinstance(constant, ConstantBlock)
+    return constant
+
+
+def dense(block: Block, values: Floats) -> Floats:
+    """The table of a block, zero where the topology forbids."""
+    constant = constant_of(block)
+    table = np.zeros(constant.shape[1:])
+    table.reshape(-1)[constant.cells] = values
+    return table
+
+
+def log(values: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def proportions(counts: Floats, former: Floats) -> Floats:
+    """Counts as shares of their last axis; where there are none, the former shares."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), former)
+
+
+def natural_parameters(encoder: Encoder, mean: Floats, variance: Floats) -> Floats:
+    """Weights (2 F + 1, S) for encoded columns from means and variances (F, S) of the data less the encoder's mean."""
+    scale = encoder.scale[:, None]
+    constant = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=0)
+    return np.concatenate([mean * scale / variance, -0.5 * scale**2 / variance, constant[None]])
+
+
+def scattered_moments(z: Floats, states: int, rng: np.random.Generator) -> Floats:
+    """Moments of one made-up observation for each state, far from the others, with the variance of all data."""
+    from sklearn.cluster import kmeans_plusplus
+
+    if len(z) < states:
+        centres = rng.normal(size=(states, z.shape[1]))
+    else:
+        centres = kmeans_plusplus(z, states, random_state=int(rng.integers(2**31)))[0]
+    return np.concatenate([centres.T, centres.T**2 + 1, np.ones((1, states))]).ravel()
+
+
+def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
+    """Counts of the events that partial labels tell for sure."""
+    counts = {key: np.zeros(shape) for key, shape in scorer.shapes(scorer.seen.steps).items()}
+    for key, table in counts.items():
+        steps, cells = family_events(scorer.topology, known, key) if key[0] in FAMILY else own_events(known, key)
+        times = np.zeros_like(steps) if key[0] in FAMILY else steps
+        np.add.at(table.reshape(len(table), -1), (times, cells), 1.0)
+    return counts
+
+
+def pick(rng: np.random.Generator, probabilities: Floats) -> int:
+    """Draw an index."""
+    sums = np.cumsum(probabilities)
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+
+
+# -- one model as another ----------------------------------------------------------------------------------------------
+
+
+def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:
+    """A semi-Markov model as three levels: its segments over a dummy bottom level of one state and unit length.
+
+    >>> from hscrf import log_partition
+    >>> semi = Potentials(Topology({"label": ["A", "B"]}, max_duration={"label": 2}), 3)
+    >>> three = semi_crf_as_hscrf(semi)
+    >>> three.topology, bool(np.isclose(log_partition(semi), log_partition(three)))
+    (Topology(root 1 > label 2 > step 1), True)
+    """
+    if potentials.topology.unit_bottom:
+        raise ValueError(f"{potentials.topology} has a bottom of unit length, expected one that persists")
+    arguments = potentials.topology.to_dict()
+    arguments["levels"] = {**arguments["levels"], bottom: [bottom]}
+    parts: dict[str, dict[str, Floats]] = {}
+    for part, level, values in potentials.parts():
+        parts.setdefault(part, {})[level] = values
+    return Potentials(Topology.from_dict(arguments), potentials.length, **parts)
+
+
+def hhmm_potentials(model: HHMM, x: Any) -> Potentials:
+    """The log-probabilities of an HHMM as the potentials of one sequence: log Z is its log-likelihood."""
+    return model.potentials([x])[0]

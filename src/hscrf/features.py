@@ -11,7 +11,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class Encoder:
             return Observations(offsets_of(X), self._frequent(sparse), None, X)
         names: defaultdict[str, int] = defaultdict()
         names.default_factory = names.__len__
-        sparse = pack_items(X, names.__getitem__, self.kind, names.__len__)
+        sparse = pack_items(X, partial(map, names.__getitem__), self.kind, names.__len__)
         self.names = dict(names)
         return Observations(offsets_of(X), self._frequent(sparse), None, X)
 
@@ -131,7 +132,7 @@ class Encoder:
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
         unknown = len(self.names)
-        sparse = pack_items(X, lambda name: self.names.get(name, unknown), kind, lambda: unknown + 1)
+        sparse = pack_items(X, lambda names: map(self.names.get, names, repeat(unknown)), kind, lambda: unknown + 1)
         mask = np.arange(unknown + 1) < unknown
         return Observations(offsets_of(X), sparse.keep(mask), None, X)
 
@@ -244,18 +245,19 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
     return Sparse(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), data, matrix.shape[1])
 
 
-def pack_items(X: Sequence[Any], number: Callable[[str], int], kind: str, size: Callable[[], int]) -> Sparse:
+def pack_items(
+    X: Sequence[Any], numbers: Callable[[Iterable[str]], Iterable[int]], kind: str, size: Callable[[], int]
+) -> Sparse:
     """Pack feature dicts or strings as they are read: a few bytes a feature, whatever the dicts weigh."""
     indices, values, counts = array("i"), array("d"), array("q")
     for n, x in enumerate(X):
         for t, item in enumerate(x):
             before = len(indices)
-            if kind == "strings":
-                if isinstance(item, (str, Mapping)) or not isinstance(item, Iterable):
-                    raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings")
-                indices.extend(map(number, item))
-            else:
-                add_dict(item, n, t, number, indices, values)
+            if kind == "dicts":
+                item = read_dict(item, n, t, values)
+            elif type(item) is not list and (isinstance(item, (str, Mapping)) or not isinstance(item, Iterable)):
+                raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings")
+            indices.extend(numbers(item))
             counts.append(len(indices) - before)
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
     if kind == "dicts" and (data == 1).all():
@@ -265,16 +267,14 @@ def pack_items(X: Sequence[Any], number: Callable[[str], int], kind: str, size: 
     return Sparse(indptr, packed, data, size())
 
 
-def add_dict(item: Any, n: int, t: int, number: Callable[[str], int], indices: Any, values: Any) -> None:
-    """Append the features of one step: a string is part of the name, a number is a value, False is absent."""
+def read_dict(item: Any, n: int, t: int, values: Any) -> list[str]:
+    """Names of the features of one step, their values appended: a string is part of the name, False is absent."""
     if not isinstance(item, Mapping):
         raise ValueError(f"X[{n}][{t}] is a {type(item).__name__}, expected a feature dict as in X[0][0]")
+    names = []
     for name, value in item.items():
         if isinstance(value, str):
-            indices.append(number(f"{name}={value}"))
-            values.append(1.0)
-        elif value is True:
-            indices.append(number(name))
+            names.append(f"{name}={value}")
             values.append(1.0)
         elif value is not False and value is not None:
             try:
@@ -284,8 +284,9 @@ def add_dict(item: Any, n: int, t: int, number: Callable[[str], int], indices: A
                 raise ValueError(f"X[{n}][{t}][{name!r}] is a {kind}, expected a string, number or bool") from None
             if not np.isfinite(amount):
                 raise ValueError(f"X[{n}][{t}][{name!r}] is {amount}, expected a finite number")
-            indices.append(number(name))
+            names.append(name)
             values.append(amount)
+    return names
 
 
 # -- specifications ------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def read_columns(
         for comments, rows, numbers in _blocks(lines, separator, comment):
             frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled)
             document = frame.document(rows, numbers, comments)
-            _check_tags(document, scheme)
+            check_tags(document, scheme)
             yield document
         if frame is None:
             raise _empty(file)
@@ -329,7 +329,7 @@ def read_jsonl(
         for number, line in lines:
             if line.strip():
                 document = _json_document(file, number, line, levels, unlabelled)
-                _check_tags(document, scheme)
+                check_tags(document, scheme)
                 yield document
         if not number:
             raise _empty(file)
@@ -473,7 +473,7 @@ def read_table(
     reads = [_cell_reader(file, header, table, name, numeric) for name in plan.features]
     for name, group in _groups(header, table, sequence).items():
         document = plan.document(name, _in_time(header, group, plan.time), reads)
-        _check_tags(document, scheme)
+        check_tags(document, scheme)
         yield document
 
 
@@ -694,7 +694,7 @@ def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None
             labels = {level: [row[0] or "?" for row in rows]}
             tokens = [_item(file, number, row[1:]) for number, row in zip(numbers, rows, strict=True)]
             document = Document(tokens, labels, lines=numbers, file=file)
-            _check_tags(document, scheme)
+            check_tags(document, scheme)
             yield document
         if not found:
             raise _empty(file)
@@ -760,7 +760,7 @@ _TAGS = {
 }
 
 
-def _check_tags(document: Document, scheme: Scheme | None) -> None:
+def check_tags(document: Document, scheme: Scheme | None) -> None:
     """Labels are not empty and fit their scheme."""
     for level, column in (document.labels or {}).items():
         if isinstance(column, str) or is_segments(column):

@@ -210,10 +210,10 @@ class Labels:
         d = self.topology.level(level)
         _check_scheme(scheme)
         names = (*self.topology.states[d], "?")
+        if scheme == "plain":
+            return [names[s] for s in self.states[d].tolist()]
         prefixes, kind = _prefixes_of(self, d, scheme)
         tags = [[name if name in ("O", "?") else prefix + name for name in names] for prefix in prefixes]
-        if scheme == "plain":
-            tags = [list(names)]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
 
     def tree(self) -> Any:

@@ -37,13 +37,14 @@ __all__ = [
 Floats = NDArray[np.float64]
 Color = tuple[float, float, float]
 
-SHADES = 7  # lightnesses that the eye tells apart; more states take hatches
+SHADES = 6  # lightnesses that the eye tells apart; more states take hatches
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "||||", "++", "**")
 MAPS = ("viridis", "plasma", "cividis")  # one for each level in turn; all of even lightness
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKERS = "os^Dv*PX<>"
 INK = "#222222"
 FONT = 8  # points
+UNWEIGHTED = 4.0  # edges of a topology, each of weight one, are as wide as if this were the strongest
 
 
 # ------------------------------------------------------------------------------
@@ -62,11 +63,13 @@ def plot_segments(
     Several sequences, in lists of the same length, go below each other. With ``marginals`` the lowest track of a level
     is the paler the less probable its state is. ``evidence`` is marked below: a dot for a known state, a ring for a set
     of states, a bar where a segment is known to end. Steps where the prediction is not the truth are underlined.
-    Names stand in the segments where they fit; a level with a state whose name fits nowhere gets a legend.
+    Names stand in the segments where they fit; a level with a state whose name fits nowhere gets a legend, below the
+    axes: give figures of your own ``layout="constrained"`` to make room for it.
     """
     groups = _groups(labels, prediction, marginals, evidence)
     tracks = _tracks(groups)
-    height = tracks[-1].y + 1
+    height = tracks[-1].y + 1 + 0.3 * (evidence is not None)
+    own = ax is None
     ax = _axes(ax, (9.0, 0.9 + 0.38 * height))
     ax.set_xlim(0, max(group.labels.length for group in groups))
     ax.set_ylim(height, -0.1)
@@ -77,7 +80,7 @@ def plot_segments(
     _lay_out(ax)
     for track in tracks:
         _draw_track(ax, track)
-    _segment_legend(ax, tracks)
+    _segment_legend(ax, tracks, own)
     return ax
 
 
@@ -111,6 +114,15 @@ class _Track:
     def runs(self) -> list[tuple[int, int, int]]:
         return _runs(self.labels, self.level)
 
+    @property
+    def veil(self) -> Floats:
+        """How much white covers each step (T,): the more, the less probable its state is."""
+        states = self.labels.states[self.level]
+        if self.marginals is None:
+            return np.zeros(len(states))
+        shown = self.marginals.state[self.topology.levels[self.level]][np.arange(len(states)), states]
+        return np.where(states >= 0, 0.85 * (1 - np.clip(shown, 0, 1)), 0.0)
+
 
 def _groups(labels: Any, prediction: Any, marginals: Any, evidence: Any) -> list[_Group]:
     """What is given, one entry for each sequence."""
@@ -141,8 +153,19 @@ def _check_group(n: int, group: _Group) -> None:
         if other.topology.levels != group.labels.topology.levels:
             levels = " > ".join(group.labels.topology.levels)
             raise ValueError(f"{name}[{n}] has {other.topology}; expected the levels {levels}")
-    if group.marginals is not None and not isinstance(group.marginals, Marginals):
-        raise TypeError(f"marginals[{n}] is a {type(group.marginals).__name__}; expected Marginals")
+    if group.marginals is not None:
+        _check_marginals(n, group.marginals, group.labels if group.prediction is None else group.prediction)
+
+
+def _check_marginals(n: int, marginals: Marginals, labels: Labels) -> None:
+    """They are to give a probability to every state that is drawn."""
+    if not isinstance(marginals, Marginals):
+        raise TypeError(f"marginals[{n}] is a {type(marginals).__name__}; expected Marginals")
+    for d, level in enumerate(labels.topology.levels):
+        given = marginals.state.get(level, np.empty(0))
+        shape, expected = given.shape, (labels.length, labels.topology.n_states[d])
+        if shape != expected:
+            raise ValueError(f"marginals[{n}] of level {level!r} have shape {shape}; expected {expected}")
 
 
 def _tracks(groups: Sequence[_Group]) -> list[_Track]:
@@ -203,13 +226,9 @@ def _draw_state(ax: Axes, track: _Track, state: int, pieces: list[tuple[int, int
 
 def _shade(ax: Axes, track: _Track) -> None:
     """Lay white over the track, the denser the less probable the state that is shown."""
-    assert track.marginals is not None
-    level = track.topology.levels[track.level]
-    states = track.labels.states[track.level]
-    shown = track.marginals.state[level][np.arange(len(states)), states]
-    veil = np.ones((1, len(states), 4))
-    veil[0, :, 3] = np.where(states >= 0, 0.9 * (1 - np.clip(shown, 0, 1)), 0)
-    box = (0, len(states), track.y + 1, track.y)
+    veil = np.ones((1, track.labels.length, 4))
+    veil[0, :, 3] = track.veil
+    box = (0, track.labels.length, track.y + 1, track.y)
     image = ax.imshow(veil, extent=box, aspect="auto", interpolation="nearest", zorder=2.1, origin="upper")
     image.set_label("_shade")
     ax.set_xlim(ax.get_xlim())
@@ -221,11 +240,12 @@ def _write_names(ax: Axes, track: _Track) -> None:
     step = box.width * points / np.ptp(ax.get_xlim())
     if box.height * points / np.ptp(ax.get_ylim()) < FONT + 3:
         return
-    names = track.topology.states[track.level]
+    names, veil = (*track.topology.states[track.level], "?"), track.veil
     for start, stop, state in track.runs:
-        if state >= 0 and _text_width(names[state]) + 5 <= (stop - start) * step:
-            style = _state_style(track.topology, track.level, state)
-            _write(ax, (start + stop) / 2, track.y + 0.5, names[state], style["facecolor"], bool(style["hatch"]))
+        if 1.05 * _text_width(names[state]) + 6 <= (stop - start) * step:
+            style = _state_style(track.topology, track.level, state) if state >= 0 else {"facecolor": (1.0, 1.0, 1.0)}
+            background = _mix((1.0, 1.0, 1.0), style["facecolor"], float(veil[start:stop].mean()))
+            _write(ax, (start + stop) / 2, track.y + 0.5, names[state], background, bool(style.get("hatch")))
 
 
 def _write(ax: Axes, x: float, y: float, name: str, background: Color, hatched: bool) -> None:
@@ -267,7 +287,7 @@ def _mark_errors(ax: Axes, track: _Track) -> None:
         ax.broken_barh(pieces, (track.y - 0.05, 0.13), facecolor="black", linewidth=0, label="_wrong", zorder=2.5)
 
 
-def _segment_legend(ax: Axes, tracks: Sequence[_Track]) -> None:
+def _segment_legend(ax: Axes, tracks: Sequence[_Track], own: bool) -> None:
     """States of levels with names that were not written, and the marks that were used."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -295,7 +315,7 @@ def _segment_legend(ax: Axes, tracks: Sequence[_Track]) -> None:
     }
     groups.append([handle for mark, handle in marks.items() if mark in used])
     if any(groups):
-        _legend_below(ax, groups)
+        _legend_below(ax, groups, own)
 
 
 # ------------------------------------------------------------------------------
@@ -316,10 +336,12 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
     layout = _rows_layout(topology, orders, first)
     ax = _canvas(ax, layout.width, layout.height)
     scale = _font_scale(ax, layout.width, layout.height)
-    strongest = max((table[keep].max() for table, keep in zip(tables, shown, strict=True) if keep.any()), default=1.0)
+    given = isinstance(model_or_topology, Topology)
+    kept = [table[keep].max() for table, keep in zip(tables, shown, strict=True) if keep.any()]
+    strongest = UNWEIGHTED if given else max([1e-9, *kept])
     for d in range(first, topology.depth - 1):
         for s, u in np.argwhere(shown[d]).tolist():
-            width = 0.6 + 2.4 * float(tables[d][s, u]) / strongest
+            width = 0.5 + 2.5 * max(float(tables[d][s, u]), 0.0) / strongest
             style = _line_style(s, topology.n_states[d], MAPS[d % len(MAPS)])
             _join(ax, layout.bottom(d, s), layout.top(d + 1, u), width * scale, style)
     for d in range(first, topology.depth):
@@ -327,28 +349,39 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
         for s, name in enumerate(topology.states[d]):
             _box(ax, layout.boxes[d, s], name, layout.upright[d], 2.0 if parents[s] > 1 else 0.8, scale)
         ax.text(
-            0, layout.boxes[d, orders[d][0]][1], topology.levels[d], fontsize=FONT * scale, va="center", style="italic"
+            2, layout.boxes[d, orders[d][0]][1], topology.levels[d], fontsize=FONT * scale, va="center", style="italic"
         )
     return ax
 
 
 def _strengths(model_or_topology: Any) -> tuple[Topology, list[Floats]]:
     """The topology, and tables (S_d, S_{d+1}) of how strongly a parent has a child; -inf where it may not."""
-    if isinstance(model_or_topology, Topology):
-        return model_or_topology, [np.where(table, 1.0, -np.inf) for table in model_or_topology.children]
-    topology, tables = _topology_of(model_or_topology), []
+    topology = _topology_of(model_or_topology)
+    tables = []
     for d in range(topology.depth - 1):
-        families = _family_weights(model_or_topology, d)
-        table = np.full(topology.children[d].shape, -np.inf)
-        for part, weights in families.items():
-            table = np.maximum(
-                table, np.maximum(weights.max(axis=1), weights.max(axis=2)) if part == "trans" else weights
-            )
-        tables.append(table if families else np.where(topology.children[d], 1.0, -np.inf))
+        init, trans, end = _family_tables(model_or_topology, topology, d)
+        tables.append(np.maximum.reduce([init, trans.max(axis=1), trans.max(axis=2), end]))
     return topology, tables
 
 
+def _family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[Floats, Floats, Floats]:
+    """Weights of init (S, U), trans (S, U, U) and end (S, U) for parents at level d; -inf where there is none.
+
+    What a topology allows has weight one; so has what a model's topology allows if the model has no such weights.
+    """
+    child = topology.children[d]
+    follows = child[:, :, None] & child[:, None, :] & topology.successors[d + 1]
+    weights = {} if isinstance(model_or_topology, Topology) else _family_weights(model_or_topology, d)
+    if not weights:
+        init, trans = np.where(child, 1.0, -np.inf), np.where(follows, 1.0, -np.inf)
+        return init, trans, init
+    none = np.full(child.shape, -np.inf)
+    return weights.get("init", none), weights.get("trans", np.full(follows.shape, -np.inf)), weights.get("end", none)
+
+
 def _topology_of(model: Any) -> Topology:
+    if isinstance(model, Topology):
+        return model
     if not hasattr(model, "topology_"):
         raise ValueError(f"the {type(model).__name__} has no topology_; expected a fitted model or a Topology")
     topology: Topology = model.topology_
@@ -455,7 +488,7 @@ def plot_transitions(model_or_topology: Any, level: str | int, threshold: float 
     Arrows are as wide as their weights; those of at most ``threshold`` are left out, and so are states that then have
     none. Filled states may come first under the parent, square ones last; a ring marks those that follow themselves.
     """
-    topology = model_or_topology if isinstance(model_or_topology, Topology) else _topology_of(model_or_topology)
+    topology = _topology_of(model_or_topology)
     d = topology.level(level)
     if d == 0:
         raise ValueError("level is 'root', which nothing follows; expected a level below it")
@@ -464,29 +497,17 @@ def plot_transitions(model_or_topology: Any, level: str | int, threshold: float 
     circles = [circle for circle in circles if circle.order]
     if not circles:
         raise ValueError(f"no weight of level {topology.levels[d]!r} exceeds the threshold {threshold:g}")
-    columns = min(len(circles), max(2, round(len(circles) ** 0.5)), 6)
-    rows = -(-len(circles) // columns)
-    side = max(circle.side for circle in circles)
-    ax = _canvas(ax, columns * side, rows * side + 20)
-    scale = _font_scale(ax, columns * side, rows * side + 20)
-    strongest = max((float(circle.trans.max()) for circle in circles), default=1.0)
-    for k, circle in enumerate(circles):
-        centre = ((k % columns + 0.5) * side, (rows - k // columns - 0.5) * side + 20)
-        _draw_circle(ax, circle, centre, strongest, scale)
+    grid = _grid(circles)
+    ax = _canvas(ax, grid.width, grid.height)
+    scale = _font_scale(ax, grid.width, grid.height)
+    given = isinstance(model_or_topology, Topology)
+    strongest = UNWEIGHTED if given else max(1e-9, *(float(circle.trans.max()) for circle in circles))
+    for circle, (centre, top) in zip(circles, grid.places, strict=True):
+        _draw_arrows(ax, circle, centre, strongest, scale)
+        _draw_nodes(ax, circle, centre, scale)
+        ax.text(centre[0], top, _plain(circle.title), ha="center", va="top", fontsize=(FONT + 1) * scale, weight="bold")
     _circle_legend(ax, scale)
     return ax
-
-
-def _family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[Floats, Floats, Floats]:
-    """Weights of init (S, U), trans (S, U, U) and end (S, U) for parents at level d; -inf where there is none."""
-    child = topology.children[d]
-    follows = child[:, :, None] & child[:, None, :] & topology.successors[d + 1]
-    weights = {} if isinstance(model_or_topology, Topology) else _family_weights(model_or_topology, d)
-    if not weights:
-        init, trans = np.where(child, 1.0, -np.inf), np.where(follows, 1.0, -np.inf)
-        return init, trans, init
-    none = np.full(child.shape, -np.inf)
-    return weights.get("init", none), weights.get("trans", np.full(follows.shape, -np.inf)), weights.get("end", none)
 
 
 @dataclass(frozen=True)
@@ -498,7 +519,7 @@ class _Circle:
     order: list[int]
     first: NDArray[np.bool_]  # (U,) may come first
     last: NDArray[np.bool_]  # (U,) may come last
-    trans: Floats  # (U, U), 0 where there is no arrow
+    trans: Floats  # (U, U), -inf where there is no arrow
 
     @property
     def turned(self) -> bool:
@@ -507,109 +528,127 @@ class _Circle:
 
     @property
     def radius(self) -> float:
-        """Wide enough that names do not touch."""
-        step = 2 * np.pi / max(len(self.order), 1)
+        """Points; wide enough that names do not touch."""
+        step = 2 * np.pi / len(self.order)
         sparse = 5 <= len(self.order) <= 16
         apart = (FONT + 3) / (np.cos(step / 2) - np.cos(1.5 * step)) if sparse else 0
-        return float(max(40, (FONT + 5) / step, apart))
+        return float(max(30, (FONT + 5) / step, apart))
 
     @property
-    def side(self) -> float:
-        longest = max((_text_width(self.names[u]) for u in self.order), default=0)
-        return 2 * (self.radius + longest + 14) + 2 * (FONT + 6)
+    def width(self) -> float:
+        return 2 * (self.radius + max(_text_width(self.names[u]) for u in self.order) + 22)
 
-    def place(self, k: int) -> float:
-        """The angle of the k-th child, clockwise from just right of the top."""
-        return float(np.pi / 2 - (k + 0.5) * 2 * np.pi / len(self.order))
+    @property
+    def height(self) -> float:
+        """With room for the title."""
+        return (self.width if self.turned else 2 * self.radius + 4 * FONT) + 3 * FONT
+
+    def angle(self, u: int) -> float:
+        """Where a child stands, clockwise from just right of the top."""
+        return float(np.pi / 2 - (self.order.index(u) + 0.5) * 2 * np.pi / len(self.order))
+
+    def spot(self, u: int, centre: tuple[float, float], beyond: float = 0.0) -> tuple[float, float]:
+        angle, reach = self.angle(u), self.radius + beyond
+        return centre[0] + reach * float(np.cos(angle)), centre[1] + reach * float(np.sin(angle))
 
 
 def _circle(topology: Topology, d: int, s: int, tables: tuple[Floats, Floats, Floats], threshold: float) -> _Circle:
     init, trans, end = (table[s] for table in tables)
-    kept = np.where(_above(trans, threshold), trans, 0.0)
+    arrows = _above(trans, threshold)
     first, last = _above(init, threshold), _above(end, threshold)
-    used = first | last | (kept > 0).any(axis=0) | (kept > 0).any(axis=1)
-    title = topology.states[d - 1][s] if topology.n_states[d - 1] > 1 or d > 1 else ""
-    return _Circle(title, topology.states[d], _walk(init, kept, used), first, last, kept)
+    kept = np.where(arrows, trans, -np.inf)
+    order = _walk(init, kept, first | last | arrows.any(axis=0) | arrows.any(axis=1))
+    return _Circle(topology.states[d - 1][s] if d > 1 else "", topology.states[d], order, first, last, kept)
 
 
 def _walk(init: Floats, trans: Floats, used: NDArray[np.bool_]) -> list[int]:
-    """The used states in an order that follows the strongest arrows."""
+    """The used states in an order that follows the strongest arrows, from the strongest first child on."""
     order: list[int] = []
     left = used.copy()
     while left.any():
-        onward = trans[order[-1]] if order else np.zeros(len(init))
-        best = onward if (onward * left).any() else init
-        order.append(
-            int(np.where(left, best, -np.inf).argmax()) if np.isfinite(best[left]).any() else int(left.argmax())
-        )
+        onward = np.where(left, trans[order[-1]], -np.inf) if order else np.full(len(init), -np.inf)
+        if np.isneginf(onward).all():
+            onward = np.where(left, init, -np.inf)
+        order.append(int(onward.argmax() if np.isfinite(onward).any() else left.argmax()))
         left[order[-1]] = False
     return order
 
 
-def _draw_circle(ax: Axes, circle: _Circle, centre: tuple[float, float], strongest: float, scale: float) -> None:
+@dataclass(frozen=True)
+class _Grid:
+    """Where circles stand, in points: the centre of each and the top of its title."""
+
+    width: float
+    height: float
+    places: list[tuple[tuple[float, float], float]]
+
+
+def _grid(circles: Sequence[_Circle]) -> _Grid:
+    """Rows of three circles, of five if there are many; a line is left for the legend."""
+    columns = min(len(circles), 3 if len(circles) <= 9 else 5)
+    rows = -(-len(circles) // columns)
+    widths = [max(circle.width for circle in circles[k::columns]) for k in range(columns)]
+    heights = [max(circle.height for circle in circles[k * columns : (k + 1) * columns]) for k in range(rows)]
+    width, height = max(sum(widths), 390.0), sum(heights) + 22
+    left = (width - sum(widths)) / 2
+    places = []
+    for k in range(len(circles)):
+        row, column = divmod(k, columns)
+        x = left + sum(widths[:column]) + widths[column] / 2
+        top = height - sum(heights[:row])
+        places.append(((x, top - heights[row] / 2 - FONT), top - 3))
+    return _Grid(width, height, places)
+
+
+def _draw_arrows(ax: Axes, circle: _Circle, centre: tuple[float, float], strongest: float, scale: float) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    angle = {u: circle.place(k) for k, u in enumerate(circle.order)}
-    spot = {u: (centre[0] + circle.radius * np.cos(a), centre[1] + circle.radius * np.sin(a)) for u, a in angle.items()}
-    for u, v in np.argwhere(circle.trans > 0).tolist():
+    for u, v in np.argwhere(np.isfinite(circle.trans)).tolist():
         if u == v:
             continue
-        width = (0.5 + 2.0 * circle.trans[u, v] / strongest) * scale
-        color = _line_style(u, len(circle.names), MAPS[0])["edgecolor"]
-        look: dict[str, Any] = {
-            "arrowstyle": "-|>",
-            "connectionstyle": "arc3,rad=0.18",
-            "mutation_scale": (5 + 2 * width) * scale,
-        }
-        gaps: dict[str, Any] = {"shrinkA": 6 * scale, "shrinkB": 6 * scale}
-        arrow = FancyArrowPatch(spot[u], spot[v], linewidth=width, color=color, label="_arrow", **look, **gaps)
-        ax.add_patch(arrow)
-    for u in circle.order:
-        _draw_node(ax, circle, u, spot[u], scale)
-        _name_node(ax, circle, u, angle[u], centre, scale)
-    if circle.title:
-        top = centre[1] + circle.side / 2 - 2
-        text = _plain(circle.title)
-        ax.text(centre[0], top, text, ha="center", va="top", fontsize=(FONT + 1) * scale, weight="bold")
+        width = (0.5 + 2.0 * max(circle.trans[u, v], 0.0) / strongest) * scale
+        look: dict[str, Any] = {"color": _line_style(u, len(circle.names), MAPS[0])["edgecolor"], "linewidth": width}
+        look |= {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=0.18", "mutation_scale": 5 * scale + 2 * width}
+        look |= {"shrinkA": 6 * scale, "shrinkB": 6 * scale, "label": "_arrow"}
+        ax.add_patch(FancyArrowPatch(circle.spot(u, centre), circle.spot(v, centre), **look))
 
 
-def _draw_node(ax: Axes, circle: _Circle, u: int, spot: tuple[float, float], scale: float) -> None:
-    marker = "s" if circle.last[u] else "o"
-    fill = INK if circle.first[u] else "white"
+def _draw_nodes(ax: Axes, circle: _Circle, centre: tuple[float, float], scale: float) -> None:
     look: dict[str, Any] = {"color": INK, "markeredgewidth": 0.9 * scale, "linestyle": "", "zorder": 3}
-    label = "_" + circle.names[u]
-    ax.plot(*spot, marker=marker, markersize=5.5 * scale, markerfacecolor=fill, label=label, **look)
-    if circle.trans[u, u] > 0:
-        ax.plot(*spot, marker="o", markersize=11 * scale, markerfacecolor="none", label="_ring", **look)
+    for u in circle.order:
+        x, y = circle.spot(u, centre)
+        marker, fill = "s" if circle.last[u] else "o", INK if circle.first[u] else "white"
+        label = "_" + circle.names[u]
+        ax.plot(x, y, marker=marker, markersize=5.5 * scale, markerfacecolor=fill, label=label, **look)
+        if np.isfinite(circle.trans[u, u]):
+            ax.plot(x, y, marker="o", markersize=11 * scale, markerfacecolor="none", label="_ring", **look)
+        x, y = circle.spot(u, centre, beyond=9)
+        ax.text(x, y, _plain(circle.names[u]), fontsize=FONT * scale, **_alignment(circle, u))
 
 
-def _name_node(ax: Axes, circle: _Circle, u: int, angle: float, centre: tuple[float, float], scale: float) -> None:
-    reach = circle.radius + 9
-    x, y = centre[0] + reach * np.cos(angle), centre[1] + reach * np.sin(angle)
+def _alignment(circle: _Circle, u: int) -> dict[str, Any]:
+    """How the name of a state is set beside its node."""
+    angle = circle.angle(u)
+    if abs(np.cos(angle)) < 1e-9 and not circle.turned:
+        return {"ha": "center", "va": "top"}  # at the bottom, below its neighbours' names
     right = np.cos(angle) >= 0
     turn = np.degrees(angle) + (0 if right else 180) if circle.turned else 0
-    look: dict[str, Any] = {
-        "ha": "left" if right else "right",
-        "va": "center",
-        "rotation": turn,
-        "rotation_mode": "anchor",
-    }
-    ax.text(x, y, _plain(circle.names[u]), fontsize=FONT * scale, **look)
+    return {"ha": "left" if right else "right", "va": "center", "rotation": turn, "rotation_mode": "anchor"}
 
 
 def _circle_legend(ax: Axes, scale: float) -> None:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"color": INK, "linestyle": "", "markersize": 5.5 * scale}
+    large = {**look, "markersize": 10 * scale}
     handles = [
         Line2D([], [], marker="o", label="may come first", **look),
         Line2D([], [], marker="s", markerfacecolor="white", label="may come last", **look),
         Line2D([], [], marker="o", markerfacecolor="white", label="neither", **look),
-        Line2D(
-            [], [], marker="o", markerfacecolor="none", label="follows itself", **{**look, "markersize": 10 * scale}
-        ),
+        Line2D([], [], marker="o", markerfacecolor="none", label="may follow itself", **large),
     ]
-    ax.legend(handles=handles, loc="lower center", ncols=4, frameon=False, fontsize=FONT * scale, borderaxespad=0)
+    look = {"frameon": False, "fontsize": FONT * scale, "borderaxespad": 0.2, "columnspacing": 1.2}
+    ax.legend(handles=handles, loc="lower center", ncols=4, **look)
 
 
 def plot_durations(model: Any, level: str | int, ax: Axes | None = None) -> Axes:
@@ -623,7 +662,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None) -> Axes
     scores = _duration_scores(model, d)
     names = topology.states[d]
     length = np.arange(1, len(scores) + 1)
-    ax = _axes(ax, (6.4, 1.0 + 0.34 * len(names)))
+    ax = _axes(ax, (6.4, 0.9 + (0.34 if len(names) <= 12 else 0.22) * len(names)))
     for s, name in enumerate(names):
         legal = (length >= topology.min_duration[d][s]) & (length <= topology.max_duration[d][s])
         height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max()), 0.0)
@@ -631,7 +670,8 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None) -> Axes
         base = len(names) - 1 - s
         ax.fill_between(length, base, base + 0.85 * height, facecolor=style["facecolor"], linewidth=0, label="_" + name)
         ax.plot(length, base + 0.85 * height, color=INK, linewidth=0.9, label="_" + name)
-    ax.set_yticks(np.arange(len(names))[::-1], [_plain(name) for name in names], fontsize=FONT)
+    ax.set_yticks(np.arange(len(names))[::-1] + 0.3, [_plain(name) for name in names], fontsize=FONT)
+    ax.set_axisbelow(True)
     ax.set(xlim=(1, max(len(scores), 2)), ylim=(-0.1, len(names)), xlabel="length in steps", ylabel=topology.levels[d])
     ax.grid(axis="x", color="0.9")
     ax.spines[["left", "right", "top"]].set_visible(False)
@@ -658,6 +698,7 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
         raise ValueError(f"the {type(model).__name__} has no history_; expected a fitted model")
     if not model.history_:
         raise ValueError("the history of the model is empty: training stopped before its first iteration")
+    own = ax is None
     ax = _axes(ax, (6.4, 4.0))
     iteration = [entry["iteration"] for entry in model.history_]
     ax.plot(iteration, [entry["loss"] for entry in model.history_], color=INK, label="loss")
@@ -665,11 +706,11 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
     ax.spines[["right", "top"]].set_visible(False)
     judged = [(entry["iteration"], entry["score"]) for entry in model.history_ if entry.get("score") is not None]
     if judged:
-        _draw_scores(ax, judged)
+        _draw_scores(ax, judged, own)
     return ax
 
 
-def _draw_scores(ax: Axes, judged: Sequence[tuple[int, float]]) -> None:
+def _draw_scores(ax: Axes, judged: Sequence[tuple[int, float]], own: bool) -> None:
     right = ax.twinx()
     style = _line_style(1, 3, MAPS[0])
     color = style["edgecolor"]
@@ -679,7 +720,7 @@ def _draw_scores(ax: Axes, judged: Sequence[tuple[int, float]]) -> None:
     right.set_ylabel("development score")
     right.spines[["left", "top"]].set_visible(False)
     handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-    _legend_below(ax, [handles])
+    _legend_below(ax, [handles], own)
 
 
 # ------------------------------------------------------------------------------
@@ -725,6 +766,7 @@ def plot_evidence_curve(
     """
     share = np.asarray(fractions, dtype=np.float64)
     curves = accuracies if isinstance(accuracies, Mapping) else {"accuracy": accuracies}
+    own = ax is None
     ax = _axes(ax, (6.4, 4.0))
     for k, (name, values) in enumerate(curves.items()):
         repeats = np.asarray(values, dtype=np.float64)
@@ -744,7 +786,7 @@ def plot_evidence_curve(
     ax.spines[["right", "top"]].set_visible(False)
     ax.grid(color="0.92")
     if isinstance(accuracies, Mapping):
-        _legend_below(ax, [ax.get_legend_handles_labels()[0]])
+        _legend_below(ax, [ax.get_legend_handles_labels()[0]], own)
     return ax
 
 
@@ -753,12 +795,19 @@ def plot_evidence_curve(
 
 
 def _state_style(topology: Topology, d: int, s: int) -> dict[str, Any]:
-    """Colour and hatch of a state; no other state of the level has both, up to seventy."""
+    """Colour and hatch of a state; no other state of the level has both, up to sixty."""
     shades = min(topology.n_states[d], SHADES)
     color = _shade_of(MAPS[(d - 1) % len(MAPS)], s % shades, shades)
     hatch = HATCHES[s // shades % len(HATCHES)]
-    edge = _ink_on(color)
+    white, black = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    edge = _mix(black if _ink_on(color) == "black" else white, color, 0.6)
     return {"facecolor": color, "hatch": hatch or None, "edgecolor": edge}
+
+
+def _mix(one: Color, other: Color, share: float) -> Color:
+    """The first colour's share laid over the other."""
+    red, green, blue = (share * a + (1 - share) * b for a, b in zip(one, other, strict=True))
+    return red, green, blue
 
 
 @lru_cache(maxsize=256)
@@ -766,7 +815,7 @@ def _shade_of(name: str, k: int, n: int, lightest: float = 0.97) -> Color:
     """The k-th of n colours of a map from dark to light."""
     from matplotlib import colormaps
 
-    red, green, blue, _ = colormaps[name](0.15 + (lightest - 0.15) * (k / max(n - 1, 1) if n > 1 else 0.6))
+    red, green, blue, _ = colormaps[name](0.12 + (lightest - 0.12) * (k / (n - 1) if n > 1 else 0.6))
     return float(red), float(green), float(blue)
 
 
@@ -832,7 +881,7 @@ def _lay_out(ax: Axes) -> None:
     ax.figure.canvas.figure.draw_without_rendering()
 
 
-def _legend_below(ax: Axes, groups: Sequence[Sequence[Any]]) -> None:
+def _legend_below(ax: Axes, groups: Sequence[Sequence[Any]], own: bool) -> None:
     """A legend below the axes in columns; every group begins a new one. A figure of our own grows by its height."""
     from matplotlib.patches import Patch
     from matplotlib.transforms import ScaledTranslation
@@ -848,7 +897,7 @@ def _legend_below(ax: Axes, groups: Sequence[Sequence[Any]]) -> None:
     for group in groups:
         blanks = [Patch(facecolor="none", edgecolor="none", label=" ") for _ in range(-len(group) % rows)]
         handles += [*group, *blanks]
-    if ax.get_subplotspec() is not None and len(figure.axes) <= 2:
+    if own:
         width, height = figure.get_size_inches()
         figure.set_size_inches(width, height + 0.19 * rows)
     below = ax.transAxes + ScaledTranslation(0, -34 / 72, figure.dpi_scale_trans)

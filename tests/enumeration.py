@@ -145,9 +145,7 @@ class _Enumerator:
         if own_score == -math.inf:
             return None
         if d == self.model.depth - 1:
-            below = Table(
-                np.zeros((1, 0, j - i + 1), np.int8), np.zeros((1, 0, j - i + 1), np.int8), np.zeros(1)
-            )
+            below = Table(np.zeros((1, 0, j - i + 1), np.int8), np.zeros((1, 0, j - i + 1), np.int8), np.zeros(1))
         else:
             below = self._joined(
                 _raised(self.tilings(d, s, i, j, u), _at(self.model.end, d, j, s, u))
@@ -334,10 +332,7 @@ def counts(model, evidence=None):
         "end": _ends,
     }
     return {
-        part: {
-            d: _fitted(count_of[part](model, d, possible, p), array)
-            for d, array in getattr(model, part).items()
-        }
+        part: {d: _fitted(count_of[part](model, d, possible, p), array) for d, array in getattr(model, part).items()}
         for part in PARTS
     }
 
@@ -528,11 +523,7 @@ def random_evidence(rng, model, listed=None):
     return Evidence(
         states=_revealed(rng, truth.states),
         ends=_revealed(rng, truth.ends),
-        allowed={
-            d: _draw_sets(rng, truth.states[d], size)
-            for d, size in enumerate(model.sizes)
-            if rng.random() < 0.3
-        },
+        allowed={d: _draw_sets(rng, truth.states[d], size) for d, size in enumerate(model.sizes) if rng.random() < 0.3},
     )
 
 

@@ -97,9 +97,7 @@ def import_time(module):
 def test_imports_point_down(module):
     for other in own(all_imports(module)):
         private_pair = place(other) == place(module) == ORDER.index("_engine")
-        assert place(other) < place(module) or private_pair, (
-            f"{module} imports {other}, which stands above it"
-        )
+        assert place(other) < place(module) or private_pair, f"{module} imports {other}, which stands above it"
 
 
 def test_imports_have_no_cycle():

@@ -157,8 +157,7 @@ def test_list_is_what_a_filter_over_all_arrays_leaves(seed):
             if is_valid(model, x, e) and (score := score_of(model, x, e)) > -math.inf:
                 found[x.tobytes(), e.tobytes()] = score
     listed = {
-        (c.states.astype(int).tobytes(), c.ends.astype(int).tobytes()): c.log_score
-        for c in twin.configurations(model)
+        (c.states.astype(int).tobytes(), c.ends.astype(int).tobytes()): c.log_score for c in twin.configurations(model)
     }
     assert len(listed) == len(twin.configurations(model))
     assert listed.keys() == found.keys()
@@ -236,9 +235,7 @@ def test_ranking_begins_with_the_best_and_holds_everything(seed):
     scores = [configuration.log_score for configuration in twin.ranked(model, evidence)]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] == twin.best_score(model, evidence)
-    assert np.logaddexp.reduce(scores) == pytest.approx(
-        twin.log_partition(model, evidence), rel=1e-10, abs=1e-10
-    )
+    assert np.logaddexp.reduce(scores) == pytest.approx(twin.log_partition(model, evidence), rel=1e-10, abs=1e-10)
 
 
 def test_segments_tile_the_time_axis():
@@ -269,9 +266,7 @@ def test_random_models_reach_every_mix():
     for part in twin.PARTS:
         present = [level for model in models for level in getattr(model, part)]
         assert set(present) == set(range(3 if part in twin.PARTS[:5] else 2))
-    time_axes = {
-        len(model.trans[0]) == model.length for model in models if 0 in model.trans and model.length > 1
-    }
+    time_axes = {len(model.trans[0]) == model.length for model in models if 0 in model.trans and model.length > 1}
     assert time_axes == {True, False}
     assert {model.length for model in models} == set(range(1, 6))
     assert {model.sizes[0] for model in models} == {1, 2, 3}

@@ -452,12 +452,8 @@ def test_closure_names_what_was_asked():
     ):
         Labels(UNIT, cells(UNIT, phrase={0: 0}, tag={2: 1}), going_on).closed()
     sets = np.array([[False, True]] * 3)
-    with pytest.raises(
-        InfeasibleError, match=r"'root' is possible from 0 to 3.*asked were root 'odd' at 0, tag"
-    ):
-        Labels(
-            CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": np.array([[True, False]] * 3)}
-        ).closed()
+    with pytest.raises(InfeasibleError, match=r"'root' is possible from 0 to 3.*asked were root 'odd' at 0, tag"):
+        Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": np.array([[True, False]] * 3)}).closed()
     assert Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": sets}).closed().is_complete
 
 
@@ -576,9 +572,7 @@ def test_views_need_what_they_show():
         labels.segments("phrase")
     with pytest.raises(ValueError, match="level 'tag' is unknown at 0"):
         labels.tree()
-    with pytest.raises(
-        ValueError, match=r"level 'phrase' has an unknown border at 2; .* known ends for 'bio'"
-    ):
+    with pytest.raises(ValueError, match=r"level 'phrase' has an unknown border at 2; .* known ends for 'bio'"):
         labels.column("phrase", "bio")
     with pytest.raises(ValueError, match=r"has an unknown border at 0; .* known ends for 'bioes'"):
         labels.column("phrase", "bioes")

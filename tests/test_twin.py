@@ -1,9 +1,9 @@
 """Every inference function against an enumeration of all configurations (tests/enumeration.py)."""
 
-import enumeration as twin
 import numpy as np
 import pytest
 
+import enumeration as twin
 import hscrf
 
 CASES = [(depth, seed) for depth in (2, 3, 4) for seed in range(120)]
@@ -21,14 +21,9 @@ def to_topology(model):
     states = [names("r", model.sizes[0]) if model.sizes[0] > 1 else ["root"], *levels.values()]
 
     def relation(table, parents, kids):
-        return {
-            p: [k for k, yes in zip(kids, row, strict=True) if yes]
-            for p, row in zip(parents, table, strict=True)
-        }
+        return {p: [k for k, yes in zip(kids, row, strict=True) if yes] for p, row in zip(parents, table, strict=True)}
 
-    children = {
-        order[d]: relation(model.children[d], states[d], states[d + 1]) for d in range(len(order) - 1)
-    }
+    children = {order[d]: relation(model.children[d], states[d], states[d + 1]) for d in range(len(order) - 1)}
     successors = {order[d]: relation(model.successors[d], states[d], states[d]) for d in range(1, len(order))}
 
     def limits(tables, none):
@@ -46,10 +41,7 @@ def to_topology(model):
 
 
 def to_potentials(model, topology):
-    parts = {
-        part: {topology.levels[d]: values for d, values in getattr(model, part).items()}
-        for part in twin.PARTS
-    }
+    parts = {part: {topology.levels[d]: values for d, values in getattr(model, part).items()} for part in twin.PARTS}
     return hscrf.Potentials(topology, model.length, **parts)
 
 

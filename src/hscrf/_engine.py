@@ -58,7 +58,8 @@ class Evidence:
         return Evidence(self.may_end[:, steps], self.may_go_on[:, steps], allowed)
 
 
-class Trie(NamedTuple):
+@dataclass(frozen=True)
+class Trie:
     """Nodes of all stacks of states of levels top .. bottom, one trie for each top state after the other."""
 
     level_at: NDArray[np.int64]  # (S_top, depth + 2)
@@ -72,7 +73,12 @@ class Trie(NamedTuple):
 @lru_cache(maxsize=64)
 def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
     """Number the stacks level by level, children of a node consecutive and in the topology's order."""
-    level_at, parent, first, count, state, level = [], [], [], [], [], []
+    level_at: list[list[int]] = []
+    parent: list[int] = []
+    first: list[int] = []
+    count: list[int] = []
+    state: list[int] = []
+    level: list[int] = []
     for s in range(topology.n_states[top]):
         bounds, line = [len(state)], [(len(state), s)]
         parent.append(-1)

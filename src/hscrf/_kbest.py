@@ -110,7 +110,9 @@ class KBest:
     def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
         if item == ROOT:
             weights = self.tables[0][self.plan._root_rows()[0]]
-            items = [(self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)]
+            items: list[tuple[Item, ...]] = [
+                (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)
+            ]
         elif item.kind == FRESH:
             return [(0.0, ())]
         else:

@@ -20,7 +20,7 @@ Times are rows of the packed batch, so one call serves many sequences. All poten
 array; a node holds the address and the stride in time (0: constant) of each of its potentials.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -32,10 +32,11 @@ LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this 
 
 # What Python calls; what only other kernels call, inlined where a call at every step would cost more than the work; and
 # sums of non-negative products, which may be reordered and fused: no infinities ever reach those.
-kernel = njit(cache=True, nogil=True)
-part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
-linear_part = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
+jit: Any = njit  # compiled functions have no types that a checker could follow
+kernel = jit(cache=True, nogil=True)
+part = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+linear_part = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
 
 
 # Numba checks signed indices for being negative, which keeps loops from being vectorised, and counts references of
@@ -496,24 +497,24 @@ def pass_tokens(mode, layer, pot, s, t, work):
 
 @part
 def weigh(layer, values, i, j, work):
-    """LINEAR: fill weight[l] with the log scale of entering at j - l and living till j; return the largest."""
+    """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest."""
     base = layer.table[j, CHILD_BASE]
     largest = -np.inf
     peaks = 0.0
-    for l in range(j - work.since[j - i] + 1):
-        t = j - l
+    for lag in range(j - work.since[j - i] + 1):
+        t = j - lag
         peaks += values.peak[t]
-        work.weight[l] = -np.inf
+        work.weight[lag] = -np.inf
         if reaches(layer, t, j):
-            work.weight[l] = work.scale[t - i] + values.shift[base + l] + peaks
-            largest = max(largest, work.weight[l])
+            work.weight[lag] = work.scale[t - i] + values.shift[base + lag] + peaks
+            largest = max(largest, work.weight[lag])
     return largest
 
 
 @part
 def exponentiate(work, count, scale):
-    for l in range(count):
-        work.weight[l] = np.exp(work.weight[l] - scale)
+    for lag in range(count):
+        work.weight[lag] = np.exp(work.weight[lag] - scale)
 
 
 @part
@@ -537,15 +538,15 @@ def sum_segments(mode, layer, values, s, i, j, work):
             add_linear_segments(enter, j - i, values.child, base, work.weight, count, row, n)
             return rescale(work, j - i, n, scale)
     begin_tokens(mode, layer, s, work)
-    for l in range(count):
-        t = j - l
+    for lag in range(count):
+        t = j - lag
         pass_tokens(mode, layer, values.pot, s, t, work)
         if reaches(layer, t, j):
             for node in range(layer.level_at[s, depth - 1], bottom):
                 factor = work.node[PASSED, node - root]
                 if mode is None:
-                    factor *= work.weight[l]
-                add_segment(mode, layer, values.child, base + l, node, bottom, factor, t - i, j - i, work)
+                    factor *= work.weight[lag]
+                add_segment(mode, layer, values.child, base + lag, node, bottom, factor, t - i, j - i, work)
     if mode is None:
         return rescale(work, j - i, n, scale)
     return 1.0
@@ -553,22 +554,22 @@ def sum_segments(mode, layer, values, s, i, j, work):
 
 @linear_part
 def add_linear_segments(enter, step, child, base, weight, count, row, n):
-    """row[k] += sum over l of enter[step - l, k] * child[base + l, k] * weight[l]."""
-    for l in range(count):
-        factor = weight[l]
+    """row[k] += sum over lag of enter[step - lag, k] * child[base + lag, k] * weight[lag]."""
+    for lag in range(count):
+        factor = weight[lag]
         for k in range(n):
-            row[k] += enter[step - l, k] * child[base + l, k] * factor
+            row[k] += enter[step - lag, k] * child[base + lag, k] * factor
 
 
 @linear_part
 def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, count, bars, n):
     """Reverse of ``add_linear_segments``."""
-    for l in range(count):
-        factor = weight[l]
+    for lag in range(count):
+        factor = weight[lag]
         for k in range(n):
-            pair = child[base + l, k] * factor * bars[k]
-            enter_bar[step - l, k] += pair
-            child_post[base + l, k] += enter[step - l, k] * pair
+            pair = child[base + lag, k] * factor * bars[k]
+            enter_bar[step - lag, k] += pair
+            child_post[base + lag, k] += enter[step - lag, k] * pair
 
 
 @part
@@ -598,17 +599,17 @@ def sum_segments_back(mode, layer, values, counts, s, i, j, work):
             add_linear_segments_back(enter, enter_bar, j - i, child, post, base, work.weight, count, bars, n)
             return
     begin_tokens(mode, layer, s, work)
-    for l in range(count):
-        t = j - l
+    for lag in range(count):
+        t = j - lag
         pass_tokens(mode, layer, values.pot, s, t, work)
         if not reaches(layer, t, j):
             continue
         for node in range(layer.level_at[s, depth - 1], bottom):
             factor = work.node[PASSED, node - root]
             if mode is None:
-                factor *= work.weight[l]
+                factor *= work.weight[lag]
             work.node[DOWN_BAR, node - root] = add_segment_back(
-                mode, layer, values.child, counts.child, base + l, node, root, bottom, factor, t - i, work
+                mode, layer, values.child, counts.child, base + lag, node, root, bottom, factor, t - i, work
             )
         if depth > 1:
             add_token_counts(layer, counts.pot, s, t, j, work)
@@ -655,13 +656,13 @@ def lost_segments(layer, values, s, i, j, work):
     if not suspect:
         return False
     begin_tokens(LINEAR, layer, s, work)
-    for l in range(j - work.since[j - i] + 1):
-        pass_tokens(LINEAR, layer, values.pot, s, j - l, work)
-        if not reaches(layer, j - l, j):
+    for lag in range(j - work.since[j - i] + 1):
+        pass_tokens(LINEAR, layer, values.pot, s, j - lag, work)
+        if not reaches(layer, j - lag, j):
             continue
         for leaf in range(bottom, stop):
-            k, row = leaf - bottom, layer.table[j, CHILD_BASE] + l
-            entered = work.row[ENTER, j - l - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
+            k, row = leaf - bottom, layer.table[j, CHILD_BASE] + lag
+            entered = work.row[ENTER, j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
             if entered and work.row[LEAF, j - i, k] < TINY and values.child[row, layer.node[leaf, STATE]] > 0.0:
                 return True
     return False

@@ -200,6 +200,9 @@ def add_fit(parser: Parser) -> None:
         "--durations", type=pairs_of(str), default={}, metavar="LEVEL=KIND", help="gamma, bins, each or none"
     )
     parser.add_argument("--max-duration", type=pairs_of(int), default={}, metavar="LEVEL=STEPS")
+    parser.add_argument(
+        "--children", choices=("seen", "all"), default="seen", help="which states may contain which (default: as seen)"
+    )
     parser.add_argument("--checkpoint", metavar="FILE", help="written as training goes on; resumed from if it exists")
     parser.add_argument("--dev", metavar="FILE", help="stop early by the score on this file")
     parser.add_argument("--patience", type=int, default=10, metavar="N", help="iterations without a better dev score")
@@ -406,7 +409,8 @@ def fit(args: argparse.Namespace) -> int:
         note(f"hscrf: {args.template}, {remark}")
     dev = list(recipe.read(args.dev)) if args.dev else []
     durations = durations_of(args)
-    topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration)
+    everyone = args.children == "all"
+    topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)
     model = make_model(args, topology, durations)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
@@ -570,7 +574,7 @@ class Prediction:
             try:
                 hscrf.log_partition(self.model.potentials([x])[0], y)
             except ValueError as error:
-                raise document.error(f"in the sequence that begins here, {error}") from None
+                raise document.step_error(str(error)) from None
 
     def columns(self, labels: Labels, name: str = PREDICTED, key: str = "prediction") -> dict[str, Any]:
         """A prediction as columns in the schemes of the model, or as segments for JSON Lines."""
@@ -656,12 +660,14 @@ def score(args: argparse.Namespace) -> int:
     recipe = recipe if recipe.scheme else with_schemes(recipe, documents)
     truth, guess = both_labels(recipe, documents)
     numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
-    if args.conlleval is None:
-        print(metrics.report(truth, guess, tolerance=args.tolerance))
-    else:
-        numbers["conlleval"] = print_conlleval(args.conlleval or conll_level(recipe), recipe, documents)
+    text = metrics.report(truth, guess, tolerance=args.tolerance)
+    if args.conlleval is not None:
+        result = conll_scores(args.conlleval or conll_level(recipe), recipe, documents)
+        numbers["conlleval"] = {**result.to_dict(), "accuracy": result.accuracy, "tokens": result.tokens}
+        text = metrics.conlleval_text(result)
     if args.json:
         write_json(args.json, numbers)
+    print(text)
     return 0
 
 
@@ -696,7 +702,8 @@ def conll_level(recipe: Recipe) -> str:
     return (marked or recipe.levels)[0]
 
 
-def print_conlleval(level: str, recipe: Recipe, documents: Sequence[Document]) -> dict[str, Any]:
+def conll_scores(level: str, recipe: Recipe, documents: Sequence[Document]) -> Any:
+    """What conlleval counts at one level."""
     from hscrf import metrics
 
     if level not in recipe.levels:
@@ -706,9 +713,7 @@ def print_conlleval(level: str, recipe: Recipe, documents: Sequence[Document]) -
     else:
         truth = [document.labels[level] for document in documents]  # type: ignore[index]
         sides = [truth, [predicted_labels(recipe, document)[level] for document in documents]]
-    result = metrics.conlleval(*sides)
-    print(metrics.conlleval_text(result))
-    return {**result.to_dict(), "accuracy": result.accuracy, "tokens": result.tokens}
+    return metrics.conlleval(*sides)
 
 
 def write_json(path: str, content: Any) -> None:
@@ -881,12 +886,24 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
     documents = list(counted(recipe.read(args.file, unlabelled=what == "segments"), "reading"))
     if what == "segments":
         return plot_document(args, model, recipe, documents)
-    X = [recipe.observe(document) for document in documents]
-    truth = truth_labels(documents, recipe.scheme)
     if what == "confusion":
-        return plots.plot_confusion(truth, model.predict(X), args.level or recipe.levels[-1])
-    known = [known_labels(document, model, recipe) for document in documents]
+        found = model.predict([recipe.observe(document) for document in documents])
+        return plots.plot_confusion(truth_labels(documents, recipe.scheme), found, args.level or recipe.levels[-1])
+    possible = [document for document in documents if is_possible(document, model, recipe)]
+    if len(possible) < len(documents):
+        note(f"{len(documents) - len(possible)} of {len(documents)} sequences have labels that the model rules out")
+    known = [known_labels(document, model, recipe) for document in possible]
+    X = [recipe.observe(document) for document in possible]
     return plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
+
+
+def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
+    """Whether the model can give a document its labels."""
+    try:
+        known_labels(document, model, recipe)
+    except ValueError:
+        return False
+    return True
 
 
 def known_labels(document: Document, model: Any, recipe: Recipe) -> Labels:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -112,6 +113,7 @@ class HSCRF(BaseEstimator):
         Ctrl-C keeps the best weights so far.
         """
         check_lengths(X, Y)
+        check_specifications(self.features)
         solver = solvers.solver_of(self.solver)
         encoder = Encoder(self.min_count, self.standardize)
         seen = encoder.fit_pack(X)
@@ -260,7 +262,7 @@ class HSCRF(BaseEstimator):
             parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
             for (part, d), values in scorer.values(self.coef_, rows).items():
                 parts[part][self.topology_.levels[d]] = values
-            found.append(Potentials(self.topology_, len(rows), **parts))  # type: ignore[arg-type]
+            found.append(Potentials(self.topology_, len(rows), **parts))
         return found
 
     def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
@@ -323,7 +325,7 @@ class HSCRF(BaseEstimator):
 
     def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
         bounds = np.cumsum([0, *(block.size for block in self.blocks_)])
-        pieces = [self.coef_[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        pieces = [self.coef_[a:b] for a, b in pairwise(bounds)]
         return list(zip(self.blocks_, pieces, strict=True))
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
@@ -419,7 +421,8 @@ def subclasses(cls: type) -> list[type]:
 
     if find_spec("hscrf.families"):
         import_module("hscrf.families")
-    found = []
+    found: list[type] = []
+    sub: type
     for sub in cls.__subclasses__():
         found += [sub, *subclasses(sub)]
     return found
@@ -509,6 +512,12 @@ class Checkpoint:
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
+
+
+def check_specifications(features: Sequence[Any] | None) -> None:
+    for k, spec in enumerate(features or ()):
+        if not isinstance(spec, tuple(feature_module.PART)):
+            raise ValueError(f"features[{k}] is {spec!r}, expected Token, Start, Duration or another block")
 
 
 def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:
@@ -720,7 +729,7 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
         kept = (table > threshold) & topology.children[d]
         best = np.where(topology.children[d], table, -np.inf)
         kept[np.arange(len(table)), best.argmax(axis=1)] = True
-        kept[best.argmax(axis=0), np.arange(table.shape[1])] = True
+        kept[best.argmax(axis=0), np.arange(kept.shape[1])] = True
         arguments["children"][topology.levels[d]] = {
             names[d][s]: [names[d + 1][u] for u in np.flatnonzero(row)] for s, row in enumerate(kept)
         }

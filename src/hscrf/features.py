@@ -208,7 +208,7 @@ def offsets_of(X: Sequence[Any]) -> Ints:
 def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
     """All rows below each other, and column names; NaN and wrong widths are named with their sequence."""
     columns = [str(name) for name in X[0].columns] if hasattr(X[0], "columns") else None
-    arrays = []
+    arrays: list[Floats] = []
     for n, x in enumerate(X):
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2:
@@ -348,7 +348,7 @@ class Init:
 
 @dataclass(frozen=True)
 class Trans:
-    """Two neighbouring children of a parent, by the parent's level; ``observed``: with those of the first's last step."""
+    """Two neighbouring children of a parent, by its level; ``observed``: with the features of the first's last step."""
 
     level: str
     observed: bool = False
@@ -778,7 +778,8 @@ def observed_block(
     if pairs == "all":
         pair_at = np.arange(x.size + 1) * cells.size
         return PairBlock(key, shape, pair_at, np.tile(cells, x.size).astype(np.int32))
-    return PairBlock(key, shape, *seen_pairs(x, cells, *events, int(np.prod(shape))))
+    steps, cell = events
+    return PairBlock(key, shape, *seen_pairs(x, cells, steps, cell, int(np.prod(shape))))
 
 
 def seen_pairs(x: Sparse, cells: Ints, steps: Ints, cell: Ints, width: int) -> tuple[Ints, NDArray[np.int32]]:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hscrf._engine import LOG, MAX, Evidence, Key, Plan
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.potentials import FAMILY, PARTS, Potentials
-from hscrf.topology import Topology
+from hscrf.potentials import PARTS, Potentials
 
 __all__ = ["Marginals", "decode", "entropy", "log_partition", "marginals", "sample", "score"]
 
@@ -106,7 +105,7 @@ def marginals(potentials: Potentials, evidence: Labels | None = None) -> Margina
         float(result.log_z[0]),
         dict(zip(topology.levels, result.state, strict=True)),
         dict(zip(topology.levels, result.ending, strict=True)),
-        Potentials(topology, potentials.length, **counts),  # type: ignore[arg-type]
+        Potentials(topology, potentials.length, **counts),
         potentials,
         evidence,
     )

@@ -78,6 +78,13 @@ class Document:
         """An error at the line of a time step."""
         return DataFileError(self.file, self.lines[min(step, len(self.lines) - 1)], problem)
 
+    def step_error(self, problem: str) -> DataFileError:
+        """An error at the line of the step that the problem speaks of, "at 7" or "from 7"."""
+        found = re.search(r" (?:at|from) (\d+)\b", problem)
+        return self.error(
+            f"{problem} (steps are counted from 0 at line {self.lines[0]})", int(found[1]) if found else 0
+        )
+
 
 # ------------------------------------------------------------------------------
 # Lines
@@ -812,7 +819,7 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
             labels = _merged(labels, Labels.from_columns(topology, columns, scheme=schemes), columns)
         return labels
     except InfeasibleError as error:
-        raise document.error(f"in the sequence that begins here, {error}") from None
+        raise document.step_error(str(error)) from None
     except ValueError as error:
         raise document.error(str(error), _bad_step(topology, columns, schemes)) from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,7 +57,7 @@ class Scorer:
         self.blocks = blocks
         self.seen = seen
         bounds = np.cumsum([0, *(block.size for block in blocks)])
-        self.slices = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self.slices = [slice(a, b) for a, b in pairwise(bounds)]
         self.size = int(bounds[-1])
 
     def shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:

@@ -43,6 +43,15 @@ class Potentials:
     Potentials(length 3, token: tag)
     """
 
+    token: dict[str, NDArray[np.float64]]
+    start: dict[str, NDArray[np.float64]]
+    stop: dict[str, NDArray[np.float64]]
+    duration: dict[str, NDArray[np.float64]]
+    segment: dict[str, NDArray[np.float64]]
+    init: dict[str, NDArray[np.float64]]
+    trans: dict[str, NDArray[np.float64]]
+    end: dict[str, NDArray[np.float64]]
+
     def __init__(
         self,
         topology: Topology,

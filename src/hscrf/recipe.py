@@ -217,14 +217,20 @@ def learn_labels(
     scheme: Mapping[str, str],
     durations: Sequence[Duration] = (),
     longest: Mapping[str, int] | None = None,
+    any_child: bool = False,
 ) -> tuple[Topology, list[Labels]]:
-    """The topology that the labels of all documents speak of, and the labels over it."""
+    """The topology that the labels of all documents speak of, and the labels over it.
+
+    ``any_child``: every state may contain every other, not only those that it is seen with.
+    """
     for document in documents:
         if document.labels is None:
             raise document.error("there are no labels to learn from")
     loose = loose_topology([document.labels for document in documents], scheme, durations)
     labels = [io.to_labels(document, loose, scheme) for document in documents]
     arguments = tighten(loose, labels, durations).to_dict()
+    if any_child:
+        arguments["children"] = None
     for level, limit in (longest or {}).items():
         arguments["max_duration"][loose.levels[loose.level(level)]] = limit
     topology = Topology.from_dict(arguments)
@@ -237,7 +243,7 @@ def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
     try:
         moved.check()
     except InfeasibleError as error:
-        raise document.error(f"in the sequence that begins here, {error}") from None
+        raise document.step_error(str(error)) from None
     return moved
 
 

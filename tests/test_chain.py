@@ -1,0 +1,153 @@
+"""ChainCRF beside CRFsuite on real data at the same weights, and with labels that are partly missing."""
+
+import struct
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import hscrf
+from hscrf.datasets import load_conll2000
+from hscrf.objective import Likelihood, Scorer
+from hscrf.solvers import LBFGS
+
+C2 = 0.5
+
+
+def word_features(words, pos):
+    """Words around a step and its tag, as CRFsuite's users write them."""
+    found = []
+    for t in range(len(words)):
+        item = ["bias", f"w={words[t]}", f"pos={pos[t]}", f"end={words[t][-2:]}"]
+        item.append(f"before={words[t - 1]}" if t else "first")
+        item.append(f"after={words[t + 1]}" if t + 1 < len(words) else "last")
+        found.append(item)
+    return found
+
+
+@pytest.fixture(scope="module")
+def sentences(data_folder):
+    data = load_conll2000(data_folder, "train")
+    rows = zip(data.tokens, data.columns["pos"], data.columns["chunk"], strict=True)
+    return [(word_features(words, pos), list(tags)) for words, pos, tags in list(rows)[:300]]
+
+
+def binary_weights(path):
+    """(type, source, target, weight) of every feature in a CRFsuite model, in full precision."""
+    data = path.read_bytes()
+    (begin,) = struct.unpack_from("<I", data, 28)
+    assert data[begin : begin + 4] == b"FEAT"
+    (count,) = struct.unpack_from("<I", data, begin + 8)
+    return [struct.unpack_from("<IIId", data, begin + 12 + 20 * k) for k in range(count)]
+
+
+@pytest.fixture(scope="module")
+def crfsuite(sentences, tmp_path_factory):
+    """A trained CRFsuite model: its tagger, its weights by name, and its final loss."""
+    pycrfsuite = pytest.importorskip("pycrfsuite", reason="python-crfsuite, the reference, is not installed")
+    path = tmp_path_factory.mktemp("crfsuite") / "model"
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    for x, y in sentences:
+        trainer.append(x, y)
+    trainer.set_params({"c1": 0.0, "c2": C2, "max_iterations": 25})
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    labels = tagger.labels()
+    names = list(dict.fromkeys(name for x, _ in sentences for item in x for name in item))
+    weights = {}
+    for kind, source, target, weight in binary_weights(path):
+        source_name = names[source] if kind == 0 else labels[source]
+        weights[kind, source_name, labels[target]] = weight
+    info = tagger.info()  # rounded to six digits: tells whether names are in the order that we think
+    for (name, label), weight in info.state_features.items():
+        assert weights[0, name, label] == pytest.approx(weight, abs=1e-6)
+    return tagger, weights, trainer.logparser.last_iteration["loss"]
+
+
+@pytest.fixture(scope="module")
+def model(sentences, crfsuite):
+    """A ChainCRF with the same weights."""
+    X, Y = map(list, zip(*sentences, strict=True))
+    model = hscrf.ChainCRF(c2=C2, solver=LBFGS(max_iter=1)).fit(X, Y)
+    _, weights, _ = crfsuite
+    table = model.weights_
+    rows = zip(table["part"], table["feature"], table["states"], strict=True)
+    model.coef_ = np.array(
+        [
+            weights.get((0, feature, states), 0.0)
+            if part == "token"
+            else weights.get((1, *states.split(" > ")[1:]), 0.0)
+            for part, feature, states in rows
+        ]
+    )
+    assert np.count_nonzero(model.coef_) == len(weights)
+    return model
+
+
+def test_loss_equals_crfsuite(sentences, crfsuite, model):
+    X, Y = map(list, zip(*sentences, strict=True))
+    _, weights, loss = crfsuite
+    penalty = C2 * sum(weight**2 for weight in weights.values())
+    assert -model.log_likelihood(X, Y).sum() + penalty == pytest.approx(loss, rel=1e-8)
+    scorer = Scorer(model.topology_, model.blocks_, model.encoder_.pack(X))
+    objective = Likelihood(scorer, model._encode_labels(Y)[1])
+    assert objective(model.coef_)[0] + penalty == pytest.approx(loss, rel=1e-8)
+
+
+def test_tags_and_marginals_equal_crfsuite(sentences, crfsuite, model):
+    tagger, _, _ = crfsuite
+    X = [x for x, _ in sentences[:60]]
+    states = model.topology_.states[1]
+    tagged, found = model.predict(X), model.predict_marginals(X)
+    for x, labels, posterior in zip(X, tagged, found, strict=True):
+        tagger.set(x)
+        assert labels.column("label") == tagger.tag()
+        expected = [[tagger.marginal(state, t) for state in states] for t in range(len(x))]
+        np.testing.assert_allclose(posterior.state["label"], expected, rtol=1e-7, atol=1e-9)
+        assert np.exp(labels.score - posterior.log_partition) == pytest.approx(tagger.probability(tagger.tag()))
+
+
+def test_training_reaches_a_loss_no_worse_than_crfsuite(sentences, crfsuite):
+    X, Y = map(list, zip(*sentences[:300], strict=True))
+    model = hscrf.ChainCRF(c2=C2, solver=LBFGS(max_iter=100)).fit(X, Y)
+    assert model.loss_ <= crfsuite[2] * (1 + 1e-9)  # CRFsuite was stopped after 25 iterations
+
+
+X = [[["w=the"], ["w=old"], ["w=cat"], ["w=sleeps"]], [["w=the"], ["w=cat"], ["w=sleeps"]]]
+Y = [["D", "J", "N", "V"], ["D", "N", "V"]]
+
+
+def test_partial_labels_and_evidence():
+    """The paper's PO-CRF: what is missing is summed over, what is known stays."""
+    model = hscrf.ChainCRF(c2=0.1).fit([*X, X[1]], [*Y, ["?", "N", "?"]])
+    assert model.predict(X)[0].column("label") == Y[0]
+    known = model.predict(X, evidence=[["?", "?", "V", "?"], None])
+    assert known[0].column("label")[2] == "V"
+    partial = model.log_likelihood(X[:1], [["D", "?", "N", "V"]])[0]
+    states = model.topology_.states[1]
+    whole = [model.log_likelihood(X[:1], [["D", s, "N", "V"]])[0] for s in states]
+    assert partial == pytest.approx(np.logaddexp.reduce(whole))
+
+
+def test_edges_add_the_first_and_the_last_label():
+    plain, edged = hscrf.ChainCRF().fit(X, Y), hscrf.ChainCRF(edges=True).fit(X, Y)
+    assert set(plain.weights_["part"]) == {"token", "trans"}
+    assert set(edged.weights_["part"]) == {"token", "trans", "init", "end"}
+
+
+def test_round_trip_and_clone(tmp_path):
+    model = hscrf.ChainCRF(edges=True, c2=0.1).fit(X, Y)
+    model.save(tmp_path / "m")
+    loaded = hscrf.load(tmp_path / "m")
+    assert type(loaded) is hscrf.ChainCRF
+    assert loaded.edges
+    assert [y.column("label") for y in loaded.predict(X)] == [y.column("label") for y in model.predict(X)]
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert clone(model).get_params() == model.get_params()
+    assert model.score(X, Y) == 1.0
+
+
+def test_a_hierarchy_is_no_chain():
+    with pytest.raises(ValueError, match="is no chain"):
+        hscrf.ChainCRF().fit(X[:1], [{"a": Y[0], "b": Y[0]}])

@@ -29,7 +29,9 @@ def pulses(topology, n, rng):
 
 
 def main(folder):
-    topology = Topology({"pulse": ["rest", "short", "long"]}, max_duration={"pulse": 25})
+    turns = {"rest": ["short", "long"], "short": ["rest"], "long": ["rest"]}
+    states = {"pulse": list(turns)}
+    topology = Topology(states, successors={"pulse": turns}, max_duration={"pulse": 25})
     X, Y = pulses(topology, 40, np.random.default_rng(0))
     plain = [Token("pulse"), Init("root"), Trans("root")]
     models = {}

@@ -396,6 +396,15 @@ class Plan:
         shapes = {key: array.shape for key, array in part.items()}
         return Plan(self.topology, offsets, shapes, self.evidence.take(steps), self.forced), part
 
+    def by_start(self, d: int, posterior: Floats) -> Floats:
+        """The rows of an explicit level as an array (N, L, S) by start and length."""
+        table = self.tables[d]
+        dense = np.zeros((self.steps, int(table.width.max()), posterior.shape[1]))
+        last = np.repeat(np.arange(self.steps), table.width)
+        length = np.arange(table.rows) - table.base[last]
+        dense[last - length, length] = posterior
+        return dense
+
     def steps_of(self, sequences: NDArray[np.int64]) -> NDArray[np.int64]:
         pieces = [np.arange(self.offsets[n], self.offsets[n + 1]) for n in sequences]
         return np.concatenate(pieces)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
+from hscrf.topology import UNLIMITED
+
 if TYPE_CHECKING:
     from hscrf.io import Document
     from hscrf.labels import Labels
@@ -579,7 +581,7 @@ class Prediction:
     def columns(self, labels: Labels, name: str = PREDICTED, key: str = "prediction") -> dict[str, Any]:
         """A prediction as columns in the schemes of the model, or as segments for JSON Lines."""
         if self.recipe.format == "jsonl":
-            return {key: {level: labels.segments(level) for level in self.recipe.levels}}
+            return {key: {level: segments_or_column(labels, level) for level in self.recipe.levels}}
         scheme = self.recipe.scheme
         return {name.format(level): labels.column(level, scheme.get(level, "plain")) for level in self.recipe.levels}
 
@@ -638,6 +640,13 @@ class Prediction:
         return metrics.report(truth_labels(self.truth, self.recipe.scheme), self.found)
 
 
+def segments_or_column(labels: Labels, level: str) -> list[Any]:
+    """Segments of a level, or its column where all segments have one step."""
+    topology = labels.topology
+    unit = topology.unit_bottom and topology.level(level) == topology.depth - 1
+    return labels.column(level) if unit else labels.segments(level)
+
+
 def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str]) -> list[Labels]:
     """Labels over all states that the documents have, whatever a model knows."""
     from hscrf.estimator import loose_topology
@@ -692,7 +701,7 @@ def predicted_labels(recipe: Recipe, document: Document) -> dict[str, Any]:
         found = document.extra.get("prediction")
         if not isinstance(found, dict) or set(recipe.levels) - set(found):
             raise document.error('there is no "prediction" with every level: hscrf predict writes it')
-        return {level: [tuple(segment) for segment in found[level]] for level in recipe.levels}
+        return {level: found[level] for level in recipe.levels}
     return {level: document.extra[PREDICTED.format(level)] for level in recipe.levels}
 
 
@@ -774,27 +783,10 @@ def print_level(model: Any, d: int) -> None:
 
 
 def describe_durations(model: Any, d: int) -> list[str]:
-    """The range of durations of every state, and the one with the highest weight."""
+    """The range of durations of every state."""
     topology = model.topology_
-    scores = duration_scores(model, d)
     rows = zip(topology.states[d], topology.min_duration[d].tolist(), topology.max_duration[d].tolist(), strict=True)
-    texts = []
-    for s, (name, low, high) in enumerate(rows):
-        best = "" if scores is None else f", best {low + int(scores[low - 1 : high, s].argmax())}"
-        texts.append(f"{name} {low} to {high}{best}")
-    return texts
-
-
-def duration_scores(model: Any, d: int) -> Any:
-    """Log-potentials (L, S) of the durations of a level, None if it has none."""
-    import numpy as np
-
-    table = None
-    for block, weights in model._weighted_blocks():
-        if block.key == ("duration", d):
-            table = np.zeros(block.shape) if table is None else table
-            block.add(weights, None, None, table)
-    return table
+    return [f"{name} {low} to {'any' if high == UNLIMITED else high}" for name, low, high in rows]
 
 
 def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:

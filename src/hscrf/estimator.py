@@ -670,21 +670,11 @@ def expected_gain(plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Pla
         unit = topology.depth - (1 if topology.unit_bottom else 0)
         every = Plan(topology, plan.offsets, plan.shapes, plan.evidence, explicit=range(unit))
         found = every.expectations(values)
-        gains = {("segment", d): dense_segments(every, d, found.segments[d]) for d in range(unit)}
+        gains = {("segment", d): every.by_start(d, found.segments[d]) for d in range(unit)}
         if topology.unit_bottom:
             gains["token", unit] = found.state[unit]
     shapes = {key: table.shape for key, table in gains.items()}
     return Plan(topology, plan.offsets, shapes, plan.evidence), gains
-
-
-def dense_segments(plan: Plan, d: int, posterior: Floats) -> Floats:
-    """Posteriors (N, L, S) of the segments of a level by start and length."""
-    table = plan.tables[d]
-    dense = np.zeros((plan.steps, int(table.width.max()), posterior.shape[1]))
-    last = np.repeat(np.arange(plan.steps), table.width)
-    length = np.arange(table.rows) - table.base[last]
-    dense[last - length, length] = posterior
-    return dense
 
 
 def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology: Topology) -> dict[Any, float]:

@@ -37,13 +37,7 @@ class Marginals:
         plan = plan_of(self._potentials, self._evidence, explicit=(d,) if d else ())
         if d not in plan.tables:  # a bottom of unit length
             return self.state[self.counts.topology.levels[d]][:, None, :]
-        posterior = plan.expectations(values_of(self._potentials)).segments[d]
-        table = plan.tables[d]
-        dense = np.zeros((plan.steps, int(table.width.max()), posterior.shape[1]))
-        last = np.repeat(np.arange(plan.steps), table.width)
-        length = np.arange(table.rows) - table.base[last]
-        dense[last - length, length] = posterior
-        return dense
+        return plan.by_start(d, plan.expectations(values_of(self._potentials)).segments[d])
 
 
 def values_of(potentials: Potentials) -> dict[Key, Floats]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf._engine import FAMILY, MAX, Evidence, Expectations, Key, Plan
-from hscrf.features import Block, Known, Observations
+from hscrf.features import Block, Known, Observations, family_events
 from hscrf.inference import feasible
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.potentials import Potentials
@@ -114,16 +114,10 @@ def label_counts(topology: Topology, shapes: dict[Key, tuple[int, ...]], known: 
         elif part == "segment":
             table[start, stop - start, state] = 1.0
         else:
-            steps, cells = family_counts(topology, known, (part, d))
+            steps, cells = family_events(topology, known, (part, d))
             flat = table.reshape(len(table), -1)
             np.add.at(flat, (steps if len(table) > 1 else np.zeros_like(steps), cells), 1.0)
     return counts
-
-
-def family_counts(topology: Topology, known: Known, key: Key) -> tuple[Ints, Ints]:
-    from hscrf.features import family_events
-
-    return family_events(topology, known, key)
 
 
 def pack_labels(labels: Sequence[Labels]) -> Known:

@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint benchmarks clean
+.PHONY: demo test lint docs benchmarks clean
 
 demo: $(VENV)/.run
 	$(BIN)/python examples/inference.py
@@ -15,19 +15,24 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	@echo "The site is in docs/_build/index.html"
+
 benchmarks: $(VENV)/.benchmarks
 	$(BIN)/python benchmarks/engine.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of extras; each is older than pyproject.toml until it is installed again.
 $(VENV)/.run: extras =
 $(VENV)/.test: extras = [test]
+$(VENV)/.docs: extras = [docs]
 $(VENV)/.benchmarks: extras = [benchmarks]
 
-$(VENV)/.run $(VENV)/.test $(VENV)/.benchmarks: pyproject.toml | $(BIN)/python
+$(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(extras)"
 	touch $@
 

@@ -1,26 +1,24 @@
 """A nested segmentation: truth above prediction, and how sure the model is.
 
-A person walks about a kitchen; positions are seen with noise. The model learns from 45 days and labels another. Colours
-fade where the model is unsure. The picture in the README is this one: ``python examples/segments.py docs/images``.
+A person walks about a kitchen; positions are seen with noise. The model learns from 45 days and labels 45 others, of
+which one is drawn. Colours fade where the model is unsure. The picture in the README is this one:
+``python examples/segments.py docs/images``.
 """
 
 import sys
 from pathlib import Path
 
-from hscrf import HSCRF, plots
+from hscrf import HSCRF, metrics, plots
 from hscrf.datasets import make_activities
 
 
 def main(folder):
-    X, Y = make_activities(46, random_state=7)
+    X, Y = make_activities(90, random_state=0)
     model = HSCRF(c2=0.5).fit(X[:45], Y[:45])
-    day, truth = X[45:], Y[45]
-    (guess,) = model.predict(day)
-    (posterior,) = model.predict_marginals(day)
-    for level in ("activity", "trajectory"):
-        pairs = list(zip(guess.column(level), truth.column(level), strict=True))
-        print(f"{level}: {sum(a == b for a, b in pairs)} of {len(pairs)} steps are right")
-    ax = plots.plot_segments(truth, guess, posterior)
+    for level, share in metrics.accuracy(Y[45:], model.predict(X[45:])).items():
+        print(f"{level}: {share:.0%} of the steps are right")
+    day = slice(71, 72)
+    ax = plots.plot_segments(Y[day], model.predict(X[day]), model.predict_marginals(X[day]))
     ax.figure.savefig(Path(folder) / "segments.png", dpi=100)
 
 

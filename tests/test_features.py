@@ -403,6 +403,9 @@ def test_defaults():
     topology = Topology({"a": ["only"], "b": ["A", "B"], "c": ["x", "y"]}, max_duration={"b": 4})
     expected = [Init("a"), Trans("a"), End("a"), Token("b"), Duration("b"), Init("b"), Trans("b"), End("b"), Token("c")]
     assert default_specifications(topology) == expected
+    for limits in ({"min_duration": {"b": 2}}, {"max_duration": {"b": {"A": 3}}}):  # no longest duration
+        open_ended = Topology({"b": ["A", "B"], "c": ["x", "y"]}, **limits)
+        assert Duration("b") not in default_specifications(open_ended)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ def test_one_level_equals_hmmlearn(hmm, kind, seed):
         assert found[n] == pytest.approx(other.score(z), rel=1e-9)
         score, path = other.decode(z)
         assert labels[n].score == pytest.approx(score, rel=1e-9)
-        assert labels[n].states[1].tolist() == path.tolist()
+        theirs = hscrf.Labels.from_columns(model.topology_, {"state": [f"s{k}" for k in path]})
+        assert hscrf.score(hhmm_potentials(model, x), theirs) == pytest.approx(labels[n].score, rel=1e-12)
+        if kind is gaussian:  # symbols can be equal, and two paths equally good
+            assert labels[n].states[1].tolist() == path.tolist()
         np.testing.assert_allclose(posteriors[n].state["state"], other.predict_proba(z), rtol=1e-6, atol=1e-9)
 
 
@@ -219,7 +222,7 @@ def distances(model, truth):
 def test_complete_labels_recover_the_parameters():
     rng = np.random.default_rng(11)
     truth = three_levels(rng, root_ends=True)
-    X, Y = truth.generate(8000, random_state=rng)
+    X, Y = truth.generate(3000, random_state=rng)
     model = hscrf.HHMM(truth.topology_, root_ends=True, smoothing=0.0).fit(X, Y)
     assert model.n_iter_ == 1
     assert max(distances(model, truth).values()) < 0.05
@@ -237,7 +240,7 @@ def test_em_recovers_the_parameters_from_partial_labels():
     """Half of the states known, no ending: the parameters come back."""
     rng = np.random.default_rng(13)
     truth = well_separated(rng)
-    X, Y = truth.generate(3000, random_state=rng)
+    X, Y = truth.generate(1500, random_state=rng)
     partial = [
         hscrf.Labels(y.topology, np.where(rng.random(y.states.shape) < 0.5, y.states, -1), np.full_like(y.ends, -1))
         for y in Y
@@ -331,8 +334,8 @@ def test_errors_name_the_thing():
         hscrf.HHMM(topology, emission="poisson").fit([["s"]])
     with pytest.raises(ValueError, match=r"X\[0\]\[1\] is 0.5, expected one symbol"):
         hscrf.HHMM(topology, emission="categorical").fit([["s", 0.5]])
+    bad = {"root": [[[0.9, 0.9], [0.5, 0.5]]]}
     with pytest.raises(ValueError, match=r"trans\['root'\] and end\['root'\] sums to"):
-        bad = {"root": [[[0.9, 0.9], [0.5, 0.5]]]}
         hscrf.HHMM.from_parameters(topology, {"root": [[1, 0]]}, bad, {}, Categorical(("a",), np.ones((2, 1))))
     with pytest.raises(ValueError, match=r"init\['root'\] has shape"):
         hscrf.HHMM.from_parameters(topology, {}, {}, {}, Categorical(("a",), np.ones((2, 1))))

@@ -294,6 +294,13 @@ def test_durations_are_those_of_the_potentials(model):
     np.testing.assert_allclose(np.log(height / 0.85), expected[:, 0] - expected[:, 0].max(), rtol=0, atol=1e-9)
 
 
+def test_durations_expected_in_data_are_the_counts(model):
+    X = [[["w=D"], ["w=N"], ["w=V"]], [["w=V"]]]
+    expected = sum(hscrf.marginals(p).counts.duration["phrase"] for p in model.potentials(X))
+    height = plots.plot_durations(model, "phrase", X=X).lines[1].get_ydata() - 1
+    np.testing.assert_allclose(height / 0.85, expected[:, 1] / expected[:, 1].max(), rtol=0, atol=1e-12)
+
+
 def test_training_shows_loss_and_development_score(model):
     ax = drawn(plots.plot_training(model))
     assert ax.lines[0].get_xydata().tolist() == [[h["iteration"], h["loss"]] for h in model.history_]

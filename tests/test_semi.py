@@ -186,10 +186,13 @@ def test_max_duration_is_kept():
         hscrf.SemiCRF(max_duration=2).fit(X, TAGS)
 
 
-def test_partial_labels_need_a_limit():
+def test_partial_labels_tell_no_limit():
     partial = [TAGS[0], ["B-NP", "?", "?", "?", "O"]]
+    free = hscrf.SemiCRF().fit(X, partial)
+    assert not free.topology_.has_limits(1)
+    assert "duration" not in set(free.weights_["part"])
     with pytest.raises(ValueError, match="give max_duration"):
-        hscrf.SemiCRF().fit(X, partial)
+        hscrf.SemiCRF(features=[hscrf.Duration("label")]).fit(X, partial)
     model = hscrf.SemiCRF(max_duration=4, c2=0.1).fit(X, partial)
     known = model.predict(X, evidence=[None, ["?", "?", "?", "B-NP", "I-NP"]])[1]
     assert (3, 5, "NP") in known.segments("label")

@@ -177,7 +177,7 @@ def build_parser() -> Parser:
         ("plot", PLOT, add_plot, plot),
         ("demo", DEMO, add_demo, demo),
     ):
-        first = text.split("\n\n")[0].split(".")[0].replace("\n", " ")
+        first = text.split("\n\n")[0].split(".")[0].replace("\n", " ").replace("%", "%%")
         command = commands.add_parser(name, help=first, description=text, formatter_class=layout)
         add(command)
         command.add_argument("--traceback", action="store_true", help="show where an error comes from")
@@ -404,6 +404,7 @@ def open_model(path: str, data: str = "-", form: str | None = None) -> tuple[Any
 def fit(args: argparse.Namespace) -> int:
     from hscrf.recipe import learn_labels, save_model
 
+    check_folder(args.model)
     recipe = recipe_of(args)
     documents = list(counted(recipe.read(source_of(args.data)), "reading"))
     recipe = recipe.resolved(documents, args.template)
@@ -425,6 +426,15 @@ def fit(args: argparse.Namespace) -> int:
         checkpoint=args.checkpoint,
     )
     return finish(args, model, lambda: save_model(args.model, model, recipe))
+
+
+def check_folder(path: str) -> None:
+    """Complain before training rather than after it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UserError(f"{path}: there is no folder {folder} to write the model to")
+    if not os.access(folder, os.W_OK) or os.path.isdir(path):
+        raise UserError(f"{path}: the model cannot be written there")
 
 
 def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> int:
@@ -545,7 +555,7 @@ class Prediction:
     def batch(self, documents: list[Document]) -> Iterator[Document]:
         """The documents with their predictions."""
         X = [self.recipe.observe(document) for document in documents]
-        evidence = [self.evidence(document) for document in documents]
+        evidence = self.evidence(documents)
         try:
             found = self.model.predict(X, evidence=evidence)
         except ValueError:
@@ -554,7 +564,7 @@ class Prediction:
         if self.args.evaluate:
             self.truth += documents
             self.found += found
-        self.complete &= all(y is not None and y.is_complete for y in evidence)
+        self.complete &= evidence is not None and all(y is not None and y.is_complete for y in evidence)
         extra = [self.columns(labels) for labels in found]
         for add in self.additions():
             for more, one in zip(extra, add(X, evidence, found), strict=True):
@@ -562,17 +572,22 @@ class Prediction:
         self.sequences += len(documents)
         yield from (replace(d, extra={**d.extra, **more}) for d, more in zip(documents, extra, strict=True))
 
-    def evidence(self, document: Document) -> Labels | None:
+    def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
+        """What is known of each document; None if nothing is known of any."""
+        known = [self.known(document) for document in documents]
+        return None if all(labels is None for labels in known) else known
+
+    def known(self, document: Document) -> Labels | None:
         from hscrf.io import to_labels
 
-        known = {level: column for level, column in (document.labels or {}).items() if level in self.given}
-        return to_labels(replace(document, labels=known), self.model.topology_, self.recipe.scheme) if known else None
+        given = {level: column for level, column in (document.labels or {}).items() if level in self.given}
+        return to_labels(replace(document, labels=given), self.model.topology_, self.recipe.scheme) if given else None
 
-    def blame(self, documents: list[Document], X: list[Any], evidence: list[Any]) -> None:
+    def blame(self, documents: list[Document], X: list[Any], evidence: list[Labels | None] | None) -> None:
         """Find the document that cannot be predicted, and say why."""
         import hscrf
 
-        for document, x, y in zip(documents, X, evidence, strict=True):
+        for document, x, y in zip(documents, X, evidence or [None] * len(X), strict=True):
             try:
                 hscrf.log_partition(self.model.potentials([x])[0], y)
             except ValueError as error:
@@ -590,7 +605,7 @@ class Prediction:
         asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best}
         return [add for name, add in asked.items() if getattr(self.args, name)]
 
-    def marginals(self, X: list[Any], evidence: list[Any], found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def marginals(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
         for labels, posterior in zip(found, self.model.predict_marginals(X, evidence=evidence), strict=True):
             yield self.certainty(labels, posterior)
 
@@ -607,15 +622,15 @@ class Prediction:
             columns[f"{level}_probability"] = [f"{p:.6f}" for p in own]
         return columns
 
-    def samples(self, X: list[Any], evidence: list[Any], found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def samples(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
         seed = self.args.seed + self.sequences
         for draws in self.model.sample(X, self.args.samples, random_state=seed, evidence=evidence):
             yield self.several(draws, "sample", self.args.samples)
 
-    def k_best(self, X: list[Any], evidence: list[Any], found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def k_best(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
         import hscrf
 
-        for potentials, y in zip(self.model.potentials(X), evidence, strict=True):
+        for potentials, y in zip(self.model.potentials(X), evidence or [None] * len(X), strict=True):
             best = hscrf.k_best(potentials, self.args.k_best, y)
             result = self.several(best, "best", self.args.k_best)
             if self.recipe.format == "jsonl":

@@ -63,6 +63,7 @@ class HSCRF(BaseEstimator):
     """
 
     _encoder_class = Encoder
+    _feature_classes: tuple[type, ...] = tuple(feature_module.PART)
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class HSCRF(BaseEstimator):
         Ctrl-C keeps the best weights so far.
         """
         check_lengths(X, Y)
-        check_specifications(self.features)
+        check_specifications(self.features, self._feature_classes)
         solver = solvers.solver_of(self.solver)
         encoder = Encoder(self.min_count, self.standardize)
         seen = encoder.fit_pack(X)
@@ -514,10 +515,10 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
 
 
-def check_specifications(features: Sequence[Any] | None) -> None:
+def check_specifications(features: Sequence[Any] | None, classes: tuple[type, ...]) -> None:
     for k, spec in enumerate(features or ()):
-        if not isinstance(spec, tuple(feature_module.PART)):
-            raise ValueError(f"features[{k}] is {spec!r}, expected Token, Start, Duration or another block")
+        if not isinstance(spec, classes):
+            raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
 
 
 def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:

@@ -134,7 +134,8 @@ class SemiCRF(HSCRF):
 
     The labels of a sequence are a list of BIO tags (or what ``scheme`` says) or of half-open segments
     ``(start, stop, label)``. ``max_duration`` limits the length of segments, for all labels or by label; None takes
-    the longest of training, which complete labels tell. Other arguments as in :class:`HSCRF`.
+    the longest of training. If labels are missing there, that is unknown: then there is no limit, and lengths have no
+    weights. Other arguments as in :class:`HSCRF`.
 
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
     >>> model = SemiCRF().fit(X, [["B-NP", "I-NP", "O"], [(0, 2, "NP"), (2, 3, "O")]])
@@ -329,6 +330,7 @@ class DynamicCRF(HSCRF):
     """
 
     scheme = "plain"
+    _feature_classes = (Token, Init, Trans, End, Pair)
 
     def __init__(
         self,
@@ -433,8 +435,8 @@ class DynamicCRF(HSCRF):
 
     def _fit_factor(self, spec: Any, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> FactorBlock:
         """The block of one factor over its own flat topology, spread over the combinations."""
-        if not isinstance(spec, (Token, Init, Trans, End, Pair)) or getattr(spec, "average", False):
-            raise ValueError(f"{spec} is no factor of steps; expected Token, Init, Trans, End or Pair")
+        if getattr(spec, "average", False):
+            raise ValueError(f"{spec} averages over segments, but here every segment has one step")
         levels = (spec.level, spec.other) if isinstance(spec, Pair) else (spec.level,)
         member, topology = self._factor(levels)
         known = factor_labels(labels, member)
@@ -859,13 +861,16 @@ class HHMM(HSCRF):
             told = "the root ends by chance: give no length" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
         rng = np.random.default_rng(as_seed(random_state))
-        Y = [self._walk(rng, length) for _ in range(n)]
-        return [self._emit(rng, y.states[-1]) for y in Y], Y
+        tables = list(self.init_.values()), self._events()
+        Y = [self._walk(rng, length, *tables) for _ in range(n)]
+        emission = self.emission_
+        return [emit(rng, emission, y.states[-1]) for y in Y], Y
 
-    def _walk(self, rng: np.random.Generator, length: int | None) -> Labels:
+    def _walk(
+        self, rng: np.random.Generator, length: int | None, init: Sequence[Floats], events: Sequence[Floats]
+    ) -> Labels:
         """Labels of one new sequence, from left to right."""
         topology, depth = self.topology_, self.topology_.depth
-        init, events = list(self.init_.values()), self._events()
         stack = [pick(rng, self.root_)] + [0] * (depth - 1)
         states: list[list[int]] = []
         ends: list[list[int]] = []
@@ -893,12 +898,6 @@ class HHMM(HSCRF):
             np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
             for level, table in self.trans_.items()
         ]
-
-    def _emit(self, rng: np.random.Generator, states: NDArray[np.int32]) -> Any:
-        emission = self.emission_
-        if isinstance(emission, Gaussian):
-            return rng.normal(emission.mean[states], np.sqrt(emission.variance[states]))
-        return [emission.symbols[pick(rng, emission.probability[s])] for s in states.tolist()]
 
     # parameters
 
@@ -1184,6 +1183,13 @@ def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
         times = np.zeros_like(steps) if key[0] in FAMILY else steps
         np.add.at(table.reshape(len(table), -1), (times, cells), 1.0)
     return counts
+
+
+def emit(rng: np.random.Generator, emission: Categorical | Gaussian, states: NDArray[np.int32]) -> Any:
+    """Draw an observation for each state."""
+    if isinstance(emission, Gaussian):
+        return rng.normal(emission.mean[states], np.sqrt(emission.variance[states]))
+    return [emission.symbols[pick(rng, emission.probability[s])] for s in states.tolist()]
 
 
 def pick(rng: np.random.Generator, probabilities: Floats) -> int:

@@ -376,7 +376,7 @@ def default_specifications(topology: Topology) -> list[Specification]:
     for d, level in enumerate(topology.levels):
         if topology.n_states[d] > 1:
             specifications.append(Token(level))
-        if topology.has_limits(d):
+        if topology.has_limits(d) and topology.max_duration[d].max() < UNLIMITED:
             specifications.append(Duration(level))
         if d + 1 < topology.depth and topology.n_states[d + 1] > 1:
             specifications += [Init(level), Trans(level), End(level)]

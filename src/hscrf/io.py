@@ -814,10 +814,12 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
     columns = {level: value for level, value in (document.labels or {}).items() if level not in segments}
     schemes = {level: scheme if isinstance(scheme, str) else scheme.get(level, "plain") for level in columns}
     try:
-        labels = Labels.from_segments(topology, segments, len(document))
-        if columns:
-            labels = _merged(labels, Labels.from_columns(topology, columns, scheme=schemes), columns)
-        return labels
+        if not columns:
+            return Labels.from_segments(topology, segments, len(document))
+        labels = Labels.from_columns(topology, columns, scheme=schemes)
+        if not segments:
+            return labels
+        return _merged(Labels.from_segments(topology, segments, len(document)), labels, columns)
     except InfeasibleError as error:
         raise document.step_error(str(error)) from None
     except ValueError as error:

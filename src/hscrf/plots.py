@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hscrf.features import ConstantBlock, DurationBlock
 from hscrf.inference import Marginals
+from hscrf.inference import marginals as posterior
 from hscrf.labels import Labels
 from hscrf.metrics import confusion
 from hscrf.topology import Topology
@@ -258,18 +259,20 @@ def _mark_evidence(ax: Axes, track: _Track) -> None:
     known = track.evidence
     if known is None:
         return
-    d, level = track.level, track.topology.levels[track.level]
-    y = track.y + 1.16
-    states = np.flatnonzero(known.states[d] >= 0)
-    ax.plot(states + 0.5, np.full(states.size, y), ".", color=INK, markersize=3.5, label="_evidence", clip_on=False)
-    allowed = (known.allowed or {}).get(level)
-    if allowed is not None:
-        narrowed = np.flatnonzero(~allowed.all(axis=1) & (known.states[d] < 0))
-        rings: dict[str, Any] = {"markersize": 3.5, "markerfacecolor": "none", "markeredgewidth": 0.7}
-        ax.plot(narrowed + 0.5, np.full(narrowed.size, y), "o", color=INK, label="_sets", clip_on=False, **rings)
-    if not (d == track.topology.depth - 1 and track.topology.unit_bottom):
-        ends = np.flatnonzero(known.ends[d, :-1] == 1) + 1
-        ax.plot(ends, np.full(ends.size, y), "|", color=INK, markersize=5, label="_ends", clip_on=False)
+    d = track.level
+    allowed = (known.allowed or {}).get(track.topology.levels[d], np.ones((known.length, 1), dtype=bool))
+    unit = d == track.topology.depth - 1 and track.topology.unit_bottom
+    states = np.flatnonzero(known.states[d] >= 0) + 0.5
+    narrowed = np.flatnonzero(~allowed.all(axis=1) & (known.states[d] < 0)) + 0.5
+    ends = np.flatnonzero((known.ends[d, :-1] == 1) & (not unit)) + 1
+    for label, places, marker, size, fill in (
+        ("_evidence", states, ".", 3.5, INK),
+        ("_sets", narrowed, "o", 3.5, "none"),
+        ("_ends", ends, "|", 5.0, INK),
+    ):
+        if places.size:
+            look: dict[str, Any] = {"color": INK, "markersize": size, "markerfacecolor": fill, "markeredgewidth": 0.7}
+            ax.plot(places, np.full(places.size, track.y + 1.16), marker, label=label, clip_on=False, **look)
 
 
 def _mark_errors(ax: Axes, track: _Track) -> None:
@@ -651,15 +654,16 @@ def _circle_legend(ax: Axes, scale: float) -> None:
     ax.legend(handles=handles, loc="lower center", ncols=4, **look)
 
 
-def plot_durations(model: Any, level: str | int, ax: Axes | None = None) -> Axes:
-    """Draw what the duration weights of a level say of each length: a row for each state, its best length at the top.
+def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
+    """Draw how long the segments of each state of a level last: a row for each state, its best length at the top.
 
-    The height is exp(weight) over the lengths that the topology allows, scaled to one; what tokens and children say
-    about a segment's length is not in it.
+    Without observations the height is exp(weight) of the duration weights alone. What a step of a state scores by
+    itself, and the room that is left for other segments, shift lengths too: with sequences ``X`` the height is the
+    number of segments of each length that the model expects in them.
     """
     topology = _topology_of(model)
     d = topology.level(level)
-    scores = _duration_scores(model, d)
+    scores = _duration_scores(model, d) if X is None else _expected_durations(model, topology.levels[d], X)
     names = topology.states[d]
     length = np.arange(1, len(scores) + 1)
     ax = _axes(ax, (6.4, 0.9 + (0.34 if len(names) <= 12 else 0.22) * len(names)))
@@ -690,6 +694,13 @@ def _duration_scores(model: Any, d: int) -> Floats:
         level = model.topology_.levels[d]
         raise ValueError(f"the model has no duration weights at level {level!r}: fit it with Duration({level!r})")
     return np.asarray(sum(found), dtype=np.float64)
+
+
+def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
+    """Log of the expected number (L, S) of segments of each length."""
+    _duration_scores(model, model.topology_.level(level))
+    counts = sum(np.asarray(posterior(p).counts.duration[level]) for p in model.potentials(X))
+    return np.log(np.maximum(counts, 1e-300))
 
 
 def plot_training(model: Any, ax: Axes | None = None) -> Axes:

@@ -199,7 +199,7 @@ class _Columns:
     def place(self, called: str) -> int:
         """The place of a column among the features."""
         if called not in self.names:
-            raise TemplateError(f"there is no column {called!r}, only {', '.join(self.names.values())}")
+            raise TemplateError(f"there is no column {called!r}, only {', '.join(dict.fromkeys(self.names.values()))}")
         name = self.names[called]
         if name not in self.features:
             raise TemplateError(f"column {called!r} holds labels of level {name!r}, which a feature cannot see")

@@ -1,0 +1,262 @@
+"""The family beside its neighbours, in one run: CRFsuite, PyTorch, hmmlearn, and product labels.
+
+    python benchmarks/families.py [--quick] [--output FILE]
+
+prints one table in Markdown: seconds of ours and of the other, and how many times faster ours is. Every number is the
+least of a few repetitions on one thread, after one that compiles or loads the kernels. Rows whose neighbour is not
+installed are left out with a line that says so. Data are generated; only ratios mean anything.
+
+- ChainCRF and CRFsuite: one L-BFGS iteration (value and gradient) of training, as the difference between runs of many
+  and of few iterations divided by their number, so that reading the data does not count.
+- SemiCRF and PyTorch: value and gradient of log Z with respect to all segment scores. PyTorch runs the textbook
+  recursion on a padded batch, vectorised over sequences, lengths and labels, with a loop over time only, and
+  ``backward``; sequences have equal lengths, which is its best case.
+- HHMM with one level and hmmlearn, both of its implementations: log-likelihood, and one step of EM.
+- HSCRF and ChainCRF on product labels, both ours, with the same features: value and gradient of a joint task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import time
+
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+
+import hscrf
+from hscrf.families import Categorical, Expectation, Gaussian
+from hscrf.features import fit_blocks
+from hscrf.objective import Likelihood, Scorer, Workers, pack_labels
+
+QUICK = {"sentences": 100, "length": 100, "hmm": (20, 200), "joint": 40, "repeat": 2}
+FULL = {"sentences": 1000, "length": 400, "hmm": (100, 1000), "joint": 150, "repeat": 5}
+
+
+def least(work, repeat):
+    """Seconds of the fastest run, the first left out."""
+    work()
+    seconds = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def missing(module):
+    try:
+        __import__(module)
+    except ImportError:
+        print(f"left out: {module} is not installed")
+        return True
+    return False
+
+
+def make_tagged(rng, n, labels=22, words=3000, features=12):
+    """Sentences with features like those of words, and labels that depend on them."""
+    X, Y = [], []
+    for _ in range(n):
+        length = int(rng.integers(10, 40))
+        y = np.cumsum(rng.integers(0, 3, length)) % labels
+        ids = (y[:, None] * 7 + rng.zipf(1.3, (length, features)) % words) % words
+        X.append([[f"f{k}={w}" for k, w in enumerate(row)] for row in ids.tolist()])
+        Y.append([f"L{s}" for s in y.tolist()])
+    return X, Y
+
+
+def objective_of(model, X, Y):
+    """The loss that ``fit`` would hand to a solver."""
+    encoder = model._encoder_class()
+    seen = encoder.fit_pack(X)
+    model.topology_, labels = model._encode_labels(Y)
+    blocks = fit_blocks(model._specifications(), model.topology_, encoder, seen, pack_labels(labels), model.pairs)
+    return Likelihood(Scorer(model.topology_, blocks, seen), labels)
+
+
+# ------------------------------------------------------------------------------------------------ the rows
+
+
+def chain_beside_crfsuite(rng, size):
+    if missing("pycrfsuite"):
+        return
+    import pycrfsuite
+
+    X, Y = make_tagged(rng, size["sentences"])
+    objective = objective_of(hscrf.ChainCRF(), X, Y)
+    weights = 0.01 * rng.standard_normal(objective.size)
+    ours = least(lambda: objective(weights), size["repeat"])
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    for x, y in zip(X, Y, strict=True):
+        trainer.append(x, y)
+
+    def train(iterations):
+        trainer.set_params({"c2": 1.0, "max_iterations": iterations, "epsilon": 0.0, "delta": 0.0})
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.perf_counter()
+            trainer.train(os.path.join(folder, "model"))
+            return time.perf_counter() - begin, trainer.logparser.last_iteration["num"]
+
+    train(2)
+    rates = []
+    for _ in range(max(2, size["repeat"] // 2)):
+        (few, a), (many, b) = train(3), train(23)
+        rates.append((many - few) / (b - a))
+    steps = sum(map(len, X))
+    yield f"ChainCRF, value and gradient: {len(X)} sentences, {steps} steps, 22 labels", ours, "CRFsuite", min(rates)
+
+
+def torch_semi_markov(segment, trans):
+    """Log Z (B,) of scores segment (B, T, L, S) by last step and length and trans (S, S), vectorised."""
+    import torch
+
+    B, T, L, S = segment.shape
+    alphas = [torch.zeros(B, S, dtype=segment.dtype)]  # entered: log mass of all that may come before a segment at t
+    for j in range(T):
+        # segments that end at j with lengths 1 .. L start at j, j - 1, ...
+        longest = min(L, j + 1)
+        before = torch.stack([alphas[j - k] for k in range(longest)], dim=1)
+        ending = torch.logsumexp(before + segment[:, j, :longest], dim=1)
+        alphas.append(torch.logsumexp(ending[:, :, None] + trans, dim=1))
+        last = ending
+    return torch.logsumexp(last, dim=1)
+
+
+def semi_beside_torch(rng, size):
+    if missing("torch"):
+        return
+    import torch
+
+    from hscrf._engine import Plan
+
+    torch.set_num_threads(1)
+    B, T, L, S = 16, size["length"], 20, 12
+    by_start = rng.standard_normal((B, T, L, S))
+    trans = rng.standard_normal((S, S))
+    topology = hscrf.Topology({"label": [f"s{k}" for k in range(S)]}, max_duration={"label": L})
+    values = {("segment", 1): by_start.reshape(B * T, L, S), ("trans", 0): trans[None, None]}
+    shapes = {key: array.shape for key, array in values.items()}
+    plan = Plan(topology, np.arange(B + 1) * T, shapes)
+    by_end = np.zeros_like(by_start)
+    for length in range(L):
+        by_end[:, length:, length] = by_start[:, : T - length, length]
+    segment = torch.tensor(by_end, requires_grad=True)
+    table = torch.tensor(trans, requires_grad=True)
+
+    def theirs():
+        segment.grad = table.grad = None
+        total = torch_semi_markov(segment, table).sum()
+        total.backward()
+        return float(total)
+
+    ours = plan.expectations(values)
+    assert np.isclose(ours.log_z.sum(), theirs()), "the two disagree"
+    assert np.allclose(ours.counts["trans", 0][0, 0], table.grad.numpy()), "the two disagree"
+    mine = least(lambda: plan.expectations(values), size["repeat"])
+    other = least(theirs, max(2, size["repeat"] // 2))
+    yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", mine, "PyTorch", other
+
+
+def hhmm_beside_hmmlearn(rng, size):
+    if missing("hmmlearn"):
+        return
+    from hmmlearn import hmm
+
+    n, length = size["hmm"]
+    states, symbols = 8, 20
+    topology = hscrf.Topology({"state": [f"s{k}" for k in range(states)]})
+    init, trans = rng.dirichlet(np.ones(states), 1), rng.dirichlet(np.ones(states), (1, states))
+    plain = {"n_iter": 1, "tol": -np.inf, "init_params": ""}
+    for kind in ("categorical", "gaussian"):
+        emission = (
+            Categorical(tuple(range(symbols)), rng.dirichlet(np.ones(symbols), states))
+            if kind == "categorical"
+            else Gaussian(3 * rng.standard_normal((states, 4)), np.ones((states, 4)))
+        )
+        model = hscrf.HHMM.from_parameters(topology, {"root": init}, {"root": trans}, {}, emission, smoothing=0.0)
+        X = [np.asarray(x) for x in model.generate(n, length, rng)[0]]
+        flat = np.concatenate(X).reshape(n * length, -1)
+        lengths = [length] * n
+        rivals = {}
+        for way in ("log", "scaling"):
+            if kind == "categorical":
+                rival = hmm.CategoricalHMM(states, implementation=way, n_features=symbols, **plain)
+                rival.emissionprob_ = emission.probability
+            else:
+                rival = hmm.GaussianHMM(states, "diag", implementation=way, min_covar=0, covars_prior=0, **plain)
+                rival.means_, rival.covars_ = emission.mean, emission.variance
+            rival.startprob_, rival.transmat_ = init[0], trans[0]
+            rivals[way] = rival
+        assert np.isclose(model.log_likelihood(X).sum(), rivals["log"].score(flat, lengths)), "the two disagree"
+        ours = least(lambda: model.log_likelihood(X), size["repeat"])  # noqa: B023
+        scorer = Scorer(topology, model.blocks_, model.encoder_.pack(X))
+        expect = Expectation(scorer, None, Workers())
+        step = least(lambda: model._maximise(expect(model.coef_)[1], model.coef_), size["repeat"])  # noqa: B023
+        for way, rival in rivals.items():
+            title = f"HHMM of one level, {kind}: {n} x {length} steps, {states} states"
+            score = least(lambda: rival.score(flat, lengths), size["repeat"])  # noqa: B023
+            yield f"{title}, log-likelihood", ours, f"hmmlearn ({way})", score
+            saved = {name: value.copy() for name, value in vars(rival).items() if isinstance(value, np.ndarray)}
+
+            def em(rival=rival, saved=saved):
+                vars(rival).update({name: value.copy() for name, value in saved.items()})
+                rival.fit(flat, lengths)  # noqa: B023
+
+            yield f"{title}, EM step", step, f"hmmlearn ({way})", least(em, size["repeat"])
+
+
+def joint_beside_product(rng, size):
+    """Two levels, 12 phrases over 44 tags, each phrase with 25 tags of its choice."""
+    phrases = [f"P{k}" for k in range(12)]
+    tags = [f"t{k}" for k in range(44)]
+    children = {p: [tags[k] for k in sorted(rng.choice(44, 25, replace=False))] for p in phrases}
+    X, nested, product = [], [], []
+    for _ in range(size["joint"]):
+        upper, lower = [], []
+        for _ in range(8):
+            phrase = phrases[rng.integers(12)]
+            duration = int(rng.integers(1, 5))
+            upper += [phrase] * duration
+            lower += [children[phrase][k] for k in rng.integers(0, 25, duration)]
+        X.append([[f"w={tag}{rng.integers(9)}", f"before={before}"] for tag, before in zip(lower, ["", *lower])])  # noqa: B905
+        nested.append({"phrase": upper, "tag": lower})
+        product.append([f"{a}|{b}" for a, b in zip(upper, lower, strict=True)])
+    objectives = [objective_of(model, X, Y) for model, Y in ((hscrf.HSCRF(), nested), (hscrf.ChainCRF(), product))]
+    weights = [0.01 * rng.standard_normal(objective.size) for objective in objectives]
+    ours, theirs = (
+        least(lambda: objective(w), size["repeat"])  # noqa: B023
+        for objective, w in zip(objectives, weights, strict=True)
+    )
+    states = len({label for labels in product for label in labels})
+    title = f"HSCRF, joint, value and gradient: {sum(map(len, X))} steps, 12 > 44 states"
+    yield title, ours, f"ChainCRF on {states} product labels", theirs
+
+
+ROWS = (chain_beside_crfsuite, semi_beside_torch, hhmm_beside_hmmlearn, joint_beside_product)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few seconds")
+    parser.add_argument("--output", help="also write the table to a file")
+    options = parser.parse_args()
+    size = QUICK if options.quick else FULL
+    lines = ["| ours | seconds | beside | seconds | times faster |", "|---|---|---|---|---|"]
+    for row in ROWS:
+        for title, ours, other, theirs in row(np.random.default_rng(0), size):
+            lines.append(f"| {title} | {ours:.4f} | {other} | {theirs:.4f} | {theirs / ours:.1f} |")
+            print(lines[-1], file=sys.stderr)
+    lines.append(f"\nPython {platform.python_version()}, numpy {np.__version__}, one thread, {platform.machine()}.")
+    print("\n".join(lines))
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

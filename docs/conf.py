@@ -1,0 +1,53 @@
+"""Sphinx: reads Markdown through MyST, docstrings through autodoc, and runs the examples for the gallery."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GALLERY = Path(__file__).parent / "gallery"  # generated, never committed
+
+project = "hscrf"
+author = "The hscrf developers"
+release = version = installed("hscrf")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+autodoc_mock_imports: list[str] = []
+napoleon_numpy_docstring = True
+html_theme = "furo"
+html_title = "hscrf"
+exclude_patterns = ["_build"]
+
+
+def write_gallery(app):
+    """A page for each example: its docstring, its pictures, what it prints, and its code."""
+    GALLERY.mkdir(exist_ok=True)
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    for script in scripts:
+        folder = GALLERY / script.stem
+        folder.mkdir(exist_ok=True)
+        environment = {**os.environ, "MPLBACKEND": "Agg"}
+        command = [sys.executable, str(script), str(folder)]
+        printed = subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True, text=True).stdout
+        page = gallery_page(script.read_text(encoding="utf-8"), sorted(folder.glob("*.png")), printed)
+        (GALLERY / f"{script.stem}.md").write_text(page, encoding="utf-8")
+    entries = "\n".join(script.stem for script in scripts)
+    index = f"# Gallery\n\nEvery script of `examples/`, run when this site was built.\n\n```{{toctree}}\n{entries}\n```\n"
+    (GALLERY / "index.md").write_text(index, encoding="utf-8")
+
+
+def gallery_page(source, pictures, printed):
+    _, docstring, code = source.split('"""', 2)
+    title, _, text = docstring.partition("\n")
+    images = "\n\n".join(f"![{picture.stem}]({picture.parent.name}/{picture.name})" for picture in pictures)
+    output = f"It prints\n\n```text\n{printed.rstrip()}\n```\n\n" if printed.strip() else ""
+    return f"# {title.split(':')[0].rstrip('.')}\n\n{title}\n{text}\n\n{images}\n\n{output}```python\n{code.strip()}\n```\n"
+
+
+def setup(app):
+    app.connect("builder-inited", write_gallery)

@@ -1,0 +1,352 @@
+"""The command itself, in processes of its own: files in, files out, messages, exit codes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+import hscrf
+from hscrf import cli, metrics
+from hscrf.datasets import make_activities
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+COMMAND = [sys.executable, "-m", "hscrf.cli"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "MPLBACKEND": "agg"}
+WORDS = {"D": ["the", "a"], "J": ["old", "red", "big"], "N": ["cat", "dog", "house"], "V": ["sees", "has", "is"]}
+PHRASES = {"NP": (["D", "N"], ["D", "J", "N"], ["N"]), "VP": (["V"], ["V", "V"])}
+
+
+def run(*arguments, code=0, **options):
+    """Standard output and standard error of a command that must end with a code."""
+    words = [*COMMAND, *map(str, arguments)]
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, encoding="utf-8", **options)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def call(folder, monkeypatch, capsys):
+    """The same within this process, which is faster."""
+
+    def called(*arguments, code=0, input=None):
+        if input is not None:
+            Path("input.txt").write_text(input)
+        assert cli.main([*map(str, arguments)]) == code, capsys.readouterr().err
+        return capsys.readouterr()
+
+    monkeypatch.chdir(folder)
+    return called
+
+
+def sentence(rng):
+    """Rows word, tag, phrase in BIO."""
+    rows = []
+    for phrase in rng.choices(["NP", "VP"], k=rng.randint(2, 4)):
+        for k, tag in enumerate(rng.choice(PHRASES[phrase])):
+            rows.append([rng.choice(WORDS[tag]), tag, ("I-" if k else "B-") + phrase])
+    return rows
+
+
+def as_columns(sentences):
+    return "".join("".join(" ".join(row) + "\n" for row in rows) + "\n" for rows in sentences)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A training file, a test file, and a model trained by the command."""
+    place = tmp_path_factory.mktemp("cli")
+    rng = random.Random(3)
+    (place / "train.txt").write_text(as_columns(sentence(rng) for _ in range(60)))
+    (place / "test.txt").write_text(as_columns(sentence(rng) for _ in range(20)))
+    _, said = run("fit", "train.txt", "-m", "model", "--levels", "phrase=3,tag=2", cwd=place)
+    assert "iteration 1  loss" in said
+    assert "60 sequences" in said
+    return place
+
+
+@pytest.fixture(scope="module")
+def days():
+    """Activities as (features, labels)."""
+    return list(zip(*make_activities(10, n_activities=2, random_state=1), strict=True))
+
+
+class TestColumns:
+    def test_fit_predict_score(self, folder):
+        _, said = run("predict", "test.txt", "-m", "model", "-t", "-o", "out.txt", cwd=folder)
+        assert "all levels right" in said
+        given, found = ((folder / name).read_text().splitlines() for name in ("test.txt", "out.txt"))
+        assert all(b.startswith(a) for a, b in zip(given, found, strict=True))
+        printed, _ = run("score", "out.txt", "-m", "model", "--json", "scores.json", cwd=folder)
+        assert printed == said
+        scores = json.loads((folder / "scores.json").read_text())
+        assert scores["levels"]["tag"]["accuracy"] > 0.99
+        assert scores["joint_accuracy"] > 0.9
+
+    def test_score_agrees_with_conlleval(self, call):
+        call("predict", "test.txt", "-m", "model", "-t", "-o", "out2.txt")
+        printed, _ = call("score", "out2.txt", "--conlleval", "--columns", "w,t,p", "--levels", "p,t", "--json", "-")
+        rows = [block.splitlines() for block in Path("out2.txt").read_text().split("\n\n") if block]
+        gold, guess = ([[line.split()[k] for line in block] for block in rows] for k in (2, 3))
+        assert printed.endswith(metrics.conlleval_text(metrics.conlleval(gold, guess)) + "\n")
+
+    def test_evidence_from_the_shell(self, folder):
+        """What the input labels stays, and the rest follows; files without labels are fine."""
+        text = "the ? ?\ncat ? B-VP\nsees V ?\n\ncat N B-NP\n"
+        found, _ = run("predict", "-m", "model", input=text, cwd=folder)
+        rows = [line.split() for line in found.splitlines()]
+        assert rows[1] == ["cat", "?", "B-VP", "B-VP", "V"]  # a VP holds nothing but V
+        assert rows[2][:3] == ["sees", "V", "?"]
+
+    def test_files_without_labels(self, call):
+        free, _ = call("predict", "input.txt", "-m", "model", input="the\ncat\nsees\n")
+        assert free == "the B-NP D\ncat I-NP N\nsees B-VP V\n\n"
+
+    def test_marginals_samples_and_the_best(self, call):
+        options = ["--marginals", "--samples", 2, "--k-best", 3]
+        found, _ = call("predict", "input.txt", "-m", "model", *options, input="the\ncat\n")
+        (word, phrase, tag, *rest), _ = (line.split() for line in found.splitlines() if line)
+        assert (word, phrase, tag) == ("the", "B-NP", "D")
+        assert len(rest) == 2 + 2 * 2 + 3 * 2
+        assert 0.5 < float(rest[0]) <= 1
+        assert rest[6:8] == [phrase, tag]  # the best is the prediction
+
+    def test_what_is_labelled_is_not_predicted(self, call):
+        _, said = call("predict", "input.txt", "-m", "model", input="the D B-NP\n")
+        assert "nothing was predicted; -t" in said
+        text = "the D B-NP\ncat N I-NP\n"
+        _, said = call("predict", "input.txt", "-m", "model", "-t", "--given", "tag", input=text)
+        assert "tag: accuracy 1.000 of 2 steps" in said
+
+    def test_models_are_those_of_the_library(self, folder):
+        model = hscrf.load(folder / "model")
+        assert model.topology_.levels == ("root", "phrase", "tag")
+
+    def test_templates(self, call):
+        Path("crfpp").write_text("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB\n")
+        options = ["--template", "crfpp", "--levels", "phrase=3", "--progress", "none", "--max-iter", 5]
+        call("fit", "train.txt", "-m", "model2", *options)
+        printed, _ = call("show", "model2", "--top", 2)
+        assert "features 0, 1 by a template of 2" in printed
+        assert "U0:" in printed
+
+    def test_development_file_and_checkpoint(self, call):
+        options = ["--levels", "phrase=3,tag=2", "--dev", "test.txt", "--checkpoint", "half"]
+        _, said = call("fit", "train.txt", "-m", "model3", *options, "--max-iter", 3)
+        assert "  dev " in said
+        _, said = call("fit", "train.txt", "-m", "model3", *options, "--patience", 2)
+        assert "no improvement on the development set for 2 evaluations" in said
+
+    def test_show(self, call):
+        printed, _ = call("show", "model")
+        assert "phrase (bio), tag (plain)" in printed
+        assert "  VP: V\n" in printed
+        assert "strongest token weights of level tag" in printed
+        assert "training: " in printed
+
+    def test_crfsuite_items(self, call):
+        text = "".join(f"{tag}\tw={word}\tbias:2\n" for word, tag, _ in sentence(random.Random(1)))
+        Path("items.crfsuite").write_text(text)
+        call("fit", "items.crfsuite", "-m", "items", "--progress", "none")
+        found, _ = call("predict", "items.crfsuite", "-m", "items", "-t")
+        assert all(len(set(line.split("\t"))) == 1 for line in found.splitlines())
+
+
+class TestOtherFormats:
+    def test_json_lines(self, tmp_path, days):
+        with open(tmp_path / "days.jsonl", "w") as file:
+            for n, (x, y) in enumerate(days):
+                labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
+                file.write(json.dumps({"id": f"day {n}", "tokens": x, "labels": labels, "mood": n}) + "\n")
+        run("fit", "days.jsonl", "-m", "model", "--progress", "none", cwd=tmp_path)
+        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", "--marginals", cwd=tmp_path)
+        assert run("score", "out.jsonl", "-m", "model", cwd=tmp_path)[0] == said
+        first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
+        assert list(first) == ["id", "tokens", "labels", "mood", "prediction", "marginals"]
+        assert first["prediction"]["activity"][0][0] == 0
+        row = first["marginals"]["activity"]["probabilities"][0]
+        assert sum(row) == pytest.approx(1, abs=1e-5)
+
+    def test_tables(self, tmp_path, days):
+        with open(tmp_path / "days.csv", "w") as file:
+            file.write("time,sequence,x,y,speed,activity,trajectory\n")
+            for n, (x, y) in enumerate(days):
+                columns = zip(x, y.column("activity"), y.column("trajectory"), strict=True)
+                for t, (seen, activity, walk) in enumerate(columns):
+                    cell, speed = seen[0].removeprefix("pos="), seen[3].removeprefix("speed=")
+                    file.write(f"{t},{n},{cell},{speed},{activity},{walk if t % 7 else '?'}\n")
+        options = ["--levels", "activity,trajectory", "--durations", "activity=gamma", "--max-duration", "activity=90"]
+        run("fit", "days.csv", "-m", "model", *options, "--progress", "none", "--max-iter", "20", cwd=tmp_path)
+        _, said = run("predict", "days.csv", "-m", "model", "-t", "-o", "out.csv", cwd=tmp_path)
+        assert run("score", "out.csv", "-m", "model", cwd=tmp_path)[0] == said
+        lines = (tmp_path / "out.csv").read_text().splitlines()
+        assert lines[0] == "time,sequence,x,y,speed,activity,trajectory,activity_predicted,trajectory_predicted"
+        given = (tmp_path / "days.csv").read_text().splitlines()
+        assert all(b.startswith(a) for a, b in zip(given, lines, strict=True))
+
+
+class TestErrors:
+    """One line with file and line number, exit code 2."""
+
+    FIT = (
+        (b"the D B-NP\ncat N\n", "data.txt, line 2: there are 2 columns, expected 3"),
+        (b"the D B-NP\ncat N NP\n", "data.txt, line 2: level 'phrase' has the label 'NP', expected B-x, I-x, O or ?"),
+        (b"the D B-NP\n\xfe\xff N O\n", "data.txt, line 2: byte 1 is 0xfe, expected UTF-8"),
+        (b"", "data.txt, line 1: the file is empty, expected at least one sequence"),
+    )
+
+    @pytest.mark.parametrize(("content", "message"), FIT, ids=["columns", "label", "utf-8", "empty"])
+    def test_broken_columns(self, tmp_path, monkeypatch, capsys, content, message):
+        monkeypatch.chdir(tmp_path)
+        Path("data.txt").write_bytes(content)
+        assert cli.main(["fit", "data.txt", "-m", "m", "--levels", "phrase=3,tag=2"]) == 2
+        assert capsys.readouterr().err == f"hscrf: {message}\n"
+        assert not Path("m").exists()
+
+    OTHERS = (
+        (
+            "data.jsonl",
+            '{"tokens": ["a"], "labels": {"t": ["N"]}}\n{"tokens": ["a',
+            "data.jsonl, line 2: not valid JSON",
+        ),
+        ("data.csv", "sequence,x,tag\na,1,N\na,2\n", "data.csv, line 3: there are 2 columns, expected 3"),
+        ("data.csv", "sequence,x,tga\na,1,N\n", "data.csv, line 1: there is no column 'tag', only sequence, x, tga"),
+        ("data.crfsuite", "N\ta\nN\ta:x\n", "data.crfsuite, line 2: the attribute 'a:x' is not name or name:weight"),
+    )
+
+    @pytest.mark.parametrize(("name", "content", "message"), OTHERS, ids=["json", "csv", "header", "items"])
+    def test_broken_others(self, tmp_path, monkeypatch, capsys, name, content, message):
+        monkeypatch.chdir(tmp_path)
+        Path(name).write_text(content)
+        levels = ["--levels", "tag"] if name.endswith("csv") else []
+        assert cli.main(["fit", name, "-m", "m", *levels]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"hscrf: {message}")
+        assert said.count("\n") == 1
+
+    def test_the_real_command(self, folder):
+        """The same through a process, and for what goes wrong later than reading."""
+        (folder / "bad.txt").write_bytes(b"the D B-NP\r\ncat X I-NP\r\n")
+        _, said = run("predict", "bad.txt", "-m", "model", code=2, cwd=folder)
+        assert said.startswith("hscrf: bad.txt, line 2: ")
+        assert "'X'" in said
+        assert said.count("\n") == 1
+
+    def test_contradictions(self, folder, monkeypatch, capsys):
+        monkeypatch.chdir(folder)
+        Path("odd.txt").write_text("cat N B-NP\n\nsees V B-VP\ncat N I-VP\n")
+        assert cli.main(["predict", "odd.txt", "-m", "model", "-o", "x"]) == 2
+        expected = "odd.txt, line 4: tag 'N' at 1 is no child of phrase 'VP' (steps are counted from 0 at line 3)"
+        assert capsys.readouterr().err == f"hscrf: {expected}\n"
+
+    COMMANDS = (
+        (["fit", "none.txt", "-m", "m"], "none.txt: No such file or directory"),
+        (["predict", "test.txt", "-m", "test.txt"], "test.txt is not an hscrf file"),
+        (["predict", "test.txt", "-m", "none"], "none: No such file or directory"),
+        (["predict", "test.txt", "-m", "model", "--given", "x"], "--given has 'x', but the levels are phrase, tag"),
+        (["fit", "train.csv", "-m", "m"], "say which columns of the table are labels"),
+        (["fit", "train.txt", "-m", "m", "--levels", "a=1,b"], "--levels is 'a=1,b', expected names"),
+        (["fit", "train.txt", "-m", "m", "--scheme", "iob"], "--scheme is 'iob', expected plain, bio or bioes"),
+        (["fit", "train.txt", "-m", "m", "--durations", "label=cubic"], "Duration kind is 'cubic'"),
+        (["fit", "train.txt", "-m", "m", "--max-duration", "label=1"], "train.txt, line "),
+        (["fit", "train.txt", "-m", "no/such/folder", "--max-iter", "1"], "no/such/folder"),
+        (["fit", "train.txt", "-m", "m", "--c2", "-1"], "c2 is -1.0"),
+        (["plot", "test.txt", "-o", "x.png"], "a data file needs the model that reads it: -m MODEL"),
+        (["plot", "model", "-o", "x.png", "--what", "segments"], "--what segments needs a data file"),
+        (["plot", "model", "-o", "x.png", "--what", "durations"], "no level has durations"),
+    )
+
+    @pytest.mark.parametrize(("arguments", "message"), COMMANDS, ids=lambda value: None)
+    def test_wrong_commands(self, folder, monkeypatch, capsys, arguments, message):
+        monkeypatch.chdir(folder)
+        assert cli.main(arguments) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert said[-1].startswith("hscrf: ")
+        assert message in said[-1]
+
+    def test_usage(self, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["fit", "data.txt"])
+        assert caught.value.code == 2
+        said = capsys.readouterr().err
+        assert said == "hscrf fit: the following arguments are required: -m/--model (see hscrf fit --help)\n"
+
+    @pytest.mark.parametrize("command", ["", "fit", "predict", "score", "show", "plot", "demo"])
+    def test_help_teaches(self, command, capsys):
+        with pytest.raises(SystemExit) as caught:
+            cli.main([*filter(None, [command]), "--help"])
+        assert caught.value.code == 0
+        assert command == "demo" or "\n  hscrf " in capsys.readouterr().out
+
+
+class TestProcesses:
+    def test_closed_pipe_is_quiet(self, folder):
+        (folder / "long.txt").write_text((folder / "test.txt").read_text() * 80)
+        words = [*COMMAND, "predict", "long.txt", "-m", "model"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(words, env=ENVIRONMENT, cwd=folder, **pipes) as process:
+            assert process.stdout.readline().split()
+            process.stdout.close()
+            said = process.stderr.read()
+        assert b"Traceback" not in said
+        assert b"Exception" not in said
+        assert process.returncode == 141
+
+    @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently there")
+    def test_ctrl_c_leaves_a_usable_model(self, folder, tmp_path):
+        rng = random.Random(0)
+        rows = (
+            [[rng.choice("abcdef"), rng.choice("NVD"), "B-" + rng.choice("xy")] for _ in range(8)] for _ in range(99)
+        )
+        (tmp_path / "noise.txt").write_text(as_columns(rows))
+        options = ["--levels", "phrase=3,tag=2", "--solver", "sgd", "--max-iter", "1000000", "--c2", "0.001"]
+        words = [*COMMAND, "fit", "noise.txt", "-m", "model", *options]
+        with subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stderr:
+                if line.startswith("iteration 2 "):
+                    process.send_signal(signal.SIGINT)
+                    break
+            rest = process.stderr.read()
+        assert process.returncode == 130
+        assert "Traceback" not in rest
+        assert rest.splitlines()[-1].startswith("hscrf: interrupted: model holds the best of ")
+        found, _ = run("predict", "-m", "model", input="a\nb\n", cwd=tmp_path)
+        assert len(found.splitlines()) == 3
+
+    def test_pictures(self, folder, monkeypatch, capsys):
+        pytest.importorskip("matplotlib")
+        monkeypatch.chdir(folder)
+        for number, arguments in enumerate(
+            (["model"], ["model", "--what", "training"], ["model", "--what", "transitions"])
+            + (["test.txt", "-m", "model"], ["test.txt", "-m", "model", "--what", "confusion"])
+            + (["test.txt", "-m", "model", "--what", "evidence"],)
+        ):
+            name = f"picture{number}.{'svg' if number % 2 else 'png'}"
+            assert cli.main(["plot", *arguments, "-o", name]) == 0, capsys.readouterr().err
+            assert Path(name).stat().st_size > 1000
+
+
+def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):
+    """``score`` on the shared task's own baseline prints conlleval's published numbers."""
+    counts = defaultdict(Counter)
+    for line in (data_folder / "conll2000" / "train.txt").read_text(encoding="ascii").splitlines():
+        if line.strip():
+            _, pos, tag = line.split()
+            counts[pos][tag] += 1
+    best = {pos: tags.most_common(1)[0][0] for pos, tags in counts.items()}
+    with open(tmp_path / "baseline.txt", "w") as file:
+        for line in (data_folder / "conll2000" / "test.txt").read_text(encoding="ascii").splitlines():
+            file.write(f"{line.strip()} {best[line.split()[1]]}\n" if line.strip() else "\n")
+    printed, _ = run("score", "baseline.txt", "--conlleval", cwd=tmp_path)
+    lines = printed.splitlines()
+    assert lines[0].startswith("processed 47377 tokens with 23852 phrases; found: ")
+    assert lines[1] == "accuracy:  77.29%; precision:  72.58%; recall:  82.14%; FB1:  77.07"
+    assert cli.main(["score", str(tmp_path / "baseline.txt")]) == 0
+    report = capsys.readouterr().out
+    assert next(line for line in report.splitlines() if "micro avg" in line).split()[2:5] == ["0.726", "0.821", "0.771"]

@@ -1,0 +1,93 @@
+"""The documents tell the truth: every Python block runs, what it prints is what the page shows, examples draw."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+matplotlib.use("Agg")
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:)(?P<path>[^)#\s]+)(?:#[^)]*)?\)|src=\"(?!https?:)(?P<image>[^\"]+)\"")
+
+
+def blocks(page):
+    """Kind, content and line of the fenced blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        yield match["kind"].strip(), match["body"], text.count("\n", 0, match.start()) + 2
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def execute(source, page, line, space):
+    """Run a block so that a traceback points into the page; return what it prints."""
+    printed = io.StringIO()
+    code = compile("\n" * (line - 1) + source, str(page), "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, space)
+    return printed.getvalue()
+
+
+def tidy(text):
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space, printed = {"__name__": "__main__"}, None
+    for kind, body, line in blocks(page):
+        if kind == "python":
+            printed = execute(body, page, line, space)
+        elif kind == "text" and printed is not None:
+            assert tidy(printed) == tidy(body), f"{name(page)}, line {line}"
+            printed = None
+        else:
+            printed = None
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=name)
+def test_links_lead_somewhere(page):
+    for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        target = match["path"] or match["image"]
+        made = target.startswith("gallery/")  # written when the site is built
+        assert made or (page.parent / target).exists(), f"{name(page)} links to {target}"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_run_and_draw(example, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "error", str(example), str(tmp_path)]
+    run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+    drawn = {match for match in re.findall(r'"(\w+\.png)"', example.read_text(encoding="utf-8"))}
+    assert {path.name for path in tmp_path.glob("*.png")} == drawn
+
+
+def test_the_readme_is_short_and_its_picture_small():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    pictures = [path for path in (ROOT / "docs" / "images").iterdir() if path.is_file()]
+    assert [path.name for path in pictures] == ["segments.png"]
+    assert pictures[0].stat().st_size < 100_000
+
+
+def test_every_public_name_is_in_the_reference():
+    import hscrf
+
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert [public for public in hscrf.__all__ if not re.search(rf"\b{public}\b", reference)] == []

@@ -1,0 +1,138 @@
+"""Real processes and real signals: Ctrl-C keeps the model, a killed run can be resumed, a broken file is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hscrf
+from hscrf import HSCRF, LBFGS, SGD, Perceptron
+from hscrf._files import FileFormatError, read_container
+from hscrf.datasets import make_nested
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+CHILD = """
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+import hscrf
+from hscrf import LBFGS, SGD, Perceptron
+from hscrf.datasets import make_nested
+
+folder, solver, c2, n_jobs = sys.argv[1:]
+X, Y = make_nested(40, (3, 4), length=(30, 60), separation=0.5, random_state=0)
+model = hscrf.HSCRF(c2=float(c2), solver=eval(solver), n_jobs=int(n_jobs), random_state=0, verbose=2)
+model.fit(X, Y, checkpoint=folder + "/run")
+model.save(folder + "/model")
+found = {"reason": model.stop_reason_, "converged": model.converged_, "n_iter": model.n_iter_, "loss": model.loss_,
+         "columns": [y.column("level2") for y in model.predict(X)], "score": model.score(X, Y)}
+print(json.dumps(found))
+"""
+ENDLESS = {
+    "lbfgs": ("LBFGS(max_iter=10**6, tol=0, delta=0)", 1e-9),
+    "sgd": ("SGD(epochs=10**6, rate=0.1, delta=0)", 1e-9),
+    "perceptron": ("Perceptron(epochs=10**6)", 0.0),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_nested(40, (3, 4), length=(30, 60), separation=0.5, random_state=0)
+
+
+def start(folder, solver, c2, n_jobs=1):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", CHILD, str(folder), solver, str(c2), str(n_jobs)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run_until(child, iteration, what):
+    """Send a signal after so many iterations; what the process said, and the loss that it had reached."""
+    loss = np.nan
+    try:
+        for line in child.stderr:
+            if line.startswith("iteration "):
+                loss = float(line.split("loss")[1].split()[0])
+            if line.startswith(f"iteration {iteration} "):
+                child.send_signal(what)
+                break
+        out, err = child.communicate(timeout=120)
+        return out, err, loss
+    finally:
+        child.kill()
+
+
+@pytest.mark.parametrize(
+    ("name", "n_jobs", "iteration"), [("lbfgs", 1, 12), ("lbfgs", 2, 12), ("sgd", 1, 2), ("perceptron", 2, 2)]
+)
+def test_ctrl_c_keeps_a_usable_model(tmp_path, data, name, n_jobs, iteration):
+    X, Y = data
+    solver, c2 = ENDLESS[name]
+    out, err, loss = run_until(start(tmp_path, solver, c2, n_jobs), iteration, signal.SIGINT)
+    assert "Traceback" not in err, err
+    told = json.loads(out)
+    assert told["reason"] == "interrupted"
+    assert not told["converged"]
+    assert iteration <= told["n_iter"] < 10**5
+    assert told["score"] > 0.4
+    model = hscrf.load(tmp_path / "model")
+    assert [y.column("level2") for y in model.predict(X)] == told["columns"]
+    assert model.stop_reason_ == "interrupted"
+    header, arrays = read_container(tmp_path / "run")  # the last checkpoint has the weights of the model
+    assert np.array_equal(arrays["weights"], model.coef_)
+    assert len(header["history"]) == told["n_iter"]
+    if name == "lbfgs":
+        assert told["loss"] <= loss + 0.01
+        resumed = HSCRF(c2=c2, solver=LBFGS(max_iter=5)).fit(X, Y, checkpoint=tmp_path / "run")
+        assert resumed.loss_ < told["loss"]
+        assert max(entry["loss"] for entry in resumed.history_) <= told["loss"]
+
+
+def test_a_killed_run_goes_on_from_its_checkpoint(tmp_path, data):
+    X, Y = data
+    solver, c2 = ENDLESS["lbfgs"]
+    child = start(tmp_path, solver, c2)
+    out, _, loss = run_until(child, 15, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL
+    assert out == ""
+    assert not (tmp_path / "model").exists()
+    history = read_container(tmp_path / "run")[0]["history"]
+    assert len(history) >= 10
+    resumed = HSCRF(c2=c2, solver=LBFGS(max_iter=10)).fit(X, Y, checkpoint=tmp_path / "run")
+    assert resumed.loss_ < min(loss, history[-1]["loss"])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered"])
+def test_a_damaged_checkpoint_or_model_is_an_error_not_a_crash(tmp_path, damage):
+    child = start(tmp_path, "LBFGS(max_iter=2)", 1.0)
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 0, err
+    for name in ("run", "model"):
+        path = tmp_path / name
+        content = bytearray(path.read_bytes())
+        if damage == "altered":
+            content[len(content) // 2] ^= 1
+        path.write_bytes(content[:-10] if damage == "truncated" else content)
+        with pytest.raises(FileFormatError, match=f"{name} is {damage}"):
+            read_container(path)
+    child = start(tmp_path, "LBFGS(max_iter=2)", 1.0)
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 1  # an exception, no signal
+    assert f"FileFormatError: {tmp_path / 'run'} is {damage}" in err
+    with pytest.raises(FileFormatError, match=f"model is {damage}"):
+        hscrf.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("solver", [SGD(epochs=2), Perceptron(epochs=2)], ids=["sgd", "perceptron"])
+def test_every_solver_resumes(tmp_path, data, solver):
+    X, Y = data[0][:10], data[1][:10]
+    c2 = 0.0 if isinstance(solver, Perceptron) else 0.1
+    first = HSCRF(c2=c2, solver=solver, random_state=0).fit(X, Y, checkpoint=tmp_path / "run")
+    second = HSCRF(c2=c2, solver=solver, random_state=1).fit(X, Y, checkpoint=tmp_path / "run")
+    assert second.loss_ < first.loss_

@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 .PHONY: demo test lint docs benchmarks clean
 
 demo: $(VENV)/.run
-	$(BIN)/python examples/inference.py
+	$(BIN)/hscrf demo
 
 test: lint
 	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -q
@@ -27,7 +27,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of extras; each is older than pyproject.toml until it is installed again.
-$(VENV)/.run: extras =
+$(VENV)/.run: extras = [plots]
 $(VENV)/.test: extras = [test]
 $(VENV)/.docs: extras = [docs]
 $(VENV)/.benchmarks: extras = [benchmarks]

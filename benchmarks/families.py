@@ -10,7 +10,8 @@ installed are left out with a line that says so. Data are generated; only ratios
   and of few iterations divided by their number, so that reading the data does not count.
 - SemiCRF and PyTorch: value and gradient of log Z with respect to all segment scores. PyTorch runs the textbook
   recursion on a padded batch, vectorised over sequences, lengths and labels, with a loop over time only, and
-  ``backward``; sequences have equal lengths, which is its best case.
+  ``backward``; sequences have equal lengths, which is its best case. torch-struct, which takes a score for every
+  segment and pair of labels and needs memory for (L S)^2 numbers a step, runs on a smaller problem.
 - HHMM with one level and hmmlearn, both of its implementations: log-likelihood, and one step of EM.
 - HSCRF and ChainCRF on product labels, both ours, with the same features: value and gradient of a joint task.
 """
@@ -23,9 +24,11 @@ import platform
 import sys
 import tempfile
 import time
+import warnings
 
-for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
@@ -116,12 +119,13 @@ def torch_semi_markov(segment, trans):
     import torch
 
     B, T, L, S = segment.shape
+    scores = segment.unbind(1)  # slices of one tensor would each pull back a gradient of its whole size
     alphas = [torch.zeros(B, S, dtype=segment.dtype)]  # entered: log mass of all that may come before a segment at t
     for j in range(T):
         # segments that end at j with lengths 1 .. L start at j, j - 1, ...
         longest = min(L, j + 1)
         before = torch.stack([alphas[j - k] for k in range(longest)], dim=1)
-        ending = torch.logsumexp(before + segment[:, j, :longest], dim=1)
+        ending = torch.logsumexp(before + scores[j][:, :longest], dim=1)
         alphas.append(torch.logsumexp(ending[:, :, None] + trans, dim=1))
         last = ending
     return torch.logsumexp(last, dim=1)
@@ -152,7 +156,7 @@ def semi_beside_torch(rng, size):
         segment.grad = table.grad = None
         total = torch_semi_markov(segment, table).sum()
         total.backward()
-        return float(total)
+        return float(total.detach())
 
     ours = plan.expectations(values)
     assert np.isclose(ours.log_z.sum(), theirs()), "the two disagree"
@@ -160,6 +164,40 @@ def semi_beside_torch(rng, size):
     mine = least(lambda: plan.expectations(values), size["repeat"])
     other = least(theirs, max(2, size["repeat"] // 2))
     yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", mine, "PyTorch", other
+
+
+def semi_beside_torch_struct(rng, size):
+    if missing("torch") or missing("torch_struct"):
+        return
+    import torch
+    from torch_struct import SemiMarkovCRF
+
+    from hscrf._engine import Plan
+
+    torch.set_num_threads(1)
+    B, T, L, S = 4, min(size["length"], 128), 8, 6
+    segment, trans = rng.standard_normal((B, T, L, S)), rng.standard_normal((S, S))
+    topology = hscrf.Topology({"label": [f"s{k}" for k in range(S)]}, max_duration={"label": L})
+    init = np.logaddexp.reduce(trans, axis=0)  # torch-struct has a label before the first
+    values = {("segment", 1): segment.reshape(B * T, L, S), ("trans", 0): trans[None, None]}
+    values["init", 0] = init[None, None]
+    plan = Plan(topology, np.arange(B + 1) * T, {key: array.shape for key, array in values.items()})
+    edges = np.full((B, T, L + 1, S, S), -1e9)  # start, length, label, label before
+    for length in range(L):
+        edges[:, : T - length, length + 1] = segment[:, : T - length, length, :, None] + trans.T
+    scores = torch.tensor(edges, requires_grad=True)
+
+    def theirs():
+        scores.grad = None
+        with warnings.catch_warnings():  # it declares no constraints
+            warnings.simplefilter("ignore")
+            total = SemiMarkovCRF(scores).partition
+        total.sum().backward()
+        return total.detach().numpy()
+
+    assert np.allclose(plan.expectations(values).log_z, theirs()), "the two disagree"
+    ours, other = least(lambda: plan.expectations(values), 5 * size["repeat"]), least(theirs, 2)
+    yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", ours, "torch-struct", other
 
 
 def hhmm_beside_hmmlearn(rng, size):
@@ -237,7 +275,7 @@ def joint_beside_product(rng, size):
     yield title, ours, f"ChainCRF on {states} product labels", theirs
 
 
-ROWS = (chain_beside_crfsuite, semi_beside_torch, hhmm_beside_hmmlearn, joint_beside_product)
+ROWS = (chain_beside_crfsuite, semi_beside_torch, semi_beside_torch_struct, hhmm_beside_hmmlearn, joint_beside_product)
 
 
 def main():

@@ -1,6 +1,7 @@
 """Sphinx: reads Markdown through MyST, docstrings through autodoc, and runs the examples for the gallery."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version as installed
@@ -15,10 +16,12 @@ release = version = installed("hscrf")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "exclude-members": "set_fit_request, set_predict_request, set_score_request",  # scikit-learn's, not ours
+}
 autodoc_typehints = "none"
-autodoc_mock_imports: list[str] = []
-napoleon_numpy_docstring = True
 html_theme = "furo"
 html_title = "hscrf"
 exclude_patterns = ["_build"]
@@ -33,11 +36,15 @@ def write_gallery(app):
         folder.mkdir(exist_ok=True)
         environment = {**os.environ, "MPLBACKEND": "Agg"}
         command = [sys.executable, str(script), str(folder)]
-        printed = subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True, text=True).stdout
+        printed = subprocess.run(
+            command, env=environment, cwd=folder, check=True, capture_output=True, text=True
+        ).stdout
         page = gallery_page(script.read_text(encoding="utf-8"), sorted(folder.glob("*.png")), printed)
         (GALLERY / f"{script.stem}.md").write_text(page, encoding="utf-8")
     entries = "\n".join(script.stem for script in scripts)
-    index = f"# Gallery\n\nEvery script of `examples/`, run when this site was built.\n\n```{{toctree}}\n{entries}\n```\n"
+    index = (
+        f"# Gallery\n\nEvery script of `examples/`, run when this site was built.\n\n```{{toctree}}\n{entries}\n```\n"
+    )
     (GALLERY / "index.md").write_text(index, encoding="utf-8")
 
 
@@ -46,8 +53,15 @@ def gallery_page(source, pictures, printed):
     title, _, text = docstring.partition("\n")
     images = "\n\n".join(f"![{picture.stem}]({picture.parent.name}/{picture.name})" for picture in pictures)
     output = f"It prints\n\n```text\n{printed.rstrip()}\n```\n\n" if printed.strip() else ""
-    return f"# {title.split(':')[0].rstrip('.')}\n\n{title}\n{text}\n\n{images}\n\n{output}```python\n{code.strip()}\n```\n"
+    heading = title.split(":")[0].rstrip(".")
+    return f"# {heading}\n\n{title}\n{text}\n\n{images}\n\n{output}```python\n{code.strip()}\n```\n"
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """``|w|`` in a docstring is a magnitude, not a substitution."""
+    lines[:] = [re.sub(r"(?<!`)\|(\w+)\|", r"\\|\1\\|", line) for line in lines]
 
 
 def setup(app):
     app.connect("builder-inited", write_gallery)
+    app.connect("autodoc-process-docstring", escape_bars)

@@ -1,7 +1,7 @@
 """A day in two levels: what the engine can say about activities and the actions they are made of.
 
-Run it with ``make demo``. One step is an hour. The scores come from a made-up sensor that hears something of each
-action; nothing is learned here.
+Run it with ``python examples/inference.py``. One step is an hour. The scores come from a made-up sensor that hears
+something of each action; nothing is learned here.
 """
 
 import numpy as np

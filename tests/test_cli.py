@@ -332,6 +332,15 @@ class TestProcesses:
             assert Path(name).stat().st_size > 1000
 
 
+def test_demo(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert cli.main(["demo", "--quick", "-o", str(tmp_path / "pictures")]) == 0
+    printed = capsys.readouterr().out
+    for name in ("HSCRF", "DCRF", "flat CRF", "A fifth of the labels lifts the rest from"):
+        assert f"\n{name} " in printed
+    assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png"}
+
+
 def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):
     """``score`` on the shared task's own baseline prints conlleval's published numbers."""
     counts = defaultdict(Counter)

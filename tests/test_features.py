@@ -299,7 +299,7 @@ def test_scores_are_sums_of_weights(spec, expected):
 
 def test_averages_are_over_the_segment():
     X = KINDS["dense"]
-    average, encoder, seen = fit_one(Token("b", average=True), X)
+    average, _, seen = fit_one(Token("b", average=True), X)
     token, _, _ = fit_one(Token("b"), X)
     w = np.random.default_rng(0).normal(size=token.size)
     per_step, per_segment = np.zeros((5, 2)), np.zeros((5, 3, 2))

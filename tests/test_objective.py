@@ -1,4 +1,4 @@
-"""The likelihood and the perceptron's loss: their values by the public inference functions, gradients by differences."""
+"""The likelihood and the perceptron's loss: values by the public inference functions, gradients by differences."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_gradient_of_each_block(depth, name, hidden):
         loss, w = build(depth, [blocks_of(*PLACES[depth])[name]], kind, hidden)
         assert loss.size > 0
         np.testing.assert_allclose(loss(w)[0], expected_loss(loss, w), rtol=1e-10)
-        check_gradient(loss, w, np.random.default_rng(1), entries=5)
+        check_gradient(loss, w, np.random.default_rng(1), entries=3)
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.5, 1.0], ids=["full", "partial", "nothing"])
@@ -174,7 +174,6 @@ def test_no_labels_no_loss():
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-@pytest.mark.xfail(reason="the engine warns of an overflow before it turns to logarithms", raises=RuntimeWarning)
 def test_large_weights_stay_exact():
     """Scores of some thousands, where scaled arithmetic gives way to logarithms."""
     loss, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.5)

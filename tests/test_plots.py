@@ -265,7 +265,8 @@ def test_transitions_of_a_topology_show_who_may_come_first_and_last():
 @pytest.mark.parametrize("size", [1, 5, 13, 40])
 def test_diagrams_of_few_and_many_states_do_not_overlap(size):
     names = [f"state_number_{k}" for k in range(size)]
-    topology = hscrf.Topology({"activity": ["one", "two"], "action": names})
+    near = {one: [names[(k + step) % size] for step in range(3)] for k, one in enumerate(names)}
+    topology = hscrf.Topology({"activity": ["one", "two"], "action": names}, successors={"action": near})
     for ax in (plots.plot_topology(topology), plots.plot_transitions(topology, "action")):
         drawn(ax)
         upright = [text for text in ax.texts if text.get_rotation() % 90 == 0]

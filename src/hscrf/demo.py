@@ -37,7 +37,9 @@ def run(folder: str, seed: int = 0, quick: bool = False) -> int:
 def say_what_there_is(train: Any, test: Any) -> None:
     topology = train[1][0].topology
     steps = sum(map(len, train[1])), sum(map(len, test[1]))
-    print(f"A person walks about a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} walks.")
+    print(
+        f"A person walks about a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} trajectories."
+    )
     print(f"Seen are noisy positions: {steps[0]} steps of {len(train[0])} days to learn from,", end=" ")
     print(f"{steps[1]} of {len(test[0])} to test.\n")
     labels = test[1][0]
@@ -46,14 +48,14 @@ def say_what_there_is(train: Any, test: Any) -> None:
 
 def compare(train: Any, test: Any) -> dict[str, Any]:
     """Train all models and print a row of accuracies for each."""
-    print(f"\n{'right steps in %':24}{'activity':>10}{'walk':>10}{'seconds':>10}")
+    print(f"\n{'right steps in %':24}{'activity':>10}{'trajectory':>12}{'seconds':>10}")
     models = {}
     for name, learn in {"HSCRF": hierarchical, "DCRF": dynamic, "flat CRF": flat}.items():
         begin = time.perf_counter()
         models[name], predict = learn(*train)
         found = predict(test[0])
-        cells = "".join(f"{100 * found_right(test[1], found, level):10.1f}" for level in LEVELS)
-        print(f"{name:24}{cells}{time.perf_counter() - begin:10.1f}", flush=True)
+        top, bottom = (100 * found_right(test[1], found, level) for level in LEVELS)
+        print(f"{name:24}{top:10.1f}{bottom:12.1f}{time.perf_counter() - begin:10.1f}", flush=True)
     return models
 
 
@@ -117,8 +119,8 @@ def evidence_curve(
 ) -> dict[str, list[float]]:
     """Accuracy of every level as labels become known, over the time steps that are still unknown."""
     curve: dict[str, list[float]] = {level: [] for level in model.topology_.levels[1:]}
-    rng = np.random.default_rng(seed)
     for fraction in fractions:
+        rng = np.random.default_rng(seed)  # what is known stays known as the fraction grows
         given = [revealed(y, fraction, rng) for y in labels]
         found = model.predict(X, evidence=given)
         asked = [hide(y, known) for y, known in zip(labels, given, strict=True)]

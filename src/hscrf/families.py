@@ -446,7 +446,7 @@ class DynamicCRF(HSCRF):
             factor: Block = ConstantBlock(key, (1, topology.n_states[1]), cells.astype(np.int64))
         else:
             ours = Token(topology.levels[1]) if key[0] == "token" else replace(spec, level="root")
-            factor = fit_block(ours, topology, encoder, seen, known, self.pairs)  # type: ignore[arg-type]
+            factor = fit_block(ours, topology, encoder, seen, known, self.pairs)
         shape: tuple[int, ...] = (member.size,) if key[0] == "token" else (1, member.size)
         if key[0] == "trans":
             shape = (1, member.size, member.size)
@@ -861,17 +861,22 @@ class HHMM(HSCRF):
             told = "the root ends by chance: give no length" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
         rng = np.random.default_rng(as_seed(random_state))
-        tables = list(self.init_.values()), self._events()
+        tables = self.root_, list(self.init_.values()), self._events()
         Y = [self._walk(rng, length, *tables) for _ in range(n)]
         emission = self.emission_
         return [emit(rng, emission, y.states[-1]) for y in Y], Y
 
     def _walk(
-        self, rng: np.random.Generator, length: int | None, init: Sequence[Floats], events: Sequence[Floats]
+        self,
+        rng: np.random.Generator,
+        length: int | None,
+        root: Floats,
+        init: Sequence[Floats],
+        events: Sequence[Floats],
     ) -> Labels:
         """Labels of one new sequence, from left to right."""
         topology, depth = self.topology_, self.topology_.depth
-        stack = [pick(rng, self.root_)] + [0] * (depth - 1)
+        stack = [pick(rng, root)] + [0] * (depth - 1)
         states: list[list[int]] = []
         ends: list[list[int]] = []
         d = 0  # the levels below start anew

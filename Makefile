@@ -8,7 +8,7 @@ demo: $(VENV)/.run
 	$(BIN)/hscrf demo
 
 test: lint
-	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -q
+	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -q -n 2
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

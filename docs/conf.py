@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version as installed
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,7 +14,7 @@ GALLERY = Path(__file__).parent / "gallery"  # generated, never committed
 project = "hscrf"
 author = "The hscrf developers"
 release = version = installed("hscrf")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 autodoc_default_options = {
@@ -57,11 +58,24 @@ def gallery_page(source, pictures, printed):
     return f"# {heading}\n\n{title}\n{text}\n\n{images}\n\n{output}```python\n{code.strip()}\n```\n"
 
 
-def escape_bars(app, what, name, obj, options, lines):
-    """``|w|`` in a docstring is a magnitude, not a substitution."""
-    lines[:] = [re.sub(r"(?<!`)\|(\w+)\|", r"\\|\1\\|", line) for line in lines]
+def tidy_docstring(app, what, name, obj, options, lines):
+    """Underlined headings become bold, ``name : text`` below them a list; ``|w|`` is a magnitude, no substitution."""
+    tidy, listing = [], False
+    for line, after in pairwise([*lines, ""]):
+        if set(after) == {"-"} and len(after) == len(line):
+            tidy += [f"**{line}**", ""]
+            listing = True
+        elif set(line) == {"-"}:
+            continue
+        else:
+            listing = listing and not line.startswith(">>>")
+            if listing:
+                line = re.sub(r"^(\w[\w, ]*) : ", r"* ``\1``: ", line)
+                line = re.sub(r"(?<![`\w])(\w+_)(?![`\w])", r"``\1``", line)
+            tidy.append(re.sub(r"(?<!`)\|(\w+)\|", r"\\|\1\\|", line))
+    lines[:] = tidy
 
 
 def setup(app):
     app.connect("builder-inited", write_gallery)
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", tidy_docstring)

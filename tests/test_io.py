@@ -223,6 +223,10 @@ class TestBrokenFiles:
         options = {"levels": {"chunk": 2, "pos": 1}, "scheme": {"chunk": "bio"}}
         assert complaint(read_columns, content, **options) == message
 
+    def test_too_few_columns(self):
+        message = complaint(read_columns, "a\n", levels=["tag"], extra=["guess"])
+        assert message == "data.txt, line 1: there are 1 columns, expected at least 2"
+
     def test_columns_with_names(self):
         message = complaint(read_columns, "a b\n", levels=["pos"], names=["word", "lemma", "pos"])
         assert message == "data.txt, line 1: there are 2 columns, expected 3 (word, lemma, pos)"

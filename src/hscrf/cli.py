@@ -148,8 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def describe(error: BaseException) -> str:
     """One line for an error."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"out of memory: {error}"
     return " ".join(str(error).split())

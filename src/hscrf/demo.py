@@ -41,8 +41,9 @@ def say_what_there_is(train: Any, test: Any) -> None:
         f"A person walks about a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} trajectories."
     )
     print(f"Seen are noisy positions: {steps[0]} steps of {len(train[0])} days to learn from,", end=" ")
-    print(f"{steps[1]} of {len(test[0])} to test.\n")
+    print(f"{steps[1]} of {len(test[0])} to test.")
     labels = test[1][0]
+    print("(The first run on a machine compiles for a while; later ones start at once.)\n")
     print("The first day of the test:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
 
 

@@ -262,6 +262,9 @@ def _frame(
     unlabelled: bool,
 ) -> _Frame:
     """The columns of a file, found from the width of its first row."""
+    least = len(levels) + len(extra)
+    if width < least and names is None and not isinstance(levels, Mapping):
+        raise DataFileError(file, number, f"there are {width} columns, expected at least {least}")
     try:
         known = column_names(width - len(extra), levels, names)
     except ValueError as error:

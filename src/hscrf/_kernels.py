@@ -1054,16 +1054,6 @@ def pull_pairs(indptr, indices, data, pair_at, pair_state, counts, rows, gradien
 
 
 @kernel
-def pull_columns(indptr, indices, data, pair_at, pair_state, counts, first, stop, gradient):
-    """The same for features first .. stop by their columns (CSC): each thread owns its features."""
-    for f in range(first, stop):
-        for e in range(indptr[f], indptr[f + 1]):
-            value = data[e] if data.size else 1.0
-            for q in range(pair_at[f], pair_at[f + 1]):
-                gradient[q] += value * counts[indices[e], pair_state[q]]
-
-
-@kernel
 def average_tokens(scores, table):
     """Add to table (N, L, S) the mean of scores (N, S) over each segment; past the end it does not matter."""
     for i in range(table.shape[0]):

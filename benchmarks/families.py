@@ -34,8 +34,7 @@ import numpy as np
 
 import hscrf
 from hscrf.families import Categorical, Expectation, Gaussian
-from hscrf.features import fit_blocks
-from hscrf.objective import Likelihood, Scorer, Workers, pack_labels
+from hscrf.objective import Scorer, Workers
 
 QUICK = {"sentences": 100, "length": 100, "hmm": (20, 200), "joint": 40, "repeat": 2}
 FULL = {"sentences": 1000, "length": 400, "hmm": (100, 1000), "joint": 150, "repeat": 5}
@@ -75,11 +74,7 @@ def make_tagged(rng, n, labels=22, words=3000, features=12):
 
 def objective_of(model, X, Y):
     """The loss that ``fit`` would hand to a solver."""
-    encoder = model._encoder_class()
-    seen = encoder.fit_pack(X)
-    model.topology_, labels = model._encode_labels(Y)
-    blocks = fit_blocks(model._specifications(), model.topology_, encoder, seen, pack_labels(labels), model.pairs)
-    return Likelihood(Scorer(model.topology_, blocks, seen), labels)
+    return model._objective(X, Y, None, Workers())[0]
 
 
 # ------------------------------------------------------------------------------------------------ the rows
@@ -91,7 +86,7 @@ def chain_beside_crfsuite(rng, size):
     import pycrfsuite
 
     X, Y = make_tagged(rng, size["sentences"])
-    objective = objective_of(hscrf.ChainCRF(), X, Y)
+    objective = objective_of(hscrf.ChainCRF(transitions="seen"), X, Y)
     weights = 0.01 * rng.standard_normal(objective.size)
     ours = least(lambda: objective(weights), size["repeat"])
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)

@@ -145,13 +145,14 @@ def test_pairs():
     tokens = everything.weights_.query("level == 'tag' and part == 'token'")
     assert len(tokens) == 7 * 4
     assert table.query("part == 'trans' and states == 'NP > D > N'").weight.item() > 0
+    assert table.query("part == 'trans' and states == 'NP > N > D'").weight.item() < 0  # never seen
+    assert HSCRF(transitions="seen").fit(X, Y).weights_.query("states == 'NP > N > D'").empty
 
 
-@pytest.mark.parametrize("solver", [SGD(epochs=15), Perceptron()], ids=["sgd", "perceptron"])
+@pytest.mark.parametrize("solver", [SGD(epochs=15), "perceptron"], ids=["sgd", "perceptron"])
 def test_other_solvers_learn_too(solver):
     inputs, labels = make_nested(30, (2, 3), separation=2.0, random_state=0)
-    penalty = 0.0 if isinstance(solver, Perceptron) else 0.1
-    fitted = HSCRF(c2=penalty, solver=solver, random_state=0).fit(inputs[:20], labels[:20])
+    fitted = HSCRF(c2=0.1, solver=solver, random_state=0).fit(inputs[:20], labels[:20])
     assert fitted.score(inputs[20:], labels[20:]) > 0.85
 
 
@@ -371,6 +372,8 @@ def test_evidence_of_other_kinds(model):
     free, known = model.predict(X[:2]), model.predict(X[:2], evidence=evidence)
     assert known[0] == free[0]
     assert known[1].column("tag")[1] == "J"
+    segments = [{"tag": [(1, 2, "J")]}]  # says nothing about the rest of the sequence
+    assert model.predict(X[1:2], evidence=segments) == known[1:]
     allowed = np.ones((3, 4), dtype=bool)
     allowed[:, 2] = False  # no noun anywhere
     sets = Labels(model.topology_, np.full((3, 3), -1), np.full((3, 3), -1), {"tag": allowed})
@@ -653,6 +656,8 @@ def test_models_come_back_from_files(tmp_path, spec):
     assert again.weights_.equals(fitted.weights_)
     assert again.topology_ == fitted.topology_
     assert (again.n_iter_, again.stop_reason_, again.history_) == (3, fitted.stop_reason_, fitted.history_)
+    assert again.get_params() == fitted.get_params()
+    assert np.array_equal(again.fit(X, Y).coef_, fitted.coef_)
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() != b""
     assert hscrf.load(tmp_path / "again", FUNCTIONS).predict(X) == fitted.predict(X)
@@ -778,6 +783,7 @@ def test_corrupted_checkpoints_are_refused(tmp_path):
 OTHERS = {
     "less data": (HSCRF(), X[:4], Y[:4]),
     "other words": (HSCRF(min_count=4), X, Y),
+    "other penalty": (HSCRF(c2=0.5), X, Y),
     "other blocks": (HSCRF(features=[Stop("phrase")]), X, Y),
     "other labels": (HSCRF(), X, [{"phrase": y["tag"], "tag": y["phrase"]} for y in Y]),
     "other pairs": (HSCRF(), X, [{**y, "tag": [{"D": "J", "J": "D"}.get(t, t) for t in y["tag"]]} for y in Y]),
@@ -947,6 +953,8 @@ def test_a_failed_fit_leaves_the_model_alone():
         fitted.set_params(solver="adam").fit(X[:2], Y[:2])
     with pytest.raises(ValueError, match="X has 2 sequences"):
         fitted.fit(X[:2], Y[:1])
+    with pytest.raises(ValueError, match="unknown state"):
+        fitted.set_params(solver="lbfgs").fit(X[:2], Y[:2], development=(X[:1], [{"tag": ["Z"] * 6}]))
     assert fitted.predict(X) == before
 
 

@@ -251,10 +251,10 @@ KINDS = {
 }
 
 
-def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY):
+def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY, transitions="all"):
     encoder = Encoder()
     seen = encoder.fit_pack(X)
-    return fit_blocks([spec], topology, encoder, seen, pack_labels(labels), pairs)[0], encoder, seen
+    return fit_blocks([spec], topology, encoder, seen, pack_labels(labels), pairs, transitions)[0], encoder, seen
 
 
 @pytest.mark.parametrize("pairs", ["seen", "all"])
@@ -365,7 +365,7 @@ def test_bad_segment_functions_are_named():
 
 def test_only_pairs_that_occur_have_weights():
     def pairs_of(spec, pairs, labels=LABELS):
-        block, encoder, _ = fit_one(spec, pairs=pairs, labels=labels)
+        block, encoder, _ = fit_one(spec, pairs=pairs, labels=labels, transitions=pairs)
         return {(name, *place) for name, place in block.describe(encoder)}
 
     assert pairs_of(Token("b"), "seen") == {("w=a", 0), ("cap", 0), ("w=b", 1), ("w=c", 1), ("cap", 1)}
@@ -384,7 +384,7 @@ def test_names_without_any_label_keep_all_pairs():
     block, encoder, _ = fit_one(Token("b"), pairs="seen", labels=partial)
     found = {(name, *place) for name, place in block.describe(encoder)}
     assert found == {("w=a", 0), ("cap", 0), ("w=b", 0), ("w=b", 1), ("w=c", 0), ("w=c", 1)}
-    block, _, _ = fit_one(Trans("b"), pairs="seen", labels=partial)
+    block, _, _ = fit_one(Trans("b"), transitions="seen", labels=partial)
     assert block.size == 2 * 3 * 3  # what is hidden may be anything
 
 
@@ -434,6 +434,8 @@ def test_bad_words():
         Duration("b", "normal")
     with pytest.raises(ValueError, match="pairs is 'some', expected 'seen' or 'all'"):
         fit_one(Token("b"), pairs="some")
+    with pytest.raises(ValueError, match="transitions is 'few', expected 'seen' or 'all'"):
+        fit_one(Token("b"), transitions="few")
     unlimited = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]})
     with pytest.raises(ValueError, match=r"Token\(.*average=True\) needs a longest duration, but level 'b' has none"):
         fit_one(Token("b", average=True), topology=unlimited)

@@ -187,11 +187,10 @@ def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
     specifications = list(blocks_of(*PLACES[3]).values())
     results = []
     for n_jobs in (1, 2, 5):
-        workers = Workers(n_jobs)
-        loss, w = build(3, specifications, "dicts", hidden, workers=workers)
-        assert len(loss.chunks) > 2
-        results.append(loss(w))
-        workers.close()
+        with Workers(n_jobs) as workers:
+            loss, w = build(3, specifications, "dicts", hidden, workers=workers)
+            assert len(loss.chunks) > 2
+            results.append(loss(w))
     for value, gradient in results[1:]:
         assert value == results[0][0]
         assert np.array_equal(gradient, results[0][1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -20,7 +21,7 @@ from hscrf import features as feature_module
 from hscrf import inference, metrics, solvers
 from hscrf._engine import MAX, Plan
 from hscrf._files import FileFormatError, read_container, write_container
-from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks, length_of
+from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse, rows_of
@@ -40,11 +41,14 @@ class HSCRF(BaseEstimator):
     ----------
     topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
     features : block specifications (``hscrf.Token`` and so on); None takes sensible ones for every level.
-    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite.
+    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none.
     solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
     scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none.
     min_count : named features that occur less often are left out.
-    pairs : "seen" gives weights only to (feature, state) and (state, state) pairs that occur in training, "all" to all.
+    pairs : "seen" gives weights only to pairs of a named feature and a state that occur in training, "all" to all.
+    transitions : "all" gives init, trans and end weights to whatever the topology allows, so that training can speak
+        against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
+        nor against.
     standardize : numeric columns are centred and scaled inside the model.
     n_jobs : threads; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
@@ -76,6 +80,7 @@ class HSCRF(BaseEstimator):
         scheme: str | Mapping[str, str] = "plain",
         min_count: int = 1,
         pairs: str = "seen",
+        transitions: str = "all",
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -90,6 +95,7 @@ class HSCRF(BaseEstimator):
         self.scheme = scheme
         self.min_count = min_count
         self.pairs = pairs
+        self.transitions = transitions
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -113,40 +119,45 @@ class HSCRF(BaseEstimator):
         model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
         Ctrl-C keeps the best weights so far.
         """
+        with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
+            objective, weights = self._objective(X, Y, sample_weight, workers)
+            saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
+            monitor = self._monitor(development, patience, saver)
+            weights = saver.resume(weights) if saver else weights
+            solver = solvers.solver_of(self.solver)
+            result = solver.minimize(objective, weights, self.c1, self.c2, monitor, self.random_state)
+        self.coef_ = result.weights
+        self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
+        self.stop_reason_, self.history_ = result.reason, result.history
+        return self
+
+    def _objective(
+        self, X: Sequence[Any], Y: Sequence[Any], sample_weight: Any, workers: Workers
+    ) -> tuple[Likelihood, Floats]:
+        """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
         check_lengths(X, Y)
         check_specifications(self.features, self._feature_classes)
-        solver = solvers.solver_of(self.solver)
+        solvers.solver_of(self.solver)  # before any work
         encoder = Encoder(self.min_count, self.standardize)
         seen = encoder.fit_pack(X)
-        topology, labels = self._encode_labels(Y)
+        topology, labels = self._encode_labels(Y, lengths_of(seen))
         check_steps(seen, labels)
         former, self.topology_ = getattr(self, "topology_", None), topology
         blocks = self._fit_blocks(encoder, seen, labels)
         weights = self._first_weights(encoder, blocks, labels, former)
         self.encoder_, self.blocks_ = encoder, blocks
         scorer = Scorer(self.topology_, blocks, seen)
-        workers = Workers(self.n_jobs)
-        try:
-            objective = Likelihood(scorer, labels, sample_weight, workers)
-            saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
-            monitor = self._monitor(development, patience, saver)
-            weights = saver.resume(weights) if saver else weights
-            result = solver.minimize(objective, weights, self.c1, self.c2, monitor, self.random_state)
-        finally:
-            workers.close()
-        self.coef_ = result.weights
-        self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
-        self.stop_reason_, self.history_ = result.reason, result.history
-        return self
+        return Likelihood(scorer, labels, sample_weight, workers), weights
 
-    def _encode_labels(self, Y: Sequence[Any]) -> tuple[Topology, list[Labels]]:
-        return encode_labels(Y, self.topology, self.scheme, self.features)
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+        return encode_labels(Y, lengths, self.topology, self.scheme, self.features)
 
     def _specifications(self) -> Sequence[Any]:
         return default_specifications(self.topology_) if self.features is None else self.features
 
     def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
-        return fit_blocks(self._specifications(), self.topology_, encoder, seen, pack_labels(labels), self.pairs)
+        known = pack_labels(labels)
+        return fit_blocks(self._specifications(), self.topology_, encoder, seen, known, self.pairs, self.transitions)
 
     def _first_weights(
         self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels], former: Topology | None
@@ -165,23 +176,24 @@ class HSCRF(BaseEstimator):
     def _monitor(self, development: Any, patience: int, saver: Checkpoint | None) -> solvers.Monitor:
         evaluate = None
         if development is not None:
-            evaluate = partial(self._development_score, *development)
+            evaluate = partial(self._development_score, *self._to_score(*development))
         return solvers.Monitor(
             evaluate, patience if development else None, saver.write if saver else None, verbose=self.verbose
         )
 
-    def _development_score(self, X: Sequence[Any], Y: Sequence[Any], weights: Floats) -> float:
+    def _development_score(self, seen: Observations, labels: Sequence[Labels], weights: Floats) -> float:
         self.coef_ = weights
-        return self.score(X, Y)
+        return metrics.joint_accuracy(labels, self._predict(seen))
 
     def _fingerprint(self, objective: Likelihood) -> str:
-        """What a checkpoint must agree with: the same weights in the same order, on as much data."""
+        """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
         arrays: dict[str, NDArray[Any]] = {}
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
-        frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist()]
+        frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist(), self.c1, self.c2]
         digest = hashlib.sha256(json.dumps(frame).encode())
-        for array in arrays.values():
+        known = pack_labels(objective.labels)
+        for array in (*arrays.values(), known.states, known.ends, objective.sample_weight):
             digest.update(array.tobytes())
         return digest.hexdigest()
 
@@ -195,8 +207,16 @@ class HSCRF(BaseEstimator):
         """
         if loss not in ("sequence", "step", "segment"):
             raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        self._check_fitted()
+        seen = self.encoder_.pack(X)
+        known = None if evidence is None else self._evidence(evidence, seen)
+        return self._predict(seen, known, loss)
+
+    def _predict(
+        self, seen: Observations, known: Sequence[Labels] | None = None, loss: str = "sequence"
+    ) -> list[Labels]:
         run = partial(self._decode, loss=loss)
-        return [labels for chunk in self._chunks(X, evidence, run) for labels in chunk]
+        return [labels for chunk in self._chunks(seen, known, run) for labels in chunk]
 
     def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
         if loss != "sequence":
@@ -209,8 +229,8 @@ class HSCRF(BaseEstimator):
 
     def _chunks(
         self,
-        X: Sequence[Any],
-        evidence: Sequence[Any] | None,
+        seen: Observations,
+        known: Sequence[Labels] | None,
         run: Callable[[Plan, dict[Any, Floats]], tuple[Floats, Any]],
         name: str = "evidence",
     ) -> list[Any]:
@@ -218,9 +238,6 @@ class HSCRF(BaseEstimator):
 
         It returns a log mass of each sequence, which tells whether there is any configuration, and what we want.
         """
-        self._check_fitted()
-        seen = self.encoder_.pack(X)
-        known = None if evidence is None else self._evidence(evidence, seen, name)
         scorer = Scorer(self.topology_, self.blocks_, seen)
 
         def work(which: range) -> Any:
@@ -231,22 +248,22 @@ class HSCRF(BaseEstimator):
             mass, found = run(plan, scorer.values(self.coef_, rows))
             if (mass == -np.inf).any():
                 n = which[int((mass == -np.inf).argmax())]
-                refuse(self.topology_, length_of(X[n]), known[n] if known else None, f"{name if known else 'X'}[{n}]")
+                length = int(seen.offsets[n + 1] - seen.offsets[n])
+                refuse(self.topology_, length, known[n] if known else None, f"{name if known else 'X'}[{n}]")
             return found
 
-        workers = Workers(self.n_jobs)
-        try:
+        with Workers(self.n_jobs) as workers:
             return workers.map(work, cut(seen.offsets))
-        finally:
-            workers.close()
 
     def _evidence(self, evidence: Sequence[Any], seen: Observations, name: str = "evidence") -> list[Labels]:
         """Evidence as Labels of the model's topology; None stands for nothing known."""
-        lengths = np.diff(seen.offsets).tolist()
+        lengths = lengths_of(seen)
         if len(evidence) != len(lengths):
             raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
         labels = [
-            Labels.unknown(self.topology_, length) if y is None else as_labels(y, n, self.topology_, self.scheme, name)
+            Labels.unknown(self.topology_, length)
+            if y is None
+            else as_labels(y, n, length, self.topology_, self.scheme, name)
             for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
         ]
         check_steps(seen, labels, name)
@@ -294,7 +311,8 @@ class HSCRF(BaseEstimator):
         def run(plan: Plan, values: dict[Any, Floats]) -> tuple[Floats, Floats]:
             return (plan.log_partition(values),) * 2
 
-        bound, free = self._chunks(X, Y, run, "Y"), self._chunks(X, None, run)
+        seen = self.encoder_.pack(X)
+        bound, free = self._chunks(seen, self._evidence(Y, seen, "Y"), run, "Y"), self._chunks(seen, None, run)
         return np.concatenate(bound) - np.concatenate(free)
 
     def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
@@ -302,12 +320,21 @@ class HSCRF(BaseEstimator):
 
         Labels that the topology forbids, such as a child never seen under its parent, are wrong, not an error.
         """
-        check_lengths(X, Y)
         self._check_fitted()
+        seen, labels = self._to_score(X, Y)
+        return metrics.joint_accuracy(labels, self._predict(seen))
+
+    def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
+        """Packed observations and labels that need not keep the topology's rules."""
+        check_lengths(X, Y)
+        seen = self.encoder_.pack(X)
         loose = loosened(self.topology_)
-        labels = [y if isinstance(y, Labels) else as_labels(y, n, loose, self.scheme) for n, y in enumerate(Y)]
-        check_steps(self.encoder_.pack(X), labels)
-        return metrics.joint_accuracy(labels, self.predict(X))
+        labels = [
+            y if isinstance(y, Labels) else as_labels(y, n, length, loose, self.scheme)
+            for n, (y, length) in enumerate(zip(Y, lengths_of(seen), strict=True))
+        ]
+        check_steps(seen, labels)
+        return seen, labels
 
     # -- insight -----------------------------------------------------------------------------------------------------
 
@@ -333,7 +360,7 @@ class HSCRF(BaseEstimator):
         """The topology that the weights speak for: children and successors whose weights exceed the threshold.
 
         A child belongs to a parent if any of its init, trans or end weights there does; v follows u if their trans
-        weight under some parent does. Fit with ``pairs="all"``: a pair without a weight counts as zero. A parent that
+        weight under some parent does. A pair without a weight (``transitions="seen"``) counts as zero. A parent that
         would be left without children keeps its strongest; levels without such weights stay as they are.
         """
         self._check_fitted()
@@ -355,6 +382,7 @@ class HSCRF(BaseEstimator):
             "class": type(self).__name__,
             "parameters": self._saved_parameters(),
             "topology": self.topology_.to_dict(),
+            "topology_given": self.topology is not None,
             "encoder": settings,
             "training": {
                 "loss": self.loss_,
@@ -369,19 +397,20 @@ class HSCRF(BaseEstimator):
         return header, arrays
 
     def _saved_parameters(self) -> dict[str, Any]:
-        """Constructor arguments that JSON can hold; topology and features live on in what was learned."""
+        """Constructor arguments that JSON can hold; a given topology lives on in what was learned."""
         kept = self.get_params(deep=False)
-        kept.pop("topology", None)
-        kept.pop("features", None)
-        if is_dataclass(kept.get("solver")):
-            kept["solver"] = type(kept["solver"]).__name__.lower()
+        kept["topology"] = None
+        if kept.get("features") is not None:
+            kept["features"] = [dump_options(spec) for spec in kept["features"]]
+        if "solver" in kept and not isinstance(kept["solver"], str):
+            kept["solver"] = dump_options(kept["solver"]) if is_dataclass(kept["solver"]) else "lbfgs"
         if not isinstance(kept.get("random_state"), (int, type(None))):
             kept["random_state"] = None
         return kept
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
         self.topology_ = Topology.from_dict(header["topology"])
-        self.topology = self.topology_
+        self.topology = self.topology_ if header["topology_given"] else None
         self.encoder_ = self._encoder_class.restore(header["encoder"], arrays)
         self.blocks_ = [load_block(entry, arrays, functions) for entry in header["blocks"]]
         self.coef_ = np.array(arrays["coef"])
@@ -404,11 +433,17 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
     header, arrays = read_container(path)
     if header.get("kind") != "model":
         raise FileFormatError(f"{os.fspath(path)} is a {header.get('kind', 'file')!s}, expected a model")
-    classes = {cls.__name__: cls for cls in [HSCRF, *subclasses(HSCRF)]}
+    classes: dict[str, Any] = {cls.__name__: cls for cls in [HSCRF, *subclasses(HSCRF)]}
     if header.get("class") not in classes:
         raise FileFormatError(f"{os.fspath(path)} holds a {header.get('class')}, expected one of {', '.join(classes)}")
     try:
-        model = classes[header["class"]](**header["parameters"])
+        parameters = dict(header["parameters"])
+        if isinstance(parameters.get("solver"), Mapping):
+            parameters["solver"] = load_options(parameters["solver"], SOLVERS, functions or {})
+        if parameters.get("features") is not None:
+            known = {c.__name__: c for c in classes[header["class"]]._feature_classes}
+            parameters["features"] = [load_options(entry, known, functions or {}) for entry in parameters["features"]]
+        model = classes[header["class"]](**parameters)
         model._restore(header, arrays, functions or {})
     except (KeyError, TypeError) as error:
         raise FileFormatError(f"{os.fspath(path)} is not a complete model: {error}") from None
@@ -429,7 +464,27 @@ def subclasses(cls: type) -> list[type]:
     return found
 
 
-# -- blocks in files -------------------------------------------------------------------------------------------------
+# -- specifications, solvers and blocks in files ---------------------------------------------------------------------
+
+
+SOLVERS = {cls.__name__: cls for cls in (solvers.LBFGS, solvers.SGD, solvers.Perceptron)}
+
+
+def dump_options(options: Any) -> dict[str, Any]:
+    """A specification or solver as JSON: its type and its fields, functions by name."""
+    entry = {item.name: getattr(options, item.name) for item in fields(options)}
+    for name, value in entry.items():
+        if callable(value):
+            entry[name] = {"function": getattr(value, "__name__", "function")}
+    return {"type": type(options).__name__, **entry}
+
+
+def load_options(entry: Mapping[str, Any], classes: Mapping[str, type], functions: Mapping[str, Any]) -> Any:
+    values = {name: value for name, value in entry.items() if name != "type"}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            values[name] = find_function(value["function"], functions)
+    return classes[entry["type"]](**values)
 
 
 def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -507,6 +562,17 @@ class Checkpoint:
         return np.array(arrays["weights"])
 
 
+@contextmanager
+def unchanged_on_failure(model: HSCRF) -> Iterator[None]:
+    """Whatever goes wrong while fitting, the model stays what it was."""
+    former = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = former
+        raise
+
+
 # -- labels ----------------------------------------------------------------------------------------------------------
 
 
@@ -521,28 +587,39 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[type, ..
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
 
 
+def lengths_of(seen: Observations) -> list[int]:
+    return np.diff(seen.offsets).tolist()
+
+
 def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:
-    for n, (steps, y) in enumerate(zip(np.diff(seen.offsets).tolist(), labels, strict=True)):
+    for n, (steps, y) in enumerate(zip(lengths_of(seen), labels, strict=True)):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
 
 
 def encode_labels(
-    Y: Sequence[Any], topology: Topology | None, scheme: Any, specifications: Sequence[Any] | None
+    Y: Sequence[Any],
+    lengths: Sequence[int],
+    topology: Topology | None,
+    scheme: Any,
+    specifications: Sequence[Any] | None,
 ) -> tuple[Topology, list[Labels]]:
     """Labels of all sequences over one topology, which is learned from them unless it is given or they bring it."""
     if topology is None and isinstance(Y[0], Labels):
         topology = Y[0].topology
     if topology is not None:
-        return topology, [as_labels(y, n, topology, scheme) for n, y in enumerate(Y)]
+        return topology, [as_labels(y, n, lengths[n], topology, scheme) for n, y in enumerate(Y)]
     loose = loose_topology(Y, scheme, specifications)
-    labels = [as_labels(y, n, loose, scheme) for n, y in enumerate(Y)]
+    labels = [as_labels(y, n, lengths[n], loose, scheme) for n, y in enumerate(Y)]
     tight = tighten(loose, labels, specifications)
     return tight, [replace(y, topology=tight) for y in labels]
 
 
-def as_labels(y: Any, n: int, topology: Topology, scheme: Any, name: str = "Y") -> Labels:
-    """One sequence's labels; a list of strings is the only level, a dict holds columns or segments by level."""
+def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "Y") -> Labels:
+    """One sequence's labels; a list of strings is the only level, a dict holds columns or segments by level.
+
+    What segments leave out is unknown, to the end of the sequence of ``length`` steps.
+    """
     if isinstance(y, Labels) and y.topology != topology:
         raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")
     columns: Any = y if isinstance(y, Mapping) else {topology.levels[1]: y}
@@ -551,7 +628,7 @@ def as_labels(y: Any, n: int, topology: Topology, scheme: Any, name: str = "Y") 
             y.check()
             return y
         if any(is_segments(column) for column in columns.values()):
-            return Labels.from_segments(topology, columns)
+            return Labels.from_segments(topology, columns, length)
         return Labels.from_columns(topology, columns, scheme=scheme)
     except InfeasibleError as error:
         raise InfeasibleError(f"{name}[{n}]: {error}") from None

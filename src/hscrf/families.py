@@ -15,9 +15,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf import metrics
 from hscrf._engine import FAMILY, Key, Plan
-from hscrf.estimator import HSCRF, as_seed, check_lengths, check_steps, cut, encode_labels
+from hscrf.estimator import (
+    HSCRF,
+    as_seed,
+    check_lengths,
+    check_steps,
+    cut,
+    encode_labels,
+    lengths_of,
+    unchanged_on_failure,
+)
 from hscrf.features import (
     PART,
     Block,
@@ -94,6 +102,7 @@ class ChainCRF(HSCRF):
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
+        transitions: str = "all",
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -108,6 +117,7 @@ class ChainCRF(HSCRF):
             solver=solver,
             min_count=min_count,
             pairs=pairs,
+            transitions=transitions,
             standardize=standardize,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -116,8 +126,8 @@ class ChainCRF(HSCRF):
         )
         self.edges = edges
 
-    def _encode_labels(self, Y: Sequence[Any]) -> tuple[Topology, list[Labels]]:
-        topology, labels = super()._encode_labels(Y)
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+        topology, labels = super()._encode_labels(Y, lengths)
         if topology.depth != 2 or not topology.unit_bottom:
             raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
         return topology, labels
@@ -157,6 +167,7 @@ class SemiCRF(HSCRF):
         scheme: str = "bio",
         min_count: int = 1,
         pairs: str = "seen",
+        transitions: str = "all",
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -172,6 +183,7 @@ class SemiCRF(HSCRF):
             scheme=scheme,
             min_count=min_count,
             pairs=pairs,
+            transitions=transitions,
             standardize=standardize,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -180,10 +192,10 @@ class SemiCRF(HSCRF):
         )
         self.max_duration = max_duration
 
-    def _encode_labels(self, Y: Sequence[Any]) -> tuple[Topology, list[Labels]]:
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
         level = next(iter(Y[0])) if isinstance(Y[0], Mapping) else "label"
         # the duration asks for a limit: the longest segment, if it is known
-        topology, labels = encode_labels(Y, self.topology, self.scheme, self.features or [Duration(level)])
+        topology, labels = encode_labels(Y, lengths, self.topology, self.scheme, self.features or [Duration(level)])
         if topology.depth != 2:
             raise ValueError(f"{topology} has {topology.depth - 1} levels below the root, expected one")
         if self.max_duration is not None:
@@ -343,6 +355,7 @@ class DynamicCRF(HSCRF):
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
+        transitions: str = "all",
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -357,6 +370,7 @@ class DynamicCRF(HSCRF):
             solver=solver,
             min_count=min_count,
             pairs=pairs,
+            transitions=transitions,
             standardize=standardize,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -367,7 +381,7 @@ class DynamicCRF(HSCRF):
 
     # labels by level <-> labels of combinations
 
-    def _encode_labels(self, Y: Sequence[Any]) -> tuple[Topology, list[Labels]]:
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
         if self.combinations not in ("seen", "all"):
             raise ValueError(f"combinations is {self.combinations!r}, expected 'seen' or 'all'")
         self.levels_ = levels_of(Y) if self.topology is None else self.topology
@@ -442,11 +456,11 @@ class DynamicCRF(HSCRF):
         known = factor_labels(labels, member)
         key = ("token", 1) if isinstance(spec, (Token, Pair)) else (PART[type(spec)], 0)
         if isinstance(spec, Pair) and not spec.observed:
-            cells = np.unique(known.states[1] if self.pairs == "seen" and known.complete(1) else member)
+            cells = np.unique(known.states[1] if self.transitions == "seen" and known.complete(1) else member)
             factor: Block = ConstantBlock(key, (1, topology.n_states[1]), cells.astype(np.int64))
         else:
             ours = Token(topology.levels[1]) if key[0] == "token" else replace(spec, level="root")
-            factor = fit_block(ours, topology, encoder, seen, known, self.pairs)
+            factor = fit_block(ours, topology, encoder, seen, known, self.pairs, self.transitions)
         shape: tuple[int, ...] = (member.size,) if key[0] == "token" else (1, member.size)
         if key[0] == "trans":
             shape = (1, member.size, member.size)
@@ -488,11 +502,11 @@ class DynamicCRF(HSCRF):
         """Draw n labellings of each sequence from the posterior."""
         return [[self._separate(y) for y in draws] for draws in super().sample(X, n, random_state, evidence)]
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
-        """Fraction of time steps with the right label at every level at once; unknown steps are left out."""
+    def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
         check_lengths(X, Y)
-        self._check_fitted()
-        return metrics.joint_accuracy([self._by_level(y, n, "Y") for n, y in enumerate(Y)], self.predict(X))
+        seen, labels = self.encoder_.pack(X), [self._by_level(y, n, "Y") for n, y in enumerate(Y)]
+        check_steps(seen, labels)
+        return seen, labels
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
         """There is none: the levels of this model do not nest."""
@@ -504,7 +518,8 @@ class DynamicCRF(HSCRF):
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
         super()._restore(header, arrays, functions)
-        self.topology = self.levels_ = Topology.from_dict(header["levels"])
+        self.levels_ = Topology.from_dict(header["levels"])
+        self.topology = self.levels_ if header["topology_given"] else None
         self.combinations_ = np.array(arrays["combinations"])
 
 
@@ -707,16 +722,13 @@ class HHMM(HSCRF):
 
         ``history_`` holds the log-likelihood of every step, and the objective: with the prior.
         """
-        going_on = self.warm_start and hasattr(self, "coef_")
-        seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
-        complete = labels is not None and all(y.is_complete for y in labels)
-        scorer = Scorer(self.topology_, self.blocks_, seen)
-        weights = self.coef_ if going_on else self._start(scorer, labels, complete)
-        workers = Workers(self.n_jobs)
-        try:
+        with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
+            going_on = self.warm_start and hasattr(self, "coef_")
+            seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+            complete = labels is not None and all(y.is_complete for y in labels)
+            scorer = Scorer(self.topology_, self.blocks_, seen)
+            weights = self.coef_ if going_on else self._start(scorer, labels, complete)
             self._climb(Expectation(scorer, labels, workers), weights, complete)
-        finally:
-            workers.close()
         return self
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
@@ -725,7 +737,7 @@ class HHMM(HSCRF):
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:
             check_lengths(X, Y)
-            topology, labels = self._encode_labels(Y)
+            topology, labels = self._encode_labels(Y, lengths_of(seen))
             check_steps(seen, labels)
         elif self.topology is not None:
             topology = self.topology
@@ -846,7 +858,10 @@ class HHMM(HSCRF):
             found = plan.log_partition(values)
             return np.zeros_like(found), found  # -inf is an answer
 
-        return np.concatenate(self._chunks(X, Y, run, "Y"))
+        self._check_fitted()
+        seen = self.encoder_.pack(X)
+        known = None if Y is None else self._evidence(Y, seen, "Y")
+        return np.concatenate(self._chunks(seen, known, run, "Y"))
 
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None

@@ -39,15 +39,6 @@ class Sparse:
     data: Floats
     size: int  # number of features
 
-    @cached_property
-    def columns(self) -> Sparse:
-        """The same matrix by columns: indptr (size + 1,), indices are steps."""
-        order = np.argsort(self.indices, kind="stable")
-        steps = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))
-        counts = np.bincount(self.indices, minlength=self.size)
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        return Sparse(indptr, steps[order], self.data[order] if self.data.size else self.data, self.size)
-
     def keep(self, mask: NDArray[np.bool_]) -> Sparse:
         """Only the features of the mask, numbered anew."""
         entries = mask[self.indices]
@@ -670,15 +661,26 @@ def fit_blocks(
     seen: Observations,
     known: Known,
     pairs: str = "seen",
+    transitions: str = "all",
 ) -> list[Block]:
-    """Blocks for the training data; with ``pairs="seen"`` only feature-state pairs that occur get a weight."""
-    if pairs not in ("seen", "all"):
-        raise ValueError(f"pairs is {pairs!r}, expected 'seen' or 'all'")
-    return [fit_block(spec, topology, encoder, seen, known, pairs) for spec in specifications]
+    """Blocks for the training data; ``"seen"`` gives a weight only to what occurs in it.
+
+    ``pairs`` speaks of features and states, ``transitions`` of the constant init, trans and end weights.
+    """
+    for name, value in (("pairs", pairs), ("transitions", transitions)):
+        if value not in ("seen", "all"):
+            raise ValueError(f"{name} is {value!r}, expected 'seen' or 'all'")
+    return [fit_block(spec, topology, encoder, seen, known, pairs, transitions) for spec in specifications]
 
 
 def fit_block(
-    spec: Specification, topology: Topology, encoder: Encoder, seen: Observations, known: Known, pairs: str
+    spec: Specification,
+    topology: Topology,
+    encoder: Encoder,
+    seen: Observations,
+    known: Known,
+    pairs: str,
+    transitions: str,
 ) -> Block:
     d = topology.level(spec.level)
     states = topology.n_states[d]
@@ -690,7 +692,7 @@ def fit_block(
         events = family_events(topology, known, key)
         if spec.observed:
             return observed_block(key, shape, cells, encoder, seen, events, pairs)
-        if pairs == "seen" and known.complete(d, d + 1):
+        if transitions == "seen" and known.complete(d, d + 1):
             cells = np.intersect1d(cells, events[1])
         return ConstantBlock(key, (1, *shape), cells)
     if isinstance(spec, Duration):

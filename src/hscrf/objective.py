@@ -44,7 +44,10 @@ class Workers:
             return [function(item) for item in items]
         return list(self.pool.map(function, items))
 
-    def close(self) -> None:
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=True)
 

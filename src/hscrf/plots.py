@@ -329,8 +329,8 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
     """Draw the states of each level in a row and who has whom as a child; shared children have a heavy border.
 
     For a model a child is joined to a parent by its strongest init, trans or end weight there, in a width by that
-    weight, unless it is at most ``threshold``: negative ones are left out. Fit with ``pairs="all"`` to let the data
-    speak against pairs. A topology shows what it allows. A dummy root is left out.
+    weight, unless it is at most ``threshold``: negative ones are left out. A topology shows what it allows. A
+    dummy root is left out.
     """
     topology, tables = _strengths(model_or_topology)
     first = int(topology.n_states[0] == 1)

@@ -566,8 +566,8 @@ def _trial(stochastic: _Stochastic, sample: Integers, rate: float) -> float:
 class Perceptron:
     """The averaged structured perceptron (Collins 2002): needs the best answers only, no probabilities.
 
-    Stops when an epoch makes no mistake, or after all epochs. It knows no penalties. The losses of the history are
-    those met on the way.
+    Stops when an epoch makes no mistake, or after all epochs. It knows no penalties: c1 and c2 are not used, averaging
+    is what keeps its weights small. The losses of the history are those met on the way.
     """
 
     epochs: int = 10
@@ -587,8 +587,6 @@ class Perceptron:
         random_state: Random = None,
     ) -> Result:
         """Start at ``weights`` and correct mistakes; the order of the data comes from ``random_state``."""
-        if c1 or c2:
-            raise ValueError(f"the perceptron knows no penalties: c1 is {c1} and c2 is {c2}, expected 0 and 0")
         run = _Run(objective, weights, monitor)
         corrections = _Corrections(self, objective, run.weights)
         rng = _generator(random_state)

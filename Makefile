@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint docs benchmarks clean
+.PHONY: demo test lint docs benchmarks experiments clean
 
 demo: $(VENV)/.run
 	$(BIN)/hscrf demo
@@ -22,6 +22,12 @@ docs: $(VENV)/.docs
 benchmarks: $(VENV)/.benchmarks
 	$(BIN)/python benchmarks/engine.py
 
+# The studies of the results page; FULL=1 runs everything and rewrites docs/results.md.
+STUDIES = indoor chunking joint citations
+experiments: $(VENV)/.experiments
+	for study in $(STUDIES); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done
+	$(BIN)/python experiments/report.py $(if $(FULL),,--quick)
+
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -31,8 +37,9 @@ $(VENV)/.run: extras = [plots]
 $(VENV)/.test: extras = [test]
 $(VENV)/.docs: extras = [docs]
 $(VENV)/.benchmarks: extras = [benchmarks]
+$(VENV)/.experiments: extras = [experiments]
 
-$(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks: pyproject.toml | $(BIN)/python
+$(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks $(VENV)/.experiments: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(extras)"
 	touch $@
 

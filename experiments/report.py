@@ -1,0 +1,86 @@
+"""Write the results page from the JSON files of the studies: python experiments/report.py [--quick]."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
+
+ORDER = ("indoor", "chunking", "joint", "citations")
+INTRODUCTION = """# Results
+
+What the library does on the paper's tasks and beyond them. This page is written by `python experiments/report.py` from
+the files that the studies leave in `experiments/results`, never by hand; those files hold every single number. `make
+experiments FULL=1` runs everything again, `make experiments` a quick variant of each study. The data sets are not part
+of the project: the environment variable `HSCRF_DATA` names their folder ([how](guide.md)).
+
+Penalties are chosen for every system alike by cross-validation inside the training data, on a grid that grows until its
+best value is not on an edge. A ± is the standard deviation over seeds or folds. Tests are two-sided and paired.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a page of the quick variants, beside their files")
+    quick = parser.parse_args().quick
+    results, page = (QUICK, QUICK / "results.md") if quick else (FULL, ROOT / "docs" / "results.md")
+    write_page(results, page, QUICK if quick else PAGE_FIGURES)
+    print(f"The page is {os.path.relpath(page)}.")
+    return 0
+
+
+def write_page(results: Path, page: Path, figures: Path) -> None:
+    """One page of all studies that have a file."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    found.sort(key=lambda study: (place(study["study"]), study["study"]))
+    where = os.path.relpath(figures, page.parent)
+    parts = [INTRODUCTION, contents(found), *(section(study, where) for study in found)]
+    page.write_text("\n".join(parts), encoding="utf-8")
+
+
+def place(name: str) -> int:
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+def contents(found: list[dict[str, Any]]) -> str:
+    """A table of the studies."""
+    lines = [["study", "command", "minutes"]]
+    lines += [[title(study), f"`{study['command']}`", f"{study['seconds'] / 60:.1f}"] for study in found]
+    return markdown(lines) + "\n"
+
+
+def section(study: dict[str, Any], figures: str) -> str:
+    """Title, text and blocks of one study, and what made it."""
+    text = study["text"].partition("\n")[2].strip()
+    blocks = [block_text(block, figures) for block in study["blocks"]]
+    return "\n\n".join([f"## {title(study)}", text, *blocks, origin(study)]) + "\n"
+
+
+def title(study: dict[str, Any]) -> str:
+    return str(study["text"]).partition("\n")[0].strip().rstrip(".")
+
+
+def block_text(block: dict[str, str], figures: str) -> str:
+    if block["kind"] == "heading":
+        return f"### {block['text']}"
+    if block["kind"] == "figure":
+        return f"![{block['caption']}]({figures}/{block['text']})\n\n*{block['caption']}*"
+    if block["kind"] == "table":
+        return f"{block['caption']}\n\n{block['text']}" if block["caption"] else block["text"]
+    return block["text"]
+
+
+def origin(study: dict[str, Any]) -> str:
+    packages = ", ".join(f"{name} {number}" for name, number in study["versions"].items())
+    return (
+        f"*Made by `{study['command']}` at commit {study['commit']} on {study['date']} "
+        f"in {study['seconds'] / 60:.1f} minutes on one core; {packages}.*"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,332 @@
+"""What all studies share: options, folds, records of every number, tables, figures, paired tests, one JSON file.
+
+A study is a script with a docstring (its first line is the title on the results page) and a function that fills a
+:class:`Study`:
+
+    def run(study):
+        for seed in range(study.pick(smallest=1, quick=3, full=10)):
+            study.record("accuracy", 0.91, system="HSCRF", level="activity", seed=seed)
+        study.heading("Full labels")
+        study.table("accuracy", rows="system", columns="level", percent=True, caption="Right steps in %.")
+        study.figure("indoor-curve", axes, "Accuracy against known labels.")
+        study.say("HSCRF beats the flat CRF: " + str(study.compare("accuracy", "HSCRF", "flat CRF", "system")))
+
+    if __name__ == "__main__":
+        main(run, __file__, __doc__)
+
+    python experiments/<study>.py [--quick | --full | --smallest] [--data DIR] [--out DIR]
+
+The full variant writes ``experiments/results/<study>.json`` and figures for the site, which are kept under version
+control; the others write to ``experiments/quick``. ``report.py`` makes the page from the JSON files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+FULL, QUICK = HERE / "results", HERE / "quick"
+PAGE_FIGURES = ROOT / "docs" / "_results"
+VARIANTS = ("smallest", "quick", "full")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "hscrf", "python-crfsuite")
+
+
+class Study:
+    """The numbers of one study, and the blocks (headings, text, tables, figures) of its part of the page."""
+
+    def __init__(self, name: str, text: str, variant: str = "quick", data: str | None = None, out: Any = None) -> None:
+        self.name, self.text, self.variant, self.data = name, text, variant, data
+        self.out = Path(out) if out else (FULL if variant == "full" else QUICK)
+        self.figures = PAGE_FIGURES if variant == "full" and not out else self.out
+        self.records: list[dict[str, Any]] = []
+        self.blocks: list[dict[str, str]] = []
+        self.begin = time.perf_counter()
+
+    def pick(self, smallest: Any, quick: Any, full: Any) -> Any:
+        """The setting of this variant."""
+        return {"smallest": smallest, "quick": quick, "full": full}[self.variant]
+
+    # -- numbers -----------------------------------------------------------------------------------------------------
+
+    def record(self, name: str, value: float, **keys: Any) -> float:
+        """Keep a number under its name and keys; say it on the terminal."""
+        self.records.append({"name": name, **keys, "value": float(value)})
+        where = " ".join(f"{key}={given}" for key, given in keys.items())
+        print(f"[{time.perf_counter() - self.begin:6.0f} s] {name} {where}: {value:.4g}", flush=True)
+        return float(value)
+
+    @contextmanager
+    def timed(self, name: str = "seconds", **keys: Any) -> Iterator[None]:
+        """Record how long the block takes."""
+        begin = time.perf_counter()
+        yield
+        self.record(name, time.perf_counter() - begin, **keys)
+
+    def select(self, name: str, **keys: Any) -> list[dict[str, Any]]:
+        """The records of this name that agree with the keys, in order."""
+        return [r for r in self.records if r["name"] == name and all(r.get(k) == v for k, v in keys.items())]
+
+    def values(self, name: str, **keys: Any) -> list[float]:
+        return [record["value"] for record in self.select(name, **keys)]
+
+    def mean(self, name: str, **keys: Any) -> float:
+        return float(np.mean(self.values(name, **keys)))
+
+    def compare(self, name: str, one: Any, other: Any, over: str, **keys: Any) -> Comparison:
+        """Paired test of two values of the key ``over``; records are paired by all their other keys."""
+        first, second = (
+            {pair_key(r, over): r["value"] for r in self.select(name, **keys, **{over: which})}
+            for which in (one, other)
+        )
+        shared = [key for key in first if key in second]
+        return paired([first[key] for key in shared], [second[key] for key in shared])
+
+    # -- the page ----------------------------------------------------------------------------------------------------
+
+    def heading(self, text: str) -> None:
+        self.blocks.append({"kind": "heading", "text": text})
+
+    def say(self, text: str) -> None:
+        """A paragraph of the page."""
+        self.blocks.append({"kind": "text", "text": text})
+        print(text, flush=True)
+
+    def table(
+        self,
+        name: str,
+        rows: str,
+        columns: str,
+        caption: str = "",
+        percent: bool = False,
+        digits: int = 1,
+        spread: bool = True,
+        **keys: Any,
+    ) -> None:
+        """A table of means over all other keys, with standard deviations if there are several numbers."""
+        chosen = self.select(name, **keys)
+        table = markdown_table(chosen, rows, columns, 100 if percent else 1, digits, spread)
+        self.blocks.append({"kind": "table", "text": table, "caption": caption})
+        print(caption, table, sep="\n", flush=True)
+
+    def figure(self, name: str, axes: Any, caption: str) -> None:
+        """Save the figure of some axes as a small PNG."""
+        import matplotlib.pyplot
+
+        self.figures.mkdir(parents=True, exist_ok=True)
+        drawn = axes.figure
+        drawn.savefig(self.figures / f"{name}.png", dpi=90, bbox_inches="tight")
+        matplotlib.pyplot.close(drawn)
+        self.blocks.append({"kind": "figure", "text": f"{name}.png", "caption": caption})
+
+    # -- the file ----------------------------------------------------------------------------------------------------
+
+    def write(self) -> Path:
+        """Write everything to one JSON file."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        path = self.out / f"{self.name}.json"
+        content = {
+            "study": self.name,
+            "variant": self.variant,
+            "command": f"python experiments/{self.name}.py --{self.variant}",
+            "commit": commit(),
+            "versions": versions(),
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "seconds": round(time.perf_counter() - self.begin, 1),
+            "text": self.text,
+            "blocks": self.blocks,
+            "records": [{**r, "value": tidy_number(r["value"])} for r in self.records],
+        }
+        lines = json.dumps({**content, "records": "RECORDS"}, indent=1)
+        records = ",\n".join("  " + json.dumps(r) for r in content["records"])  # one line for each number
+        path.write_text(lines.replace('"RECORDS"', f"[\n{records}\n ]") + "\n", encoding="utf-8")
+        return path
+
+
+def main(run: Callable[[Study], None], file: str, docstring: str | None, arguments: Sequence[str] | None = None) -> int:
+    """Parse the options, run the study, write its JSON file."""
+    text = docstring or ""
+    parser = argparse.ArgumentParser(description=text.partition("\n")[0])
+    which = parser.add_mutually_exclusive_group()
+    for variant in VARIANTS:
+        which.add_argument(f"--{variant}", dest="variant", action="store_const", const=variant)
+    parser.add_argument("--data", help="folder of the data sets (default: $HSCRF_DATA)")
+    parser.add_argument("--out", help="folder of the results (default: experiments/results, or experiments/quick)")
+    parser.set_defaults(variant="quick")
+    options = parser.parse_args(arguments)
+    study = Study(Path(file).stem, text, options.variant, options.data or os.environ.get("HSCRF_DATA"), options.out)
+    run(study)
+    print(f"Every number is in {os.path.relpath(study.write())}.")
+    return 0
+
+
+# -- folds and choices ---------------------------------------------------------------------------------------------
+
+
+def folds(n: int, k: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
+    """Indices of n things for k-fold cross-validation: (rest, fold) for each fold, drawn at random."""
+    order = np.random.default_rng(seed).permutation(n)
+    parts = [sorted(part.tolist()) for part in np.array_split(order, k)]
+    return [(sorted(set(range(n)) - set(part)), part) for part in parts]
+
+
+def group_folds(groups: Sequence[Any]) -> dict[Any, tuple[list[int], list[int]]]:
+    """Leave one group out: group -> (indices of the rest, indices of the group)."""
+    return {
+        group: ([n for n, g in enumerate(groups) if g != group], [n for n, g in enumerate(groups) if g == group])
+        for group in sorted(set(groups))
+    }
+
+
+def take(items: Sequence[Any], which: Sequence[int]) -> list[Any]:
+    return [items[n] for n in which]
+
+
+def choose(study: Study, score: Callable[[float], float], start: Sequence[float], **keys: Any) -> float:
+    """The value with the best score; a grid whose best value sits on its edge grows by its own ratio, both ways.
+
+    ``start`` is a geometric grid of at least two values. Records every score and the choice under the keys.
+    """
+    ratio = start[1] / start[0]
+    found = {value: study.record("inner score", score(value), c2=value, **keys) for value in start}
+    for _ in range(8):
+        best, ordered = max(found, key=found.__getitem__), sorted(found)
+        if best == ordered[0]:
+            value = best / ratio
+        elif best == ordered[-1]:
+            value = best * ratio
+        else:
+            break
+        found[value] = study.record("inner score", score(value), c2=value, **keys)
+    best = max(found, key=found.__getitem__)
+    study.record("chosen c2", best, **keys)
+    return best
+
+
+# -- paired tests --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mean difference of pairs (one - other), how often it is positive, and a two-sided p-value."""
+
+    difference: float
+    wins: int
+    ties: int
+    n: int
+    p: float
+    test: str
+
+    @property
+    def better(self) -> bool:
+        """One is better than the other, and hardly by chance."""
+        return self.difference > 0 and self.p < 0.05
+
+    def __str__(self) -> str:
+        even = f", {self.ties} even" if self.ties else ""
+        p = f"p = {self.p:.3f}" if self.p >= 0.001 else "p < 0.001"
+        return f"{100 * self.difference:+.1f} points, better in {self.wins} of {self.n}{even} ({self.test}, {p})"
+
+
+def paired(one: Sequence[float], other: Sequence[float]) -> Comparison:
+    """Wilcoxon's signed ranks for six pairs or more, the paired t-test for fewer."""
+    from scipy import stats
+
+    difference = np.asarray(one, dtype=float) - np.asarray(other, dtype=float)
+    n, test, p = difference.size, "no test", float("nan")
+    if n >= 2 and np.ptp(difference) == 0:
+        test, p = "all alike", 1.0 if difference[0] == 0 else 0.0
+    elif n >= 6:
+        test, p = "Wilcoxon", float(stats.wilcoxon(difference).pvalue)
+    elif n >= 2:
+        test, p = "paired t", float(stats.ttest_1samp(difference, 0.0).pvalue)
+    wins, ties = int((difference > 0).sum()), int((difference == 0).sum())
+    return Comparison(float(difference.mean()), wins, ties, n, p, test)
+
+
+def pair_key(record: Mapping[str, Any], over: str) -> tuple[Any, ...]:
+    return tuple(sorted((k, str(v)) for k, v in record.items() if k not in (over, "value", "name")))
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def markdown_table(
+    records: Sequence[Mapping[str, Any]], rows: str, columns: str, scale: float, digits: int, spread: bool
+) -> str:
+    """Rows and columns in the order in which they first occur; a dash where there is nothing."""
+    row_names = list(dict.fromkeys(r[rows] for r in records))
+    column_names = list(dict.fromkeys(r[columns] for r in records))
+    lines = [[rows, *map(str, column_names)]]
+    for row in row_names:
+        cells = [[r["value"] for r in records if r[rows] == row and r[columns] == c] for c in column_names]
+        lines.append([str(row), *(table_cell(scale * np.array(cell), digits, spread) for cell in cells)])
+    return markdown(lines)
+
+
+def table_cell(values: Any, digits: int, spread: bool) -> str:
+    if not values.size:
+        return "–"
+    mean = f"{values.mean():.{digits}f}"
+    return f"{mean} ± {values.std(ddof=1):.{digits}f}" if spread and values.size > 1 else mean
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells as a Markdown table; the first is the head, the first column is text."""
+    head, *body = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, "|---" + "|--:" * (len(lines[0]) - 1) + "|", *body])
+
+
+# -- where numbers come from ---------------------------------------------------------------------------------------
+
+
+def commit() -> str:
+    """The commit of the checkout, with a plus if files under version control were changed; else 'unknown'."""
+    try:
+        name = git("rev-parse", "--short=10", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "experiments/*.py")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return name + ("+" if changed else "")
+
+
+def git(*words: str) -> str:
+    run = subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True)
+    return run.stdout.strip()
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def tidy_number(value: float) -> float:
+    """Six significant digits: enough for every table, and the files stay small."""
+    return float(f"{value:.6g}") if np.isfinite(value) else value
+
+
+if __name__ == "__main__":
+    sys.exit("runner.py is shared by the studies: run one of them, such as experiments/indoor.py")

@@ -1,0 +1,89 @@
+"""The studies run: their smallest variants, on generated data, from the command line to the page."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXPERIMENTS = ROOT / "experiments"
+STUDIES: list[str] = []  # stems of scripts whose --smallest needs no data
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    import runner
+
+    return runner
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_smallest_variant_runs_without_data(name, tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "HSCRF_DATA"} | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-W", "error", str(EXPERIMENTS / f"{name}.py"), "--smallest", "--out", str(tmp_path)]
+    run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    content = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    assert content["records"]
+    assert {block["kind"] for block in content["blocks"]} >= {"table", "figure", "text"}
+    for block in content["blocks"]:
+        assert block["kind"] != "figure" or (tmp_path / block["text"]).stat().st_size < 60_000
+
+
+def test_tables_hold_means_and_deviations(runner, tmp_path):
+    study = runner.Study("some", "Title.\n\nText.", "smallest", out=tmp_path)
+    for seed, value in enumerate((0.5, 0.7)):
+        study.record("accuracy", value, system="a", level="top", seed=seed)
+    study.record("accuracy", 0.4, system="b", level="bottom", seed=0)
+    study.table("accuracy", rows="system", columns="level", percent=True)
+    assert study.blocks[0]["text"].splitlines() == [
+        "| system | top | bottom |",
+        "|---|--:|--:|",
+        "| a | 60.0 ± 14.1 | – |",
+        "| b | – | 40.0 |",
+    ]
+
+
+def test_the_page_holds_text_tables_and_what_made_them(runner, tmp_path, monkeypatch):
+    import report
+
+    study = runner.Study("some", "Title.\n\nText.", "smallest", out=tmp_path)
+    study.record("accuracy", 0.5, system="a", level="top")
+    study.heading("Part")
+    study.table("accuracy", rows="system", columns="level", caption="Right steps.")
+    study.say("It holds.")
+    study.write()
+    page = tmp_path / "results.md"
+    report.write_page(tmp_path, page, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for part in ("## Title", "Text.", "### Part", "Right steps.", "| a | 0.5 |", "It holds.", "some.py --smallest"):
+        assert part in text
+    assert json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["records"][0]["value"] == 0.5
+
+
+def test_pairs_are_compared_by_their_other_keys(runner, tmp_path):
+    study = runner.Study("some", "", "smallest", out=tmp_path)
+    for seed in range(8):
+        study.record("accuracy", 0.6 + 0.01 * seed, system="a", seed=seed)
+    for seed in reversed(range(8)):
+        study.record("accuracy", 0.5 + 0.012 * seed, system="b", seed=seed)
+    found = study.compare("accuracy", "a", "b", "system")
+    assert (found.n, found.wins, found.better) == (8, 8, True)
+    assert found.difference == pytest.approx(0.1 - 0.002 * 3.5)
+
+
+def test_a_choice_on_the_edge_makes_the_grid_grow(runner, tmp_path):
+    study = runner.Study("some", "", "smallest", out=tmp_path)
+    assert runner.choose(study, lambda c: -abs(c - 64), (1, 4), system="a") == 64
+    assert runner.choose(study, lambda c: -abs(c - 0.25), (1, 4), system="b") == 0.25
+
+
+def test_folds_cut_everything_once(runner):
+    parts = runner.folds(10, 3)
+    assert sorted(n for _, fold in parts for n in fold) == list(range(10))
+    assert all(not set(rest) & set(fold) for rest, fold in parts)
+    assert runner.group_folds("aab") == {"a": ([2], [0, 1]), "b": ([0, 1], [2])}

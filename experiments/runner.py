@@ -9,7 +9,8 @@ A study is a script with a docstring (its first line is the title on the results
         study.heading("Full labels")
         study.table("accuracy", rows="system", columns="level", percent=True, caption="Right steps in %.")
         study.figure("indoor-curve", axes, "Accuracy against known labels.")
-        study.say("HSCRF beats the flat CRF: " + str(study.compare("accuracy", "HSCRF", "flat CRF", "system")))
+        study.differences("accuracy", [("HSCRF", "flat CRF")], over="system", columns="level")
+        study.say("Better than the flat CRF: " + str(study.compare("accuracy", "HSCRF", "flat CRF", "system")))
 
     if __name__ == "__main__":
         main(run, __file__, __doc__)
@@ -127,6 +128,18 @@ class Study:
         self.blocks.append({"kind": "table", "text": table, "caption": caption})
         print(caption, table, sep="\n", flush=True)
 
+    def differences(
+        self, name: str, pairs: Sequence[tuple[Any, Any]], over: str, columns: str, caption: str = "", **keys: Any
+    ) -> None:
+        """A table of paired tests: rows are pairs of values of ``over``, columns the values of another key."""
+        names = list(dict.fromkeys(r[columns] for r in self.select(name, **keys)))
+        lines = [["difference in points", *map(str, names)]]
+        for one, other in pairs:
+            cells = [self.compare(name, one, other, over, **keys, **{columns: column}) for column in names]
+            lines.append([f"{one} − {other}", *map(str, cells)])
+        self.blocks.append({"kind": "table", "text": markdown(lines), "caption": caption})
+        print(caption, markdown(lines), sep="\n", flush=True)
+
     def figure(self, name: str, axes: Any, caption: str) -> None:
         """Save the figure of some axes as a small PNG."""
         import matplotlib.pyplot
@@ -226,7 +239,10 @@ def choose(study: Study, score: Callable[[float], float], start: Sequence[float]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Mean difference of pairs (one - other), how often it is positive, and a two-sided p-value."""
+    """Mean difference of pairs (one - other), how often it is positive, and a two-sided p-value.
+
+    As text: percentage points, and in brackets the wins of all pairs and p.
+    """
 
     difference: float
     wins: int
@@ -241,9 +257,8 @@ class Comparison:
         return self.difference > 0 and self.p < 0.05
 
     def __str__(self) -> str:
-        even = f", {self.ties} even" if self.ties else ""
-        p = f"p = {self.p:.3f}" if self.p >= 0.001 else "p < 0.001"
-        return f"{100 * self.difference:+.1f} points, better in {self.wins} of {self.n}{even} ({self.test}, {p})"
+        p = "" if np.isnan(self.p) else f", p = {self.p:.3f}" if self.p >= 0.001 else ", p < 0.001"
+        return f"{100 * self.difference:+.1f} ({self.wins} of {self.n}{p})"
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> Comparison:

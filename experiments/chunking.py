@@ -7,22 +7,27 @@ and pairs of neighbouring words in a window of five that occur more than 3 times
 **SCRF** is a chain of B, I and O and **SemiCRF** a model of segments; both read the tags, in a window of five, as
 features. **DCRF** labels phrases (B, I, O) and tags by step. **HSCRF** has three levels: root, NP or O, tag; its
 durations are geometric, as in the paper, which makes it linear in time. DCRF and HSCRF see words only and learn the
-tags as labels; **+POS** gives them the tags as evidence when they predict. A run of words outside noun phrases is one
-segment O, or (*each O*) each word is one. F1 is conlleval's, on the test sentences; seeds draw training sentences.
+tags as labels; **+POS** gives them the tags as evidence when they predict. Their cliques between phrases and tags see
+the words, too; *DCRF, observed transitions* has such features at transitions as well, as HSCRF has, and costs so much
+that it learns from 1,000 sentences at most. A run of words outside noun phrases is one segment O, or (*each O*) each
+word is one. F1 is conlleval's, on the test sentences; seeds draw training sentences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from sys import intern
 from typing import Any
 
 import numpy as np
 
-from hscrf import HSCRF, ChainCRF, DynamicCRF, End, Init, Labels, SemiCRF, Start, Token, Topology, Trans
+from hscrf import HSCRF, LBFGS, SGD, ChainCRF, DynamicCRF, End, Init, Labels, SemiCRF, Start, Token, Topology, Trans
 from hscrf.datasets import load_conll2000
+from hscrf.families import Pair
 from hscrf.metrics import conlleval
+from runner import Study, choose, main, take
 
 GROUPS = {"N": "noun", "V": "verb", "M": "verb", "J": "adjective", "RB": "adverb"}
 MIN_COUNT = 4
@@ -33,6 +38,18 @@ class Sentence:
     words: list[str]
     tags: list[str]  # groups of parts of speech
     phrases: list[str]  # B-NP, I-NP, O
+
+    @cached_property
+    def word_features(self) -> list[list[str]]:
+        return window(self.words, "w")
+
+    @cached_property
+    def all_features(self) -> list[list[str]]:
+        """Words, and tags with their pairs and triples."""
+        tags = padded(self.tags)
+        triples = [[f"p{k}..{k + 2}=" + "|".join(tags[t + k : t + k + 3]) for k in (-2, -1, 0)] for t in places(tags)]
+        parts = (self.word_features, window(self.tags, "p"), triples)
+        return [words + pairs + list(map(intern, three)) for words, pairs, three in zip(*parts, strict=True)]
 
 
 # -- data ----------------------------------------------------------------------------------------------------------
@@ -75,26 +92,12 @@ def made_up_sentence(random: np.random.Generator) -> Sentence:
 # -- features ------------------------------------------------------------------------------------------------------
 
 
-def word_features(sentence: Sentence) -> list[list[str]]:
-    return window(sentence.words, "w")
-
-
-def all_features(sentence: Sentence) -> list[list[str]]:
-    """Words, and tags with their pairs and triples."""
-    tags = padded(sentence.tags)
-    triples = [
-        [f"p{k}|{k + 1}|{k + 2}=" + "|".join(tags[t + k : t + k + 3]) for k in (-2, -1, 0)] for t in places(tags)
-    ]
-    parts = (window(sentence.words, "w"), window(sentence.tags, "p"), triples)
-    return [words + pairs + three for words, pairs, three in zip(*parts, strict=True)]
-
-
 def window(values: Sequence[str], name: str) -> list[list[str]]:
     """Each value with two neighbours on both sides, one by one and in pairs."""
     near = padded(values)
     return [
-        [f"{name}{k}={near[t + k]}" for k in range(-2, 3)]
-        + [f"{name}{k}|{k + 1}={near[t + k]}|{near[t + k + 1]}" for k in range(-2, 2)]
+        [intern(f"{name}{k}={near[t + k]}") for k in range(-2, 3)]
+        + [intern(f"{name}{k}|{k + 1}={near[t + k]}|{near[t + k + 1]}") for k in range(-2, 2)]
         for t in places(near)
     ]
 
@@ -115,27 +118,32 @@ PARENTS = ("root", "chunk")
 
 def fit_chain(train: Sequence[Sentence], **options: Any) -> Predict:
     model = ChainCRF(edges=True, min_count=MIN_COUNT, **options)
-    model.fit(list(map(all_features, train)), [s.phrases for s in train])
-    return lambda test: {"SCRF": [y.column("label") for y in model.predict(list(map(all_features, test)))]}
+    model.fit([s.all_features for s in train], [s.phrases for s in train])
+    return lambda test: {"SCRF": [y.column("label") for y in model.predict([s.all_features for s in test])]}
 
 
 def fit_semi(train: Sequence[Sentence], **options: Any) -> Predict:
     features = [Token("label"), Start("label"), Init("root"), Trans("root"), End("root")]
     model = SemiCRF(features=features, min_count=MIN_COUNT, **options)
-    model.fit(list(map(all_features, train)), [s.phrases for s in train])
+    model.fit([s.all_features for s in train], [s.phrases for s in train])
     return lambda test: {
-        "SemiCRF": [y.column("label", scheme="bio") for y in model.predict(list(map(all_features, test)))]
+        "SemiCRF": [y.column("label", scheme="bio") for y in model.predict([s.all_features for s in test])]
     }
 
 
-def fit_dynamic(train: Sequence[Sentence], **options: Any) -> Predict:
-    model = DynamicCRF(min_count=MIN_COUNT, **options)
-    model.fit(list(map(word_features, train)), [{"chunk": s.phrases, "pos": s.tags} for s in train])
+def fit_dynamic(train: Sequence[Sentence], observed: bool = False, **options: Any) -> Predict:
+    features = [spec for level in ("chunk", "pos") for spec in (Token(level), Trans(level))]
+    features += [Pair("chunk", "pos"), Pair("chunk", "pos", observed=True)]
+    features += [Trans(level, observed=True) for level in ("chunk", "pos")] if observed else []
+    model = DynamicCRF(features=features, min_count=MIN_COUNT, **options)
+    tail = ", observed transitions" if observed else ""
+    model.fit([s.word_features for s in train], [{"chunk": s.phrases, "pos": s.tags} for s in train])
 
     def predict(test: Sequence[Sentence]) -> dict[str, list[list[str]]]:
-        X = list(map(word_features, test))
+        X = [s.word_features for s in test]
         free, told = model.predict(X), model.predict(X, evidence=[{"pos": s.tags} for s in test])
-        return {"DCRF": [y.column("chunk") for y in free], "DCRF+POS": [y.column("chunk") for y in told]}
+        found = {"DCRF" + tail: free, "DCRF+POS" + tail: told}
+        return {key: [y.column("chunk") for y in labels] for key, labels in found.items()}
 
     return predict
 
@@ -143,12 +151,13 @@ def fit_dynamic(train: Sequence[Sentence], **options: Any) -> Predict:
 def fit_hierarchical(train: Sequence[Sentence], each: bool = False, **options: Any) -> Predict:
     topology = topology_of(each)
     features = [Token("chunk"), Start("chunk"), Token("pos"), *(e(p) for p in PARENTS for e in (Init, Trans, End))]
+    features += [event("chunk", observed=True) for event in (Init, Trans, End)]
     model = HSCRF(topology, features=features, min_count=MIN_COUNT, **options)
-    model.fit(list(map(word_features, train)), [nested(topology, s, each) for s in train])
+    model.fit([s.word_features for s in train], [nested(topology, s, each) for s in train])
     name = "HSCRF, each O" if each else "HSCRF"
 
     def predict(test: Sequence[Sentence]) -> dict[str, list[list[str]]]:
-        X = list(map(word_features, test))
+        X = [s.word_features for s in test]
         tags = [Labels.from_columns(topology, {"pos": s.tags}) for s in test]
         found = {name: model.predict(X), name.replace("HSCRF", "HSCRF+POS"): model.predict(X, evidence=tags)}
         return {key: [y.column("chunk", scheme="bio") for y in labels] for key, labels in found.items()}
@@ -173,10 +182,12 @@ def nested(topology: Topology, sentence: Sentence, each: bool) -> Labels:
     return Labels(topology, y.states, ends)
 
 
+SLOW = "DCRF, observed transitions"
 SYSTEMS: dict[str, Callable[..., Predict]] = {
     "SCRF": fit_chain,
     "SemiCRF": fit_semi,
     "DCRF": fit_dynamic,
+    SLOW: partial(fit_dynamic, observed=True),
     "HSCRF": fit_hierarchical,
     "HSCRF, each O": partial(fit_hierarchical, each=True),
 }
@@ -184,3 +195,137 @@ SYSTEMS: dict[str, Callable[..., Predict]] = {
 
 def f1(test: Sequence[Sentence], found: Sequence[Sequence[str]]) -> float:
     return conlleval([s.phrases for s in test], found).f1
+
+
+# -- the study -----------------------------------------------------------------------------------------------------
+
+TO_CHOOSE = 1000  # sentences
+
+
+def run(study: Study) -> None:
+    train, test = sentences(study)
+    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 60)), "SGD": SGD(epochs=study.pick(2, 5, 10))}
+    c2 = penalties(study, train, solvers["L-BFGS"])
+    sizes = study.pick((20, 40), (100, 1000), (100, 300, 1000, 3000, len(train)))
+    for method, solver in solvers.items():
+        for size in sizes:
+            for seed in range(study.pick(1, 1, 3) if size < len(train) and method == "L-BFGS" else 1):
+                some = drawn(train, size, seed)
+                for system in affordable(size):
+                    learn(study, system, some, test, c2[system], method, solver, size=size, seed=seed)
+    report(study)
+
+
+def affordable(size: int) -> list[str]:
+    return [system for system in SYSTEMS if system != SLOW or size <= 1000]
+
+
+def sentences(study: Study) -> tuple[list[Sentence], list[Sentence]]:
+    if study.variant == "smallest":
+        return made_up(40, 0), made_up(20, 1)
+    test = read(study.data, "test")
+    return read(study.data, "train"), test[:: study.pick(1, 4, 1)]
+
+
+def drawn(train: Sequence[Sentence], size: int, seed: int) -> list[Sentence]:
+    return take(train, np.random.default_rng(seed).permutation(len(train))[:size])
+
+
+def penalties(study: Study, train: Sequence[Sentence], solver: Any) -> dict[str, float]:
+    """For each system the penalty with the best F1, POS given where it may be, on sentences held out of training."""
+    if study.variant == "smallest":
+        return dict.fromkeys(SYSTEMS, 0.3)
+    some = drawn(train, 2 * TO_CHOOSE, 1000)
+    learn_from, held_out = some[:TO_CHOOSE], some[TO_CHOOSE:]
+
+    def score(c2: float, system: str) -> float:
+        found = SYSTEMS[system](learn_from, c2=c2, solver=solver)(held_out)
+        return max(f1(held_out, phrases) for phrases in found.values())
+
+    return {system: choose(study, partial(score, system=system), (0.3, 1.0, 3.0), system=system) for system in SYSTEMS}
+
+
+def learn(
+    study: Study,
+    system: str,
+    train: Sequence[Sentence],
+    test: Sequence[Sentence],
+    c2: float,
+    method: str,
+    solver: Any,
+    **keys: Any,
+) -> None:
+    """Train a system, and record F1 without and with tags given."""
+    with study.timed(system=system, method=method, **keys):
+        predict = SYSTEMS[system](train, c2=c2, solver=solver, random_state=keys["seed"])
+    for name, found in predict(test).items():
+        study.record("NP F1", f1(test, found), system=name, method=method, **keys)
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+CLAIMS = (
+    ("HSCRF+POS is better than SCRF", "HSCRF+POS", "SCRF", True),
+    ("HSCRF+POS is better than SemiCRF", "HSCRF+POS", "SemiCRF", True),
+    ("HSCRF+POS is better than DCRF+POS", "HSCRF+POS", "DCRF+POS", True),
+    ("Without tags HSCRF is worse than SCRF", "HSCRF", "SCRF", False),
+    ("Without tags DCRF is worse than SCRF", "DCRF", "SCRF", False),
+    ("DCRF is worse than SCRF even with tags", "DCRF+POS", "SCRF", False),
+    ("SemiCRF is no better than SCRF", "SemiCRF", "SCRF", False),
+)
+
+
+def report(study: Study) -> None:
+    caption = "NP F1 in % against the number of training sentences, L-BFGS."
+    study.table("NP F1", "system", "size", caption, percent=True, digits=2, method="L-BFGS")
+    study.figure("chunking-f1", draw(study), caption)
+    caption = "The same with online stochastic gradient, as in the paper (one seed)."
+    study.table("NP F1", "system", "size", caption, percent=True, digits=2, method="SGD")
+    study.heading("The paper's claims")
+    pairs = [(one, other) for _, one, other, _ in CLAIMS]
+    pairs += [("HSCRF+POS", "DCRF+POS, observed transitions"), ("HSCRF+POS", "HSCRF+POS, each O")]
+    study.differences("NP F1", pairs, "system", "size", "By number of training sentences.", method="L-BFGS")
+    lines = [["the paper's claim", "here", "all sizes and seeds"]]
+    for claim, one, other, better in CLAIMS:
+        found = study.compare("NP F1", one, other, "system", method="L-BFGS")
+        lines.append([claim, verdict(found.difference if better else -found.difference, found.p), str(found)])
+    study.lines(lines, "Tests over all sizes and seeds.")
+    study.table("seconds", "system", "size", "Seconds to train, L-BFGS.", digits=1, spread=False, method="L-BFGS")
+
+
+def verdict(gain: float, p: float) -> str:
+    if p < 0.05:
+        return "holds" if gain > 0 else "does not hold"
+    return "not significant"
+
+
+def draw(study: Study) -> Any:
+    """F1 against the number of sentences, a line for each system."""
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(figsize=(6.4, 4.2))[1]
+    records = study.select("NP F1", method="L-BFGS")
+    for system in dict.fromkeys(r["system"] for r in records):
+        sizes = sorted({r["size"] for r in records if r["system"] == system})
+        means = [100 * study.mean("NP F1", system=system, method="L-BFGS", size=size) for size in sizes]
+        colour, marker = STYLES[system.replace("+POS", "")]
+        line = "-" if "+POS" in system or system in ("SCRF", "SemiCRF") else "--"  # dashed: sees no tags
+        axes.plot(sizes, means, line, marker=marker, color=colour, label=system)
+    axes.set(xscale="log", xlabel="training sentences", ylabel="NP F1 (%)")
+    axes.grid(color="0.92")
+    axes.spines[["right", "top"]].set_visible(False)
+    axes.legend(fontsize=8)
+    return axes
+
+
+STYLES = {  # colours of Okabe and Ito, for colour-blind readers too
+    "SCRF": ("#000000", "s"),
+    "SemiCRF": ("#e69f00", "D"),
+    "DCRF": ("#d55e00", "^"),
+    SLOW: ("#cc79a7", "p"),
+    "HSCRF": ("#0072b2", "o"),
+    "HSCRF, each O": ("#56b4e9", "v"),
+}
+
+if __name__ == "__main__":
+    main(run, __file__, __doc__)

@@ -9,7 +9,7 @@ object names hidden (o1, o2, ...) and once with plain names.
 
 Systems see the same features of each step: position and velocity, or the relations of hands and objects within two
 steps. **HSCRF** has gamma durations and averages of the features over each activity where activities differ in length
-(kitchen), and steps at the bottom; the **nested SemiCRF** lets the bottom persist and gives it gamma durations, too.
+(kitchen), and steps at the bottom; the **nested SemiCRF** lets the bottom persist and has gamma durations there.
 **DCRF** labels both levels by step, with exact inference; **flat CRF** is one chain for each level. Hierarchical models
 know which child occurs under which parent from their training labels. Accuracy is per time step.
 """
@@ -118,10 +118,9 @@ def window(steps: Sequence[Sequence[str]], width: int) -> list[list[str]]:
 def systems(task: Task) -> list[System]:
     """Everything that is compared; chains are chosen and trained level by level."""
     both = task.levels
-    nested = partial(fit_nested, top_durations=task.top_durations)
     found = [
-        System("HSCRF", both, partial(nested, unit=True)),
-        System("nested SemiCRF", both, partial(nested, unit=False, bottom_durations=True)),
+        System("HSCRF", both, partial(fit_nested, unit=True, top_durations=task.top_durations)),
+        System("nested SemiCRF", both, partial(fit_nested, unit=False, bottom_durations=True)),
         System("nested SemiCRF, no durations", both, partial(fit_nested, unit=False)),
         System("DCRF", both, fit_dynamic),
         *(System("flat CRF", (level,), partial(fit_flat, level=level)) for level in both),

@@ -60,7 +60,7 @@ class Study:
         self.figures = PAGE_FIGURES if variant == "full" and not out else self.out
         self.records: list[dict[str, Any]] = []
         self.blocks: list[dict[str, str]] = []
-        self.begin = time.perf_counter()
+        self.begin, self.commit = time.perf_counter(), commit()
 
     def pick(self, smallest: Any, quick: Any, full: Any) -> Any:
         """The setting of this variant."""
@@ -137,6 +137,10 @@ class Study:
         for one, other in pairs:
             cells = [self.compare(name, one, other, over, **keys, **{columns: column}) for column in names]
             lines.append([f"{one} − {other}", *map(str, cells)])
+        self.lines(lines, caption)
+
+    def lines(self, lines: Sequence[Sequence[str]], caption: str = "") -> None:
+        """A table of given cells; the first line is the head."""
         self.blocks.append({"kind": "table", "text": markdown(lines), "caption": caption})
         print(caption, markdown(lines), sep="\n", flush=True)
 
@@ -160,7 +164,7 @@ class Study:
             "study": self.name,
             "variant": self.variant,
             "command": f"python experiments/{self.name}.py --{self.variant}",
-            "commit": commit(),
+            "commit": self.commit,
             "versions": versions(),
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "seconds": round(time.perf_counter() - self.begin, 1),

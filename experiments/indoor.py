@@ -411,7 +411,7 @@ def run(study: Study) -> None:
 
 def run_kitchen(study: Study) -> None:
     n = study.pick(smallest=16, quick=90, full=90)
-    seeds = study.pick(smallest=1, quick=3, full=10)
+    seeds = study.pick(smallest=1, quick=2, full=10)
     halves = list(range(n // 2)), list(range(n // 2, n))
     apart = kitchen(1000, n)  # penalties are chosen on a data set of their own
     c2 = {(s.name, s.levels): chosen(study, apart, s, halves, 60) for s in systems(apart)}

@@ -17,8 +17,9 @@ from hscrf.labels import InfeasibleError, Labels
 from hscrf.templates import Template, default_template, read_template
 from hscrf.topology import Topology
 
-__all__ = ["Recipe", "format_of", "learn_labels", "load_model", "save_model"]
+__all__ = ["PREDICTED", "Recipe", "format_of", "learn_labels", "load_model", "save_model"]
 
+PREDICTED = "{}_predicted"  # name of an appended column
 FORMATS = ("columns", "jsonl", "table", "crfsuite")
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "table", ".tsv": "table", ".parquet": "table"} | {
     ".crfsuite": "crfsuite"
@@ -53,8 +54,29 @@ class Recipe:
 
     # -- files
 
-    def read(self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False) -> Iterator[Document]:
-        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing."""
+    @property
+    def label_order(self) -> tuple[str, ...]:
+        """The levels in the order of their columns, which is that of predicted columns too."""
+        return self.levels if self.names is None else tuple(name for name in self.names if name in self.levels)
+
+    @property
+    def predicted(self) -> list[str]:
+        """Names of the columns that a prediction appends."""
+        return [PREDICTED.format(level) for level in self.label_order]
+
+    def written(self) -> Recipe:
+        """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
+        if self.format != "crfsuite":
+            return self
+        return replace(self, format="columns", separator="\t", names=self.levels, places=None)
+
+    def read(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing.
+
+        ``loose``: the columns of ``extra`` may be missing, and others may follow them.
+        """
         scheme = self.scheme or None
         if self.format == "jsonl":
             return io.read_jsonl(source, self.levels or None, scheme=scheme, unlabelled=unlabelled)
@@ -63,7 +85,9 @@ class Recipe:
         if self.format == "columns":
             options: dict[str, Any] = {"separator": self.separator, "comment": self.comment, "scheme": scheme}
             levels = self.places or self.levels
-            return io.read_columns(source, levels, self.names, extra=extra, unlabelled=unlabelled, **options)
+            extra = () if loose and self.names is None else extra  # there is no telling where they begin
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            return io.read_columns(source, levels, self.names, **options)
         return io.read_table(
             source,
             self.levels,
@@ -75,6 +99,7 @@ class Recipe:
             scheme=scheme,
             extra=extra,
             unlabelled=unlabelled,
+            loose=loose,
         )
 
     def write(self, target: Any, documents: Iterator[Document]) -> None:

@@ -136,6 +136,48 @@ class TestColumns:
         assert "features 0, 1 by a template of 2" in printed
         assert "U0:" in printed
 
+    def test_label_pairs_see_their_words(self, tmp_path, monkeypatch, capsys):
+        """Labels that a word turns about: only B01:%x[0,0] can know, and tokens do not see it."""
+        monkeypatch.chdir(tmp_path)
+        rng = random.Random(0)
+        with open("turns.txt", "w") as file:
+            for _ in range(60):
+                label = rng.choice("ab")
+                file.write(f"{label} {label}\n")
+                for word in rng.choices(["turn", "stay"], k=8):
+                    label = {"a": "b", "b": "a"}[label] if word == "turn" else label
+                    file.write(f"{word} {label}\n")
+                file.write("\n")
+        Path("with").write_text("U:%x[0,0]\nB01:%x[0,0]\n")
+        Path("without").write_text("U:%x[0,0]\nB\n")
+        scores = {}
+        for name in ("with", "without"):
+            assert cli.main(["fit", "turns.txt", "-m", f"{name}.m", "--template", name, "--progress", "none"]) == 0
+            assert cli.main(["predict", "turns.txt", "-m", f"{name}.m", "-t", "-o", "out.txt"]) == 0
+            capsys.readouterr()
+            assert cli.main(["score", "out.txt", "--json", "-"]) == 0
+            scores[name] = json.loads(capsys.readouterr().out)["joint_accuracy"]
+        assert scores["with"] == 1
+        assert scores["without"] < 0.8
+        weights = hscrf.load("with.m").weights_
+        fed = {part: set(rows["feature"]) for part, rows in weights.groupby("part")}
+        assert fed["token"] == {"U:a", "U:b", "U:turn", "U:stay"}
+        assert fed["trans"] - {""} == {"pair:B01:turn", "pair:B01:stay"}
+
+    def test_transitions_that_were_not_seen(self, call):
+        options = ["--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        sizes = {}
+        for choice in ("all", "seen"):
+            call("fit", "train.txt", "-m", "model4", *options, "--transitions", choice)
+            sizes[choice] = hscrf.load("model4").coef_.size
+        assert sizes["seen"] < sizes["all"]
+
+    def test_children_that_were_not_seen(self, call):
+        options = ["--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        call("fit", "train.txt", "-m", "model5", *options, "--children", "all")
+        assert hscrf.load("model5").topology_.children[1].all()
+        assert not hscrf.load("model").topology_.children[1].all()
+
     def test_development_file_and_checkpoint(self, call):
         options = ["--levels", "phrase=3,tag=2", "--dev", "test.txt", "--checkpoint", "half"]
         _, said = call("fit", "train.txt", "-m", "model3", *options, "--max-iter", 3)

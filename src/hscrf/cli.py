@@ -43,7 +43,8 @@ Train a model from a file of labelled sequences.
 
 Levels are named from top to bottom. In a column file they are the last columns unless you say which, counted from 1;
 all other columns are features. Words are described by a template: a window of two, conjunctions, affixes and shapes,
-unless you bring your own in TOML or as CRF++ and Wapiti write it (U01:%x[-1,0]). Labels may be missing (?): the model
+unless you bring your own in TOML or as CRF++ and Wapiti write it: U01:%x[-1,0] for tokens, B01:%x[0,0] for pairs of
+labels of the lowest level, * for both. Labels may be missing (?): the model
 learns from what there is.
 
   hscrf fit train.txt -m m.hscrf --levels chunk=3,pos=2
@@ -177,6 +178,12 @@ def add_fit(parser: Parser) -> None:
     parser.add_argument("--max-duration", type=pairs_of(int), default={}, metavar="LEVEL=STEPS")
     parser.add_argument(
         "--children", choices=("seen", "all"), default="seen", help="which states may contain which (default: as seen)"
+    )
+    parser.add_argument(
+        "--transitions",
+        choices=("all", "seen"),
+        default="all",
+        help="first, neighbouring and last states with a weight: all that may be (default), or only those seen",
     )
     parser.add_argument("--checkpoint", metavar="FILE", help="written as training goes on; resumed from if it exists")
     parser.add_argument("--dev", metavar="FILE", help="stop early by the score on this file")

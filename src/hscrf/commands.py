@@ -95,13 +95,11 @@ def fit(args: argparse.Namespace) -> int:
     recipe = recipe_of(args)
     documents = list(counted(recipe.read(source_of(args.data)), "reading"))
     recipe = recipe.resolved(documents, args.template)
-    for remark in recipe.template.notes if recipe.template else ():
-        note(f"hscrf: {args.template}, {remark}")
     dev = list(recipe.read(args.dev)) if args.dev else []
     durations = durations_of(args)
     everyone = args.children == "all"
     topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)
-    model = make_model(args, topology, durations)
+    model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
     known = labels[len(documents) :]
@@ -142,21 +140,22 @@ def durations_of(args: argparse.Namespace) -> list[Any]:
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
 
 
-def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any]) -> Any:
+def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> Any:
     """An estimator with the options' settings; durations replace those that limits bring by themselves."""
-    from hscrf.estimator import HSCRF
     from hscrf.features import Duration, default_specifications
+    from hscrf.recipe import model_class, pair_features
 
     usual = default_specifications(topology)
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
     c2 = args.c2 if args.c2 is not None else 0.0 if args.solver == "perceptron" else 1.0
-    return HSCRF(
+    return model_class(template)(
         topology,
-        features=[*kept, *durations],
+        features=[*kept, *durations, *pair_features(template, topology)],
         c1=args.c1,
         c2=c2,
         solver=solver_of(args),
         min_count=args.min_count,
+        transitions=args.transitions,
         n_jobs=args.jobs,
         random_state=args.seed,
         verbose={"lines": 2, "live": 1, "none": 0}[args.progress],
@@ -272,7 +271,11 @@ def np_count(model: Any) -> int:
 
 
 def describe_recipe(recipe: Recipe) -> str:
-    made = "as they are" if recipe.template is None else f"by a template of {len(recipe.template.features)}"
+    made = (
+        "as they are"
+        if recipe.template is None
+        else f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)}"
+    )
     schemes = ", ".join(f"{level} ({scheme})" for level, scheme in recipe.scheme.items())
     return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(recipe.features or ('given',))} {made}"
 

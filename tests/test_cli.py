@@ -1,11 +1,14 @@
 """The command itself, in processes of its own: files in, files out, messages, exit codes."""
 
+import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
+from hscrf._shell import Progress, counted
 from hscrf.datasets import make_activities
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -296,10 +300,13 @@ class TestOtherFormats:
                 labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
                 file.write(json.dumps({"id": f"day {n}", "tokens": x, "labels": labels, "mood": n}) + "\n")
         run("fit", "days.jsonl", "-m", "model", "--progress", "none", cwd=tmp_path)
-        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", "--marginals", cwd=tmp_path)
+        options = ["--marginals", "--samples", 2, "--k-best", 3]
+        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", *options, cwd=tmp_path)
         assert run("score", "out.jsonl", "-m", "model", cwd=tmp_path)[0] == said
         first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
-        assert list(first) == ["id", "tokens", "labels", "mood", "prediction", "marginals"]
+        more = ["prediction", "marginals", "samples", "k_best", "log_probability"]
+        assert list(first) == ["id", "tokens", "labels", "mood", *more]
+        assert (len(first["samples"]), len(first["k_best"])) == (2, 3)
         assert first["prediction"]["activity"][0][0] == 0
         row = first["marginals"]["activity"]["probabilities"][0]
         assert sum(row) == pytest.approx(1, abs=1e-5)
@@ -413,7 +420,40 @@ class TestErrors:
         with pytest.raises(SystemExit) as caught:
             cli.main([*filter(None, [command]), "--help"])
         assert caught.value.code == 0
-        assert command == "demo" or "\n  hscrf " in capsys.readouterr().out
+        assert "\n  hscrf " in capsys.readouterr().out
+
+
+class TestProgress:
+    """A live line on terminals for what takes longer than a second."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    @staticmethod
+    def slow(n, seconds):
+        for k in range(n):
+            time.sleep(seconds)
+            yield k
+
+    def test_what_takes_long_is_counted(self):
+        terminal = self.Terminal()
+        assert list(counted(self.slow(3, 0.5), "reading", terminal)) == [0, 1, 2]
+        said = terminal.getvalue()
+        assert "\rreading: 2 sequences, " in said
+        assert re.search(r"\rreading: 3 sequences, \d+ a second, \d s \n$", said)
+
+    def test_one_long_step_is_alive_too(self):
+        terminal = self.Terminal()
+        with Progress("drawing", terminal):
+            time.sleep(1.5)
+        assert terminal.getvalue().count("\rdrawing: 1 s ") >= 2
+
+    def test_what_is_short_or_no_terminal_is_silent(self):
+        terminal, file = self.Terminal(), io.StringIO()
+        list(counted(range(5), "reading", terminal))
+        list(counted(self.slow(3, 0.5), "reading", file))
+        assert terminal.getvalue() == file.getvalue() == ""
 
 
 class TestProcesses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO, TypeVar
@@ -90,20 +91,45 @@ def target_of(path: str) -> Iterator[Any]:
 
 def counted(items: Iterable[T], what: str, stream: TextIO | None = None) -> Iterator[T]:
     """The same items, with a live count on terminals for what takes longer than a second."""
-    stream = stream or sys.stderr
-    begin = shown = time.monotonic()
-    n = 0
-    try:
-        for n, item in enumerate(items, start=1):
-            now = time.monotonic()
-            if stream.isatty() and now - begin > 1 and now - shown > 0.2:
-                stream.write(f"\r{what}: {n} sequences, {n / (now - begin):.0f} a second ")
-                stream.flush()
-                shown = now
+    with Progress(what, stream) as progress:
+        for item in items:
+            progress.count += 1
             yield item
-    finally:
-        if shown > begin:
-            stream.write(f"\r{what}: {n} sequences in {time.monotonic() - begin:.1f} s \n")
+
+
+class Progress:
+    """A line on terminals that lives while something takes longer than a second; it counts, if there is a count."""
+
+    def __init__(self, what: str, stream: TextIO | None = None) -> None:
+        self.what, self.stream = what, stream or sys.stderr
+        self.count = 0
+        self.begin = time.monotonic()
+        self.over = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def __enter__(self) -> Progress:
+        if self.stream.isatty():
+            self.thread = threading.Thread(target=self._tick, daemon=True)
+            self.thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join()
+
+    def _tick(self) -> None:
+        if self.over.wait(1.0):
+            return
+        while not self.over.wait(0.2):
+            self._show("\r")
+        self._show("\r", "\n")
+
+    def _show(self, before: str, after: str = "") -> None:
+        seconds = time.monotonic() - self.begin
+        done = f"{self.count} sequences, {self.count / seconds:.0f} a second, " if self.count else ""
+        self.stream.write(f"{before}{self.what}: {done}{seconds:.0f} s {after}")
+        self.stream.flush()
 
 
 def pairs_of(kind: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:

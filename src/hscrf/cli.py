@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ Label sequences at several nested levels at once: fit, predict, score, look.
   hscrf plot test.txt -m model.hscrf -o first.png
   hscrf demo
 
-Each command explains itself: hscrf fit --help."""
+Each command explains itself: hscrf fit --help. Results go to standard output, all else to standard error.
+Exit codes: 0, 2 if something is wrong (one line says what), 130 after Ctrl-C, 141 if nobody reads the output."""
 
 FILES = """\
 files:
@@ -44,8 +46,7 @@ Train a model from a file of labelled sequences.
 Levels are named from top to bottom. In a column file they are the last columns unless you say which, counted from 1;
 all other columns are features. Words are described by a template: a window of two, conjunctions, affixes and shapes,
 unless you bring your own in TOML or as CRF++ and Wapiti write it: U01:%x[-1,0] for tokens, B01:%x[0,0] for pairs of
-labels of the lowest level, * for both. Labels may be missing (?): the model
-learns from what there is.
+labels of the lowest level, * for both. Labels may be missing (?): the model learns from what there is.
 
   hscrf fit train.txt -m m.hscrf --levels chunk=3,pos=2
   hscrf fit train.txt -m m.hscrf --columns word,pos,chunk --levels chunk,pos --template words.toml
@@ -103,8 +104,13 @@ Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hs
   hscrf plot days.csv -m m.hscrf -o e.png --what evidence         # accuracy as labels become known"""
 
 DEMO = """\
-Generate days of activities, train a hierarchical, a dynamic and a flat model, compare them, show what 20 % of known
-labels do to decoding, and draw pictures. Needs no data; takes about a minute."""
+See it work on generated data.
+
+Days of activities are generated; a hierarchical, a dynamic and a flat model are trained on them and compared, 20 % of
+known labels change the decoding, and pictures are drawn. Takes about a minute.
+
+  hscrf demo
+  hscrf demo --quick -o pictures"""
 
 
 # ------------------------------------------------------------------------------
@@ -151,7 +157,7 @@ def build_parser() -> Parser:
         ("plot", PLOT, add_plot, commands.plot),
         ("demo", DEMO, add_demo, commands.demo),
     ):
-        first = text.split("\n\n")[0].split(".")[0].replace("\n", " ").replace("%", "%%")
+        first = re.split(r"[.:(]", text)[0].strip()
         command = subparsers.add_parser(name, help=first, description=text, formatter_class=layout)
         add(command)
         command.add_argument("--traceback", action="store_true", help="show where an error comes from")
@@ -262,7 +268,9 @@ def add_plot(parser: Parser) -> None:
 
 
 def add_demo(parser: Parser) -> None:
-    parser.add_argument("-o", "--output", default="hscrf-demo", metavar="FOLDER", help="for pictures and data")
+    parser.add_argument(
+        "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="for pictures (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="a few sequences only")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from hscrf._shell import UserError, complain, counted, names_in, note, pairs_of, reread, source_of, target_of
+from hscrf._shell import Progress, UserError, complain, counted, names_in, note, pairs_of, reread, source_of, target_of
 from hscrf.topology import UNLIMITED
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def fit(args: argparse.Namespace) -> int:
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
+    if args.progress != "none":
+        note("making features; the first run on a machine also compiles, for up to a minute")
     known = labels[len(documents) :]
     model.fit(
         [recipe.observe(document) for document in documents],
@@ -190,8 +192,8 @@ def predict(args: argparse.Namespace) -> int:
     model, recipe = open_model(args.model, args.data, args.format)
     model.n_jobs = args.jobs
     run = Prediction(args, model, recipe)
-    documents = counted(recipe.read(source_of(args.data), unlabelled=not args.evaluate), "predicting")
-    results = chain.from_iterable(map(run.batch, batches(documents)))
+    documents = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
+    results = counted(chain.from_iterable(map(run.batch, batches(documents))), "predicting")
     with target_of(args.output) as target:
         recipe.write(target, results)
     if args.evaluate:
@@ -348,8 +350,9 @@ def plot(args: argparse.Namespace) -> int:
     if (what in MODEL_PLOTS) != is_model:
         kind = "model" if what in MODEL_PLOTS else "data file"
         raise UserError(f"--what {what} needs a {kind}, and {args.file} is none")
-    axes = plot_model(args, what) if is_model else plot_data(args, what)
-    save_figure(axes, args.output)
+    with Progress("drawing"):
+        axes = plot_model(args, what) if is_model else plot_data(args, what)
+        save_figure(axes, args.output)
     note(f"{args.output} written")
     return 0
 
@@ -388,7 +391,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
     if not args.model:
         raise UserError("a data file needs the model that reads it: -m MODEL")
     model, recipe = open_model(args.model, args.file, args.format)
-    documents = list(counted(recipe.read(args.file, unlabelled=what == "segments"), "reading"))
+    documents = list(recipe.read(args.file, unlabelled=what == "segments"))
     if what == "segments":
         return plot_document(args, model, recipe, documents)
     if what == "confusion":

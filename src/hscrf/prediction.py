@@ -140,7 +140,11 @@ class Prediction:
     def several(self, labellings: list[Labels], name: str, k: int) -> dict[str, Any]:
         """Several labellings as columns; ? where there are fewer than k."""
         if self.recipe.format == "jsonl":
-            return {name: [self.columns(labels)["prediction"] for labels in labellings]}
+            return {
+                {"sample": "samples", "best": "k_best"}[name]: [
+                    self.columns(labels)["prediction"] for labels in labellings
+                ]
+            }
         columns: dict[str, Any] = {}
         for n in range(k):
             last = labellings[min(n, len(labellings) - 1)]

@@ -40,7 +40,7 @@ $(VENV)/.benchmarks: extras = [benchmarks]
 $(VENV)/.experiments: extras = [experiments]
 
 $(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks $(VENV)/.experiments: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(extras)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".$(extras)"
 	touch $@
 
 $(BIN)/python:

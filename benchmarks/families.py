@@ -227,8 +227,7 @@ def hhmm_beside_hmmlearn(rng, size):
             rivals[way] = rival
         assert np.isclose(model.log_likelihood(X).sum(), rivals["log"].score(flat, lengths)), "the two disagree"
         ours = least(lambda: model.log_likelihood(X), size["repeat"])  # noqa: B023
-        scorer = Scorer(topology, model.blocks_, model.encoder_.pack(X))
-        expect = Expectation(scorer, None, Workers())
+        expect = Expectation(Scorer(topology, model.blocks_), model.encoder_.pack(X), None, Workers())
         step = least(lambda: model._maximise(expect(model.coef_)[1], model.coef_), size["repeat"])  # noqa: B023
         for way, rival in rivals.items():
             title = f"HHMM of one level, {kind}: {n} x {length} steps, {states} states"

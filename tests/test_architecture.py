@@ -26,9 +26,12 @@ ORDER = (
     "templates",
     "io",
     "recipe",
+    "scoring",
+    "prediction",
     "datasets",
     "plots",
     "demo",
+    "commands",
     "cli",
 )
 FACES = ("__init__", "__main__")  # may import everything, are imported by nothing

@@ -90,8 +90,8 @@ def test_loss_equals_crfsuite(sentences, crfsuite, model):
     _, weights, loss = crfsuite
     penalty = C2 * sum(weight**2 for weight in weights.values())
     assert -model.log_likelihood(X, Y).sum() + penalty == pytest.approx(loss, rel=1e-8)
-    scorer = Scorer(model.topology_, model.blocks_, model.encoder_.pack(X))
-    objective = Likelihood(scorer, model._encode_labels(Y, [len(x) for x in X])[1])
+    scorer = Scorer(model.topology_, model.blocks_)
+    objective = Likelihood(scorer, model.encoder_.pack(X), model._encode_labels(Y, [len(x) for x in X])[1])
     assert objective(model.coef_)[0] + penalty == pytest.approx(loss, rel=1e-8)
 
 

@@ -1,11 +1,14 @@
 """The command itself, in processes of its own: files in, files out, messages, exit codes."""
 
+import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
+from hscrf._shell import Progress, counted
 from hscrf.datasets import make_activities
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -91,31 +95,31 @@ class TestColumns:
 
     def test_score_agrees_with_conlleval(self, call):
         call("predict", "test.txt", "-m", "model", "-t", "-o", "out2.txt")
-        printed, _ = call("score", "out2.txt", "--conlleval", "--columns", "w,t,p", "--levels", "p,t", "--json", "-")
+        printed, _ = call("score", "out2.txt", "--conlleval", "--columns", "w,t,p", "--levels", "p,t")
         rows = [block.splitlines() for block in Path("out2.txt").read_text().split("\n\n") if block]
-        gold, guess = ([[line.split()[k] for line in block] for block in rows] for k in (2, 3))
-        assert printed.endswith(metrics.conlleval_text(metrics.conlleval(gold, guess)) + "\n")
+        gold, guess = ([[line.split()[k] for line in block] for block in rows] for k in (2, 4))
+        assert printed == metrics.conlleval_text(metrics.conlleval(gold, guess)) + "\n"
 
     def test_evidence_from_the_shell(self, folder):
         """What the input labels stays, and the rest follows; files without labels are fine."""
         text = "the ? ?\ncat ? B-VP\nsees V ?\n\ncat N B-NP\n"
         found, _ = run("predict", "-m", "model", input=text, cwd=folder)
         rows = [line.split() for line in found.splitlines()]
-        assert rows[1] == ["cat", "?", "B-VP", "B-VP", "V"]  # a VP holds nothing but V
+        assert rows[1] == ["cat", "?", "B-VP", "V", "B-VP"]  # a VP holds nothing but V
         assert rows[2][:3] == ["sees", "V", "?"]
 
     def test_files_without_labels(self, call):
         free, _ = call("predict", "input.txt", "-m", "model", input="the\ncat\nsees\n")
-        assert free == "the B-NP D\ncat I-NP N\nsees B-VP V\n\n"
+        assert free == "the D B-NP\ncat N I-NP\nsees V B-VP\n\n"
 
     def test_marginals_samples_and_the_best(self, call):
         options = ["--marginals", "--samples", 2, "--k-best", 3]
         found, _ = call("predict", "input.txt", "-m", "model", *options, input="the\ncat\n")
-        (word, phrase, tag, *rest), _ = (line.split() for line in found.splitlines() if line)
-        assert (word, phrase, tag) == ("the", "B-NP", "D")
+        (word, tag, phrase, *rest), _ = (line.split() for line in found.splitlines() if line)
+        assert (word, tag, phrase) == ("the", "D", "B-NP")
         assert len(rest) == 2 + 2 * 2 + 3 * 2
         assert 0.5 < float(rest[0]) <= 1
-        assert rest[6:8] == [phrase, tag]  # the best is the prediction
+        assert rest[6:8] == [tag, phrase]  # the best is the prediction
 
     def test_what_is_labelled_is_not_predicted(self, call):
         _, said = call("predict", "input.txt", "-m", "model", input="the D B-NP\n")
@@ -135,6 +139,48 @@ class TestColumns:
         printed, _ = call("show", "model2", "--top", 2)
         assert "features 0, 1 by a template of 2" in printed
         assert "U0:" in printed
+
+    def test_label_pairs_see_their_words(self, tmp_path, monkeypatch, capsys):
+        """Labels that a word turns about: only B01:%x[0,0] can know, and tokens do not see it."""
+        monkeypatch.chdir(tmp_path)
+        rng = random.Random(0)
+        with open("turns.txt", "w") as file:
+            for _ in range(60):
+                label = rng.choice("ab")
+                file.write(f"{label} {label}\n")
+                for word in rng.choices(["turn", "stay"], k=8):
+                    label = {"a": "b", "b": "a"}[label] if word == "turn" else label
+                    file.write(f"{word} {label}\n")
+                file.write("\n")
+        Path("with").write_text("U:%x[0,0]\nB01:%x[0,0]\n")
+        Path("without").write_text("U:%x[0,0]\nB\n")
+        scores = {}
+        for name in ("with", "without"):
+            assert cli.main(["fit", "turns.txt", "-m", f"{name}.m", "--template", name, "--progress", "none"]) == 0
+            assert cli.main(["predict", "turns.txt", "-m", f"{name}.m", "-t", "-o", "out.txt"]) == 0
+            capsys.readouterr()
+            assert cli.main(["score", "out.txt", "--json", "-"]) == 0
+            scores[name] = json.loads(capsys.readouterr().out)["joint_accuracy"]
+        assert scores["with"] == 1
+        assert scores["without"] < 0.8
+        weights = hscrf.load("with.m").weights_
+        fed = {part: set(rows["feature"]) for part, rows in weights.groupby("part")}
+        assert fed["token"] == {"U:a", "U:b", "U:turn", "U:stay"}
+        assert fed["trans"] - {""} == {"pair:B01:turn", "pair:B01:stay"}
+
+    def test_transitions_that_were_not_seen(self, call):
+        options = ["--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        sizes = {}
+        for choice in ("all", "seen"):
+            call("fit", "train.txt", "-m", "model4", *options, "--transitions", choice)
+            sizes[choice] = hscrf.load("model4").coef_.size
+        assert sizes["seen"] < sizes["all"]
+
+    def test_children_that_were_not_seen(self, call):
+        options = ["--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        call("fit", "train.txt", "-m", "model5", *options, "--children", "all")
+        assert hscrf.load("model5").topology_.children[1].all()
+        assert not hscrf.load("model").topology_.children[1].all()
 
     def test_development_file_and_checkpoint(self, call):
         options = ["--levels", "phrase=3,tag=2", "--dev", "test.txt", "--checkpoint", "half"]
@@ -158,6 +204,95 @@ class TestColumns:
         assert all(len(set(line.split("\t"))) == 1 for line in found.splitlines())
 
 
+class TestScore:
+    """One file or two, whatever was appended."""
+
+    OTHER = "the D B-NP\ncat N I-NP\nsees V B-VP\n\ncat N B-NP\n"
+
+    @pytest.fixture
+    def truth(self, call):
+        """A file on which the model errs: its first words are called verbs."""
+        Path("truth.txt").write_text("the V B-VP\ncat N B-NP\nsees V B-VP\n\ncat N B-NP\n")
+        return "truth.txt"
+
+    @pytest.fixture
+    def expected(self, call, truth):
+        """What predict itself reports."""
+        return call("predict", truth, "-m", "model", "-t", "-o", "plain.txt").err
+
+    def test_columns_that_were_appended_do_not_matter(self, call, truth, expected):
+        assert "tag: accuracy 0.750 of 4 steps" in expected
+        options = ["-t", "--marginals", "--samples", 2, "--k-best", 2, "-o", "wide.txt"]
+        call("predict", truth, "-m", "model", *options)
+        assert len(Path("wide.txt").read_text().split("\n")[0].split()) == 3 + 2 + 2 + 4 + 4
+        for words in (["-m", "model"], ["--columns", "word,tag,phrase", "--levels", "phrase,tag"]):
+            assert call("score", "wide.txt", *words).out == expected
+
+    def test_two_files(self, call, truth, expected):
+        Path("words.txt").write_text("the\ncat\nsees\n\ncat\n")
+        call("predict", "words.txt", "-m", "model", "-o", "guess.txt")
+        assert Path("guess.txt").read_text() == self.OTHER + "\n"
+        for other in ("guess.txt", "plain.txt"):
+            assert call("score", truth, other, "-m", "model").out == expected
+        assert call("score", truth, "guess.txt", "--levels", "phrase=3,tag=2").out == expected
+
+    def test_columns_said_by_number(self, call, truth, expected):
+        places = ["--levels", "phrase=3,tag=2", "--predicted", "phrase=5,tag=4"]
+        assert call("score", "plain.txt", *places).out == expected
+        found, _ = run("score", *places, input=Path("plain.txt").read_text())
+        assert found == expected
+        assert call("score", "plain.txt", "--levels", "tag=2", "--predicted", "4").out.startswith("tag: accuracy 0.750")
+
+    def test_json_alone(self, call, truth, expected):
+        printed = call("score", "plain.txt", "-m", "model", "--json", "-", "--conlleval").out
+        assert json.loads(printed)["levels"]["tag"]["accuracy"] == 0.75
+        assert json.loads(printed)["conlleval"]["tokens"] == 4
+
+    def test_json_lines_in_two_files(self, call):
+        def write(name, **more):
+            Path(name).write_text(json.dumps({"id": "a", "tokens": ["x", "y"], **more}) + "\n")
+
+        write("truth.jsonl", labels={"phrase": [[0, 2, "NP"]], "tag": ["D", "N"]})
+        write("labels.jsonl", labels={"phrase": [[0, 2, "NP"]], "tag": ["D", "V"]})
+        write("prediction.jsonl", prediction={"phrase": [[0, 2, "NP"]], "tag": ["D", "V"]})
+        for other in ("labels.jsonl", "prediction.jsonl"):
+            assert "tag: accuracy 0.500 of 2 steps" in call("score", "truth.jsonl", other).out
+        assert "precision: 100.00%" in call("score", "truth.jsonl", "labels.jsonl", "--conlleval", "phrase").out
+
+    def test_tables_in_two_files(self, call):
+        Path("truth.csv").write_text("sequence,x,tag\na,1,N\na,2,V\n")
+        Path("guess.csv").write_text("sequence,x,tag_predicted,p\na,1,N,0.5\na,2,N,0.5\n")
+        Path("both.csv").write_text("sequence,x,tag,crf\na,1,N,V\na,2,V,V\n")
+        words = ["--levels", "tag"]
+        assert "tag: accuracy 0.500" in call("score", "truth.csv", "guess.csv", *words).out
+        assert "tag: accuracy 0.500" in call("score", "both.csv", *words, "--predicted", "tag=crf").out
+
+    def test_crfsuite_items(self, call):
+        Path("items.crfsuite").write_text("N\tw=a\nV\tw=b\n\nN\tw=a\n")
+        call("fit", "items.crfsuite", "-m", "items", "--progress", "none")
+        said = call("predict", "items.crfsuite", "-m", "items", "-t", "-o", "labels.txt").err
+        assert call("score", "labels.txt", "-m", "items").out == said
+        assert call("score", "labels.txt").out == said
+
+    BROKEN = (
+        (["truth.txt", "-m", "model"], "truth.txt, line 1: there are no predicted labels of every level"),
+        (["truth.txt", "short.txt", "-m", "model"], "short.txt, line 1: sequence 1 has 1 steps, but 3 from line 1"),
+        (["truth.txt", "one.txt", "-m", "model"], "truth.txt has 2 sequences, but one.txt has 1"),
+        (["truth.txt", "--predicted", "x=1"], "--predicted speaks of x, but the levels are label"),
+        (["truth.txt", "--predicted", "x"], "--predicted is 'label=x', expected"),
+        (["truth.jsonl", "--predicted", "1", "--levels", "tag"], "--predicted is for column files and tables"),
+    )
+
+    @pytest.mark.parametrize(("words", "message"), BROKEN, ids=range(len(BROKEN)))
+    def test_what_does_not_fit_is_said(self, call, truth, words, message):
+        Path("short.txt").write_text("the D B-NP\n\ncat N B-NP\n")
+        Path("one.txt").write_text("the D B-NP\ncat N I-NP\nsees V B-VP\n")
+        Path("truth.jsonl").write_text('{"tokens": ["x"], "labels": {"tag": ["N"]}}\n')
+        said = call("score", *words, code=2).err
+        assert said.startswith(f"hscrf: {message}")
+        assert said.count("\n") == 1
+
+
 class TestOtherFormats:
     def test_json_lines(self, tmp_path, days):
         with open(tmp_path / "days.jsonl", "w") as file:
@@ -165,10 +300,13 @@ class TestOtherFormats:
                 labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
                 file.write(json.dumps({"id": f"day {n}", "tokens": x, "labels": labels, "mood": n}) + "\n")
         run("fit", "days.jsonl", "-m", "model", "--progress", "none", cwd=tmp_path)
-        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", "--marginals", cwd=tmp_path)
+        options = ["--marginals", "--samples", 2, "--k-best", 3]
+        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", *options, cwd=tmp_path)
         assert run("score", "out.jsonl", "-m", "model", cwd=tmp_path)[0] == said
         first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
-        assert list(first) == ["id", "tokens", "labels", "mood", "prediction", "marginals"]
+        more = ["prediction", "marginals", "samples", "k_best", "log_probability"]
+        assert list(first) == ["id", "tokens", "labels", "mood", *more]
+        assert (len(first["samples"]), len(first["k_best"])) == (2, 3)
         assert first["prediction"]["activity"][0][0] == 0
         row = first["marginals"]["activity"]["probabilities"][0]
         assert sum(row) == pytest.approx(1, abs=1e-5)
@@ -282,7 +420,40 @@ class TestErrors:
         with pytest.raises(SystemExit) as caught:
             cli.main([*filter(None, [command]), "--help"])
         assert caught.value.code == 0
-        assert command == "demo" or "\n  hscrf " in capsys.readouterr().out
+        assert "\n  hscrf " in capsys.readouterr().out
+
+
+class TestProgress:
+    """A live line on terminals for what takes longer than a second."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    @staticmethod
+    def slow(n, seconds):
+        for k in range(n):
+            time.sleep(seconds)
+            yield k
+
+    def test_what_takes_long_is_counted(self):
+        terminal = self.Terminal()
+        assert list(counted(self.slow(3, 0.5), "reading", terminal)) == [0, 1, 2]
+        said = terminal.getvalue()
+        assert "\rreading: 2 sequences, " in said
+        assert re.search(r"\rreading: 3 sequences, \d+ a second, \d s \n$", said)
+
+    def test_one_long_step_is_alive_too(self):
+        terminal = self.Terminal()
+        with Progress("drawing", terminal):
+            time.sleep(1.5)
+        assert terminal.getvalue().count("\rdrawing: 1 s ") >= 2
+
+    def test_what_is_short_or_no_terminal_is_silent(self):
+        terminal, file = self.Terminal(), io.StringIO()
+        list(counted(range(5), "reading", terminal))
+        list(counted(self.slow(3, 0.5), "reading", file))
+        assert terminal.getvalue() == file.getvalue() == ""
 
 
 class TestProcesses:

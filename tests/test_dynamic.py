@@ -153,7 +153,7 @@ def test_gradient(missing, observed):
     model = DynamicCRF(topology(), features=features, pairs="all", solver=hscrf.LBFGS(max_iter=1)).fit(X, Y)
     seen = model.encoder_.pack(X)
     labels = model._evidence(Y, seen)
-    objective = Likelihood(Scorer(model.topology_, model.blocks_, seen), labels)
+    objective = Likelihood(Scorer(model.topology_, model.blocks_), seen, labels)
     weights = rng.standard_normal(model.coef_.size)
     gradient = objective(weights)[1]
     step = 1e-5 * np.eye(weights.size)

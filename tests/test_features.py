@@ -263,17 +263,23 @@ def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY, transi
 def test_pull_is_the_transpose_of_add(spec, kind, pairs):
     block, encoder, seen = fit_one(spec, KINDS[kind], pairs)
     rng = np.random.default_rng(0)
-    for rows in (np.arange(5), np.arange(2, 5)):  # both sequences, the second alone
+    for which in ([0, 1], [1], [1, 0]):  # both sequences, the second alone, the second before the first
+        part = seen.take(which)
         weights = rng.normal(size=block.size)
-        scores = np.zeros((len(rows), *block.shape) if block.timed else block.shape)
-        block.add(weights, seen, rows, scores)
+        scores = np.zeros((part.steps, *block.shape) if block.timed else block.shape)
+        block.add(weights, part, scores)
         counts = rng.normal(size=scores.shape)
         if block.key[0] == "segment":  # segments that leave their sequence are never asked for
-            room = (np.array([2, 2, 5, 5, 5])[rows] - rows)[:, None] > np.arange(block.shape[0])
-            counts *= room[:, :, None]
+            left = np.concatenate([np.arange(n, 0, -1) for n in np.diff(part.offsets)])
+            counts *= (left[:, None] > np.arange(block.shape[0]))[:, :, None]
         gradient = np.zeros(block.size)
-        block.pull(counts, seen, rows, gradient)
+        block.pull(counts, part, gradient)
         np.testing.assert_allclose((scores * counts).sum(), weights @ gradient, rtol=1e-11)
+        again, gradient_again = np.zeros_like(scores), np.zeros_like(gradient)
+        block.add(weights, part.by_columns(), again)
+        block.pull(counts, part.by_columns(), gradient_again)
+        np.testing.assert_allclose(again, scores, rtol=1e-12)
+        np.testing.assert_allclose(gradient_again, gradient, rtol=1e-12)
     names = block.describe(encoder)
     assert len(names) == block.size == len(set(names))
 
@@ -289,7 +295,7 @@ def test_scores_are_sums_of_weights(spec, expected):
     block, encoder, seen = fit_one(spec)
     weights = np.arange(1.0, block.size + 1)
     scores = np.zeros((5, *block.shape))
-    block.add(weights, seen, np.arange(5), scores)
+    block.add(weights, seen, scores)
     table = {name: weights[k] for k, name in enumerate(block.describe(encoder))}
     steps = [(z, t) for z in WORDS for t in range(len(z))]
     for row, (z, t) in zip(scores, steps, strict=True):
@@ -303,8 +309,8 @@ def test_averages_are_over_the_segment():
     token, _, _ = fit_one(Token("b"), X)
     w = np.random.default_rng(0).normal(size=token.size)
     per_step, per_segment = np.zeros((5, 2)), np.zeros((5, 3, 2))
-    token.add(w, seen, np.arange(5), per_step)
-    average.add(w, seen, np.arange(5), per_segment)
+    token.add(w, seen, per_step)
+    average.add(w, seen, per_segment)
     for start, stop in ((0, 1), (0, 2), (2, 4), (2, 5), (4, 5)):
         np.testing.assert_allclose(per_segment[start, stop - start - 1], per_step[start:stop].mean(axis=0), rtol=1e-12)
 
@@ -331,7 +337,7 @@ def test_segment_functions_see_what_the_user_gave():
     block, _, seen = fit_one(Segment("b", spy))
     asked.clear()
     for _ in range(2):  # once for each segment, however often it is used
-        block.add(np.zeros(block.size), seen, np.arange(5), np.zeros((5, 3, 2)))
+        block.add(np.zeros(block.size), seen, np.zeros((5, 3, 2)))
     first, second = (tuple(map(tuple, z)) for z in WORDS)
     segments = [(first, 0, 1), (first, 0, 2), (first, 1, 2)]
     segments += [(second, i, j) for i in range(3) for j in range(i + 1, 4)]
@@ -346,7 +352,7 @@ def test_one_segment_function_may_serve_two_levels():
     both = [Segment("b", length_only), Segment("c", length_only)]
     for block in fit_blocks(both, topology, encoder, seen, pack_labels(labels)):
         out = np.zeros((5, *block.shape))
-        block.add(np.ones(block.size), seen, np.arange(5), out)
+        block.add(np.ones(block.size), seen, out)
         np.testing.assert_array_equal(out[2, :, 0], 1 + np.arange(block.longest))
 
 
@@ -360,7 +366,7 @@ def test_bad_segment_functions_are_named():
     for function, message in ((moody, r"moody\(z, 0, 2\) is \[1.0, 1.0\], expected 1 finite"), (broken, "broken.*nan")):
         block, _, seen = fit_one(Segment("b", function))
         with pytest.raises(ValueError, match=message):
-            block.add(np.zeros(block.size), seen, np.arange(5), np.zeros((5, 3, 2)))
+            block.add(np.zeros(block.size), seen, np.zeros((5, 3, 2)))
 
 
 def test_only_pairs_that_occur_have_weights():

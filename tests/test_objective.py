@@ -77,18 +77,18 @@ def build(depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
-    loss = Likelihood(Scorer(topology, blocks, seen), labels, weights, workers)
+    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers)
     return loss, rng.normal(size=loss.size)
 
 
 def potentials_of(loss, w, n):
     """The public potentials of one sequence."""
-    rows = np.arange(loss.offsets[n], loss.offsets[n + 1])
+    seen = loss.seen.take([n])
     topology = loss.scorer.topology
     parts = {}
-    for (part, d), values in loss.scorer.values(w, rows).items():
+    for (part, d), values in loss.scorer.values(w, seen).items():
         parts.setdefault(part, {})[topology.levels[d]] = values
-    return hscrf.Potentials(topology, len(rows), **parts)
+    return hscrf.Potentials(topology, seen.steps, **parts)
 
 
 def expected_loss(loss, w):
@@ -225,7 +225,7 @@ def test_mistakes_are_the_distance_to_the_best(depth, hidden):
 def test_no_mistakes_where_the_labels_are_best():
     loss, w = build(3, [Token("b"), Token("c")], weights=None)
     best = [hscrf.decode(potentials_of(loss, w, n)) for n in range(loss.n_parts)]
-    content = Likelihood(loss.scorer, best)
+    content = Likelihood(loss.scorer, loss.seen, best)
     value, gradient = content.mistakes(w, np.arange(content.n_parts))
     assert value == 0
     assert not gradient.any()
@@ -256,6 +256,6 @@ def test_impossible_partial_labels_name_the_sequence_and_the_labels():
     seen = encoder.fit_pack([np.zeros((3, 1))] * 3)
     labels = [good, good, bad]
     blocks = fit_blocks([Token("c")], topology, encoder, seen, pack_labels(labels))
-    loss = Likelihood(Scorer(topology, blocks, seen), labels)
+    loss = Likelihood(Scorer(topology, blocks), seen, labels)
     with pytest.raises(InfeasibleError, match=r"Y\[2\]: .*level 'c' is 'x' at 0 and level 'c' is 'y' at 2"):
         loss(np.zeros(loss.size))

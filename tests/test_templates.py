@@ -50,10 +50,16 @@ class TestMacros:
         assert found[0] == ["u:he", "uMat:e", "uTest:true"]
         assert found[2] == ["u:the", "uMat:the", "uTest:false"]
 
-    def test_pairs_of_labels_are_noted(self, tmp_path):
-        template = template_of(tmp_path, "U:%x[0,0]\nB\nB1:%x[0,0]\n*2:%x[0,1]\n")
-        assert [note.split(":")[0] for note in template.notes] == ["line 3", "line 4"]
-        assert template.apply(ROWS)[0] == ["U:He", "*2:PRP"]
+    def test_pairs_of_labels_look_at_the_second(self, tmp_path):
+        template = template_of(tmp_path, "U:%x[0,0]\nB\nB1:%x[-1,0]/%x[0,0]\n*2:%x[0,1]\n")
+        assert template.apply(ROWS) == [
+            ["U:He", "*2:PRP", "pair:B1:He/reckons", "pair:*2:VBZ"],
+            ["U:reckons", "*2:VBZ", "pair:B1:reckons/the", "pair:*2:DT"],
+            ["U:the", "*2:DT"],  # nothing follows
+        ]
+
+    def test_a_constant(self, tmp_path):
+        assert template_of(tmp_path, "U\nU1:%x[0,0]").apply(ROWS)[0] == ["U", "U1:He"]
 
     def test_columns_are_counted_in_the_file(self, tmp_path):
         template = template_of(tmp_path, "U:%x[0,2]", columns=("tag", "word", "pos"), features=("word", "pos"))
@@ -67,7 +73,7 @@ class TestMacros:
         ("U:%m[0,0]", "line 1: %m[0,0] expects a pattern in double quotes"),
         ('U:%x[0,0,"a"]', 'line 1: %x[0,0,"a"] expects no pattern'),
         ('U:%m[0,0,"("]', "line 1: missing ), unterminated subpattern at position 0"),
-        ("# nothing\nB\n", "line 1: the template has no features that look at a column"),
+        ("# nothing\nB\n", "line 1: the template has no features of tokens that look at a column"),
         (b"U:%x[0,0]\nU\xff", "line 2: not valid UTF-8"),
     )
 
@@ -89,10 +95,11 @@ class TestToml:
         window = 0
         [[join]]
         cells = ["word[0]", "pos[-1]"]
+        [[pair]]
+        cells = ["pos[0]"]
     """
 
     def test_everything(self, tmp_path):
-        pytest.importorskip("tomllib")
         assert template_of(tmp_path, self.TEXT, "t.toml").apply(ROWS)[0] == [
             "word[-1]=_B-1",
             "word[0]=He",
@@ -107,6 +114,7 @@ class TestToml:
             "word.shape=Aa",
             "1[0]=PRP",
             "word[0]|pos[-1]=He|_B-1",
+            "pair:pos[0]=VBZ",
         ]
 
     BROKEN = (
@@ -118,12 +126,13 @@ class TestToml:
         ("[word]\nshape = 1", "[word] shape is 1, expected true or false"),
         ("word = 1", "word is 1, expected a table [word] for a column"),
         ("[[join]]\ncells = ['word']", "[[join]] has the cell 'word', expected column[offset] as in word[-1]"),
-        ("", "the template has no features"),
+        ("[[pair]]\ncells = []", "[[pair]] expects cells"),
+        ("[[pair]]\ncells = ['word[0]']", "the template has no features of tokens"),
+        ("", "the template has no features of tokens"),
     )
 
     @pytest.mark.parametrize(("text", "message"), BROKEN, ids=range(len(BROKEN)))
     def test_broken(self, tmp_path, text, message):
-        pytest.importorskip("tomllib")
         assert complaint(tmp_path, text, "t.toml").startswith(f"t.toml, {message}")
 
 
@@ -135,8 +144,8 @@ def test_default_template_looks_at_every_column():
 
 
 def test_templates_survive_json(tmp_path):
-    template = template_of(tmp_path, 'U0:%x[-1,0]/%x[0,1]\nU1:%m[0,0,"a+"]')
-    again = Template.from_list(json.loads(json.dumps(template.to_list())))
+    template = template_of(tmp_path, 'U0:%x[-1,0]/%x[0,1]\nU1:%m[0,0,"a+"]\nB1:%x[0,1]')
+    again = Template.from_dict(json.loads(json.dumps(template.to_dict())))
     assert again == template
     assert again.apply(ROWS) == template.apply(ROWS)
 

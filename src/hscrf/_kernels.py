@@ -1034,23 +1034,44 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
 
 
 @kernel
-def score_pairs(indptr, indices, data, pair_at, pair_state, weights, rows, out):
-    """Add to out[k] (K, S) the scores of row rows[k] of the sparse features. Cost O(entries x pairs of each)."""
-    for k in range(rows.size):
-        for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+def score_rows(indptr, indices, data, pair_at, pair_state, weights, out):
+    """Add to out (N, S) the scores of the features of each row. Cost O(entries x pairs of each)."""
+    for t in range(out.shape[0]):
+        for e in range(indptr[t], indptr[t + 1]):
             value = data[e] if data.size else 1.0
             for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
-                out[k, pair_state[q]] += value * weights[q]
+                out[t, pair_state[q]] += value * weights[q]
 
 
 @kernel
-def pull_pairs(indptr, indices, data, pair_at, pair_state, counts, rows, gradient):
-    """Reverse of ``score_pairs``: add to the gradient (pairs,) the counts (K, S) of the rows."""
-    for k in range(rows.size):
-        for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+def pull_rows(indptr, indices, data, pair_at, pair_state, counts, gradient):
+    """Reverse of ``score_rows``: add to the gradient (pairs,) the counts (N, S) of the rows."""
+    for t in range(counts.shape[0]):
+        for e in range(indptr[t], indptr[t + 1]):
             value = data[e] if data.size else 1.0
             for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
-                gradient[q] += value * counts[k, pair_state[q]]
+                gradient[q] += value * counts[t, pair_state[q]]
+
+
+@kernel
+def score_columns(names, begin, rows, data, pair_at, pair_state, weights, out):
+    """``score_rows`` for entries by feature: those of names[k] are begin[k] .. begin[k + 1]."""
+    for k in range(names.size):
+        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+            state, weight = pair_state[q], weights[q]
+            for e in range(begin[k], begin[k + 1]):
+                out[rows[e], state] += weight * data[e] if data.size else weight
+
+
+@kernel
+def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient):
+    """``pull_rows`` for entries by feature."""
+    for k in range(names.size):
+        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+            state, total = pair_state[q], 0.0
+            for e in range(begin[k], begin[k + 1]):
+                total += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
+            gradient[q] += total
 
 
 @kernel

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from hscrf import inference
 from hscrf.datasets import make_activities
 from hscrf.estimator import HSCRF
 from hscrf.families import ChainCRF, DynamicCRF
 from hscrf.labels import Labels
 from hscrf.metrics import accuracy
+from hscrf.potentials import Potentials
 
 __all__ = ["evidence_curve", "revealed", "run", "save_figure"]
 
@@ -68,24 +73,43 @@ def found_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], leve
 
 
 def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
-    model = HSCRF(c2=0.1).fit(X, Y)
+    with decoder_compiled_meanwhile():
+        model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
     return model, lambda Z: columns_of(model.predict(Z))
 
 
 def dynamic(X: Any, Y: Sequence[Labels]) -> Any:
     """Both levels at once, without segments."""
-    model = DynamicCRF(c2=0.1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
+    model = DynamicCRF(c2=0.1, verbose=1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
     return model, lambda Z: columns_of(model.predict(Z))
 
 
 def flat(X: Any, Y: Sequence[Labels]) -> Any:
     """A chain for each level that knows nothing of the other."""
-    chains = {level: ChainCRF(c2=0.1).fit(X, [y.column(level) for y in Y]) for level in LEVELS}
+    chains = {level: ChainCRF(c2=0.1, verbose=1).fit(X, [y.column(level) for y in Y]) for level in LEVELS}
     return chains, lambda Z: {level: [y.column("label") for y in chain.predict(Z)] for level, chain in chains.items()}
 
 
 def columns_of(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
     return {level: [y.column(level) for y in labels] for level in LEVELS}
+
+
+@contextlib.contextmanager
+def decoder_compiled_meanwhile() -> Iterator[None]:
+    """Compile the decoder in a process of its own while this one compiles, and does, the learning."""
+    code = "from hscrf.demo import compile_decoder; compile_decoder()"
+    helper = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    try:
+        yield
+        helper.wait()
+    finally:
+        helper.kill()
+
+
+def compile_decoder() -> None:
+    """Decode something small; compiled code is kept on disk."""
+    topology = make_activities(1, random_state=0)[1][0].topology
+    inference.decode(Potentials(topology, 2, token={"trajectory": np.zeros((2, topology.n_states[-1]))}))
 
 
 # ------------------------------------------------------------------------------

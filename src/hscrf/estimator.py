@@ -24,7 +24,7 @@ from hscrf._files import FileFormatError, read_container, write_container
 from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse, rows_of
+from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse
 from hscrf.potentials import PARTS, Potentials
 from hscrf.topology import Topology
 
@@ -146,8 +146,8 @@ class HSCRF(BaseEstimator):
         blocks = self._fit_blocks(encoder, seen, labels)
         weights = self._first_weights(encoder, blocks, labels, former)
         self.encoder_, self.blocks_ = encoder, blocks
-        scorer = Scorer(self.topology_, blocks, seen)
-        return Likelihood(scorer, labels, sample_weight, workers), weights
+        scorer = Scorer(self.topology_, blocks)
+        return Likelihood(scorer, seen, labels, sample_weight, workers), weights
 
     def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
         return encode_labels(Y, lengths, self.topology, self.scheme, self.features)
@@ -238,14 +238,13 @@ class HSCRF(BaseEstimator):
 
         It returns a log mass of each sequence, which tells whether there is any configuration, and what we want.
         """
-        scorer = Scorer(self.topology_, self.blocks_, seen)
+        scorer = Scorer(self.topology_, self.blocks_)
 
         def work(which: range) -> Any:
-            rows = rows_of(seen.offsets, which)
-            offsets = seen.offsets[which.start : which.stop + 1] - seen.offsets[which.start]
+            part = seen.take(which)
             bound = None if known is None else pack_evidence(known, which, name)
-            plan = Plan(self.topology_, offsets, scorer.shapes(len(rows)), bound)
-            mass, found = run(plan, scorer.values(self.coef_, rows))
+            plan = Plan(self.topology_, part.offsets, scorer.shapes(part.steps), bound)
+            mass, found = run(plan, scorer.values(self.coef_, part))
             if (mass == -np.inf).any():
                 n = which[int((mass == -np.inf).argmax())]
                 length = int(seen.offsets[n + 1] - seen.offsets[n])
@@ -273,14 +272,14 @@ class HSCRF(BaseEstimator):
         """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
         self._check_fitted()
         seen = self.encoder_.pack(X)
-        scorer = Scorer(self.topology_, self.blocks_, seen)
+        scorer = Scorer(self.topology_, self.blocks_)
         found = []
         for n in range(len(X)):
-            rows = rows_of(seen.offsets, [n])
+            part = seen.take([n])
             parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
-            for (part, d), values in scorer.values(self.coef_, rows).items():
-                parts[part][self.topology_.levels[d]] = values
-            found.append(Potentials(self.topology_, len(rows), **parts))
+            for (name, d), values in scorer.values(self.coef_, part).items():
+                parts[name][self.topology_.levels[d]] = values
+            found.append(Potentials(self.topology_, part.steps, **parts))
         return found
 
     def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:

@@ -50,7 +50,7 @@ from hscrf.features import (
 )
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.objective import LANES, Scorer, Workers, pack_evidence, pack_labels, rows_of
+from hscrf.objective import LANES, Scorer, Workers, pack_evidence, pack_labels
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
@@ -249,19 +249,19 @@ class FactorBlock(Block):
         width = int(np.prod(self.factor.shape))
         return csr_matrix((np.ones(cells), self.index, np.arange(cells + 1)), shape=(cells, width))
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
-        steps = len(rows) if self.factor.timed else 1
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        steps = seen.steps if self.factor.timed else 1
         scores = np.zeros((steps, *self.factor.shape) if self.factor.timed else self.factor.shape)
-        self.factor.add(weights, seen, rows, scores)
+        self.factor.add(weights, seen, scores)
         flat = out.reshape(len(out), -1)
         flat += scores.reshape(steps, -1)[:, self.index]
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         flat = counts.reshape(len(counts), -1)
         if not self.factor.timed:
             flat = flat.sum(axis=0, keepdims=True)
         shape = (len(flat), *self.factor.shape) if self.factor.timed else self.factor.shape
-        self.factor.pull((flat @ self.members).reshape(shape), seen, rows, gradient)
+        self.factor.pull((flat @ self.members).reshape(shape), seen, gradient)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return self.factor.describe(encoder)
@@ -285,13 +285,13 @@ class MomentBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return (2 * self.features + 1) * self.shape[0]
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
-        z = of_columns(seen)[rows]
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        z = of_columns(seen)
         linear, square, constant = self.split(weights)
         out += z @ linear + z**2 @ square + constant
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
-        z = of_columns(seen)[rows]
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        z = of_columns(seen)
         linear, square, constant = self.split(gradient)
         linear += z.T @ counts
         square += (z**2).T @ counts
@@ -726,9 +726,9 @@ class HHMM(HSCRF):
             going_on = self.warm_start and hasattr(self, "coef_")
             seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
-            scorer = Scorer(self.topology_, self.blocks_, seen)
-            weights = self.coef_ if going_on else self._start(scorer, labels, complete)
-            self._climb(Expectation(scorer, labels, workers), weights, complete)
+            scorer = Scorer(self.topology_, self.blocks_)
+            weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
+            self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
         return self
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
@@ -767,7 +767,7 @@ class HHMM(HSCRF):
                     blocks.append(ConstantBlock((part, d), (1, *shape), cells))
         return [*blocks, emission_block(self.encoder_, topology)]
 
-    def _start(self, scorer: Scorer, labels: Sequence[Labels] | None, complete: bool) -> Floats:
+    def _start(self, scorer: Scorer, seen: Observations, labels: Sequence[Labels] | None, complete: bool) -> Floats:
         """Parameters to begin with: the labels that are known, and chance where there are none."""
         even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
         if complete:
@@ -775,13 +775,13 @@ class HHMM(HSCRF):
         rng = np.random.default_rng(as_seed(self.random_state))
         statistics = rng.exponential(size=scorer.size)
         token = self._pieces(statistics)[-1][1]
-        if scorer.seen.dense is not None:
-            token[:] = scattered_moments(scorer.seen.dense, self.topology_.n_states[-1], rng)
+        if seen.dense is not None:
+            token[:] = scattered_moments(seen.dense, self.topology_.n_states[-1], rng)
         else:
-            met = np.bincount(of_names(scorer.seen).indices, minlength=len(self.encoder_.names))
+            met = np.bincount(of_names(seen).indices, minlength=len(self.encoder_.names))
             token *= np.repeat(met / met.mean(), self.topology_.n_states[-1])
         if labels is not None:
-            scorer.pull(known_counts(scorer, pack_labels(labels)), np.arange(scorer.seen.steps), statistics)
+            scorer.pull(known_counts(scorer, pack_labels(labels)), seen, statistics)
         return self._maximise(statistics, even)
 
     def _climb(self, expect: Expectation, weights: Floats, complete: bool) -> None:
@@ -970,17 +970,16 @@ class Expectation:
     The statistics are the transpose of the scores applied to the engine's expected counts.
     """
 
-    def __init__(self, scorer: Scorer, labels: Sequence[Labels] | None, workers: Workers) -> None:
+    def __init__(self, scorer: Scorer, seen: Observations, labels: Sequence[Labels] | None, workers: Workers) -> None:
         self.scorer = scorer
         self.workers = workers
-        self.steps = scorer.seen.steps
-        self.chunks = [self._chunk(which, labels) for which in cut(scorer.seen.offsets)]
+        self.steps = seen.steps
+        self.chunks = [self._chunk(which, seen.take(which), labels) for which in cut(seen.offsets)]
 
-    def _chunk(self, which: range, labels: Sequence[Labels] | None) -> tuple[range, Ints, Plan]:
-        rows = rows_of(self.scorer.seen.offsets, which)
-        offsets = self.scorer.seen.offsets[which.start : which.stop + 1] - rows[0]
+    def _chunk(self, which: range, seen: Observations, labels: Sequence[Labels] | None) -> Any:
         evidence = None if labels is None else pack_evidence(labels, which)
-        return which, rows, Plan(self.scorer.topology, offsets, self.scorer.shapes(len(rows)), evidence)
+        plan = Plan(self.scorer.topology, seen.offsets, self.scorer.shapes(seen.steps), evidence)
+        return which, seen.by_columns(), plan
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         lanes = [self.chunks[k::LANES] for k in range(min(LANES, len(self.chunks)))]
@@ -990,15 +989,15 @@ class Expectation:
             statistics += pulled
         return total, statistics
 
-    def _run(self, weights: Floats, chunks: Sequence[tuple[range, Ints, Plan]]) -> tuple[float, Floats]:
+    def _run(self, weights: Floats, chunks: Sequence[tuple[range, Observations, Plan]]) -> tuple[float, Floats]:
         total, statistics = 0.0, np.zeros(self.scorer.size)
-        for which, rows, plan in chunks:
-            result = plan.expectations(self.scorer.values(weights, rows))
+        for which, seen, plan in chunks:
+            result = plan.expectations(self.scorer.values(weights, seen))
             bad = np.flatnonzero(result.log_z == -np.inf)
             if bad.size:
                 raise InfeasibleError(f"X[{which[int(bad[0])]}] and its labels have probability zero in this model")
             total += float(result.log_z.sum())
-            self.scorer.pull(result.counts, rows, statistics)
+            self.scorer.pull(result.counts, seen, statistics)
         return total, statistics
 
 
@@ -1197,7 +1196,7 @@ def scattered_moments(z: Floats, states: int, rng: np.random.Generator) -> Float
 
 def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
     """Counts of the events that partial labels tell for sure."""
-    counts = {key: np.zeros(shape) for key, shape in scorer.shapes(scorer.seen.steps).items()}
+    counts = {key: np.zeros(shape) for key, shape in scorer.shapes(known.states.shape[1]).items()}
     for key, table in counts.items():
         steps, cells = family_events(scorer.topology, known, key) if key[0] in FAMILY else own_events(known, key)
         times = np.zeros_like(steps) if key[0] in FAMILY else steps

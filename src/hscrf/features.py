@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import repeat
 from typing import Any
@@ -48,19 +48,94 @@ class Sparse:
         indices = number[self.indices[entries]].astype(np.int32)
         return Sparse(indptr, indices, self.data[entries] if self.data.size else self.data, int(mask.sum()))
 
+    def take(self, rows: Ints) -> Sparse:
+        """Some of the steps; neighbours are shared, not copied."""
+        counts = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        entries: Any = slice(self.indptr[rows[0]], self.indptr[rows[-1] + 1])
+        if rows[-1] - rows[0] != len(rows) - 1:
+            entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], counts)
+        return Sparse(indptr, self.indices[entries], self.data[entries] if self.data.size else self.data, self.size)
+
+    def by_columns(self) -> Columns:
+        """The same by features: slower to make, faster to use again and again."""
+        order = np.argsort(self.indices, kind="stable")
+        names, counts = np.unique(self.indices, return_counts=True)
+        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))[order]
+        begin = np.concatenate([[0], np.cumsum(counts)])
+        return Columns(names, begin, rows, self.data[order] if self.data.size else self.data)
+
+    def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:
+        from hscrf import _kernels
+
+        x = (self.indptr, self.indices, self.data)
+        _kernels.score_rows(*x, pairs.pair_at, pairs.pair_cell, weights, out)
+
+    def pull_counts(self, pairs: PairBlock, counts: Floats, gradient: Floats) -> None:
+        from hscrf import _kernels
+
+        x = (self.indptr, self.indices, self.data)
+        _kernels.pull_rows(*x, pairs.pair_at, pairs.pair_cell, counts, gradient)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Named features of some steps by feature: the steps of names[k] are rows[begin[k] : begin[k + 1]].
+
+    A pass over it meets each weight once, in order, and only the scores of the steps at random: those of a few
+    thousand steps stay in the cache, where all weights would not.
+    """
+
+    names: NDArray[np.int32]  # (K,) the features that occur
+    begin: Ints  # (K + 1,)
+    rows: NDArray[np.int32]
+    data: Floats
+
+    def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:
+        from hscrf import _kernels
+
+        x = (self.names, self.begin, self.rows, self.data)
+        _kernels.score_columns(*x, pairs.pair_at, pairs.pair_cell, weights, out)
+
+    def pull_counts(self, pairs: PairBlock, counts: Floats, gradient: Floats) -> None:
+        from hscrf import _kernels
+
+        x = (self.names, self.begin, self.rows, self.data)
+        _kernels.pull_columns(*x, pairs.pair_at, pairs.pair_cell, counts, gradient)
+
 
 @dataclass(frozen=True)
 class Observations:
     """Packed observations of several sequences: named features, numeric columns, or both."""
 
     offsets: Ints  # (sequences + 1,)
-    sparse: Sparse | None
+    sparse: Sparse | Columns | None
     dense: Floats | None  # (N, F)
     raw: Sequence[Any] = field(repr=False)  # what the user gave, for segment functions
 
     @property
     def steps(self) -> int:
         return int(self.offsets[-1])
+
+    def take(self, which: Sequence[int] | Ints) -> Observations:
+        """Some of the sequences."""
+        rows = rows_of(self.offsets, which)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])])
+        neighbours = rows[-1] - rows[0] == len(rows) - 1
+        dense = self.dense
+        if dense is not None:
+            dense = dense[rows[0] : rows[-1] + 1] if neighbours else dense[rows]
+        sparse = None if self.sparse is None else of_names(self).take(rows)
+        return Observations(offsets, sparse, dense, [self.raw[n] for n in which])
+
+    def by_columns(self) -> Observations:
+        """The same, made ready to be scored again and again."""
+        return self if self.sparse is None else replace(self, sparse=of_names(self).by_columns())
+
+
+def rows_of(offsets: Ints, which: Iterable[int]) -> Ints:
+    """Packed steps of some sequences."""
+    return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in which])
 
 
 class Encoder:
@@ -388,11 +463,11 @@ class Block:
     shape: tuple[int, ...]
     timed: bool
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
-        """Add the scores of some packed steps to the array of those steps."""
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        """Add the scores of the observations to the array of their steps."""
         raise NotImplementedError
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         """Transpose of ``add``: add to the gradient what the counts of these steps pull on each weight."""
         raise NotImplementedError
 
@@ -421,10 +496,10 @@ class ConstantBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.cells.size
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
         out.reshape(-1)[self.cells] += weights
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         gradient += counts.reshape(-1)[self.cells]
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -458,10 +533,10 @@ class DurationBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.basis.shape[1] * self.states
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
         out += self.basis @ weights.reshape(-1, self.states)
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         gradient += (self.basis.T @ counts).ravel()
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -487,20 +562,13 @@ class PairBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.pair_cell.size
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
-        from hscrf import _kernels
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        assert seen.sparse is not None
+        seen.sparse.add_scores(self, weights, out.reshape(seen.steps, -1))
 
-        x = of_names(seen)
-        out = out.reshape(len(rows), -1)
-        _kernels.score_pairs(x.indptr, x.indices, x.data, self.pair_at, self.pair_cell, weights, rows, out)
-
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
-        from hscrf import _kernels
-
-        x = of_names(seen)
-        counts = counts.reshape(len(rows), -1)
-        pairs = (self.pair_at, self.pair_cell)
-        _kernels.pull_pairs(x.indptr, x.indices, x.data, *pairs, counts, rows, gradient)
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        assert seen.sparse is not None
+        seen.sparse.pull_counts(self, counts.reshape(seen.steps, -1), gradient)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         features = np.repeat(np.arange(self.pair_at.size - 1), np.diff(self.pair_at)).tolist()
@@ -510,7 +578,7 @@ class PairBlock(Block):
 
 
 def of_names(seen: Observations) -> Sparse:
-    assert seen.sparse is not None  # the encoder has seen to it
+    assert isinstance(seen.sparse, Sparse)  # the encoder has seen to it
     return seen.sparse
 
 
@@ -528,14 +596,14 @@ class DenseBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return (self.features + 1) * self.cells.size
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
         table = weights.reshape(-1, self.cells.size)
-        out.reshape(len(rows), -1)[:, self.cells] += of_columns(seen)[rows] @ table[:-1] + table[-1]
+        out.reshape(seen.steps, -1)[:, self.cells] += of_columns(seen) @ table[:-1] + table[-1]
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         table = gradient.reshape(-1, self.cells.size)
-        picked = counts.reshape(len(rows), -1)[:, self.cells]
-        table[:-1] += of_columns(seen)[rows].T @ picked
+        picked = counts.reshape(seen.steps, -1)[:, self.cells]
+        table[:-1] += of_columns(seen).T @ picked
         table[-1] += picked.sum(axis=0)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -568,19 +636,19 @@ class AverageBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.tokens.size
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
         from hscrf import _kernels
 
-        scores = np.zeros((len(rows), *self.tokens.shape))
-        self.tokens.add(weights, seen, rows, scores)
+        scores = np.zeros((seen.steps, *self.tokens.shape))
+        self.tokens.add(weights, seen, scores)
         _kernels.average_tokens(scores, out)
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
         from hscrf import _kernels
 
-        averaged = np.zeros((len(rows), *self.tokens.shape))
+        averaged = np.zeros((seen.steps, *self.tokens.shape))
         _kernels.average_tokens_back(counts, averaged)
-        self.tokens.pull(averaged, seen, rows, gradient)
+        self.tokens.pull(averaged, seen, gradient)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return [(f"mean of {name}", place) for name, place in self.tokens.describe(encoder)]
@@ -619,11 +687,11 @@ class SegmentBlock(Block):
             cache[key] = table
         return cache[key]
 
-    def add(self, weights: Floats, seen: Observations, rows: Ints, out: Floats) -> None:
-        out += self.table(seen)[rows] @ weights.reshape(-1, self.states)
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        out += self.table(seen) @ weights.reshape(-1, self.states)
 
-    def pull(self, counts: Floats, seen: Observations, rows: Ints, gradient: Floats) -> None:
-        table = self.table(seen)[rows].reshape(-1, self.features)
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        table = self.table(seen).reshape(-1, self.features)
         gradient += (table.T @ counts.reshape(-1, self.states)).ravel()
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:

@@ -139,6 +139,7 @@ def read_columns(
     scheme: Scheme | None = None,
     extra: Sequence[str] = (),
     unlabelled: bool = False,
+    loose: bool = False,
 ) -> Iterator[Document]:
     """Read one token a line and its columns; a blank line ends a sequence.
 
@@ -146,7 +147,8 @@ def read_columns(
     are the names of all columns; without them the levels are the last columns, the others are called by their places.
     ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart. With a
     ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
-    ``unlabelled`` allows files without the label columns.
+    ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
+    called by their places, may follow.
 
     >>> import io
     >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
@@ -157,7 +159,7 @@ def read_columns(
     with _reading(source) as (file, lines):
         frame: _Frame | None = None
         for comments, rows, numbers in _blocks(lines, separator, comment):
-            frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled)
+            frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled, loose)
             document = frame.document(rows, numbers, comments)
             check_tags(document, scheme)
             yield document
@@ -260,8 +262,11 @@ def _frame(
     names: Sequence[str] | None,
     extra: Sequence[str],
     unlabelled: bool,
+    loose: bool,
 ) -> _Frame:
     """The columns of a file, found from the width of its first row."""
+    if loose and names is not None:
+        extra = _loose_columns(width - len(names), extra)
     least = len(levels) + len(extra)
     if width < least and names is None and not isinstance(levels, Mapping):
         raise DataFileError(file, number, f"there are {width} columns, expected at least {least}")
@@ -277,6 +282,11 @@ def _frame(
     place = {name: k for k, name in enumerate(used)}
     own = {level: place[level] for level in levels} if labelled and levels else None
     return _Frame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})
+
+
+def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
+    """Names of the columns beyond those that must be there: all of ``extra`` and numbers, or none."""
+    return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
 
 
 def write_columns(target: Source, documents: Iterable[Document], separator: str | None = None) -> None:
@@ -462,13 +472,15 @@ def read_table(
     scheme: Scheme | None = None,
     extra: Sequence[str] = (),
     unlabelled: bool = False,
+    loose: bool = False,
 ) -> Iterator[Document]:
     """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
 
     ``sequence`` names the column that tells sequences apart (None: all is one), ``time`` the one that orders their
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
     other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
-    all do, a token is a list of numbers, else a dict. An empty label is unknown.
+    all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
+    may be missing.
 
     >>> import io
     >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
@@ -479,6 +491,7 @@ def read_table(
         table = list(rows)
     if not table:
         raise _empty(file)
+    extra = [name for name in extra if not loose or name in header]
     plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled)
     reads = [_cell_reader(file, header, table, name, numeric) for name in plan.features]
     for name, group in _groups(header, table, sequence).items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CHUNK = 4096  # packed steps that are worked on at a time
-LANES = 16  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
+LANES = 8  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
 
 
 class Workers:
@@ -55,10 +55,9 @@ class Workers:
 class Scorer:
     """Turns weights into the log-potentials of packed observations, block by block."""
 
-    def __init__(self, topology: Topology, blocks: Sequence[Block], seen: Observations) -> None:
+    def __init__(self, topology: Topology, blocks: Sequence[Block]) -> None:
         self.topology = topology
         self.blocks = blocks
-        self.seen = seen
         bounds = np.cumsum([0, *(block.size for block in blocks)])
         self.slices = [slice(a, b) for a, b in pairwise(bounds)]
         self.size = int(bounds[-1])
@@ -74,23 +73,23 @@ class Scorer:
             shapes[block.key] = shape
         return shapes
 
-    def values(self, weights: Floats, rows: Ints) -> dict[Key, Floats]:
-        """Log-potentials of some packed steps (whole sequences)."""
-        values = {key: np.zeros(shape) for key, shape in self.shapes(len(rows)).items()}
+    def values(self, weights: Floats, seen: Observations) -> dict[Key, Floats]:
+        """Log-potentials of all steps of the observations."""
+        values = {key: np.zeros(shape) for key, shape in self.shapes(seen.steps).items()}
         for block, piece in zip(self.blocks, self.slices, strict=True):
             out = values[block.key]
             if block.timed or out.shape == block.shape:
-                block.add(weights[piece], self.seen, rows, out)
+                block.add(weights[piece], seen, out)
             else:  # a constant table beside one that varies in time
                 constant = np.zeros(block.shape)
-                block.add(weights[piece], self.seen, rows, constant)
+                block.add(weights[piece], seen, constant)
                 out += constant
         return values
 
-    def pull(self, counts: dict[Key, Floats], rows: Ints, gradient: Floats) -> None:
-        """Add to the gradient with respect to the weights, from counts of some packed steps."""
+    def pull(self, counts: dict[Key, Floats], seen: Observations, gradient: Floats) -> None:
+        """Add to the gradient with respect to the weights, from counts of all steps of the observations."""
         for block, piece in zip(self.blocks, self.slices, strict=True):
-            block.pull(counts_for(block, counts), self.seen, rows, gradient[piece])
+            block.pull(counts_for(block, counts), seen, gradient[piece])
 
 
 def counts_for(block: Block, counts: dict[Key, Floats]) -> Floats:
@@ -157,11 +156,6 @@ def refuse(topology: Topology, length: int, labels: Labels | None, name: str) ->
         raise InfeasibleError(f"{name}: {error}") from None
 
 
-def rows_of(offsets: Ints, which: Iterable[int]) -> Ints:
-    """Packed steps of some sequences."""
-    return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in which])
-
-
 def checked_weights(sample_weight: Any, size: int) -> Floats:
     """A weight for each of so many sequences; one if none are given."""
     if sample_weight is None:
@@ -177,10 +171,10 @@ def checked_weights(sample_weight: Any, size: int) -> Floats:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some sequences of one weight, their packed steps, and the plans to run them free and with their labels."""
+    """Some sequences of one weight, what was seen of them, and the plans to run them free and with their labels."""
 
     which: Ints
-    rows: Ints
+    seen: Observations
     weight: float
     free: Plan
     bound: Plan | None  # None if all labels are complete
@@ -196,19 +190,22 @@ class Likelihood:
     def __init__(
         self,
         scorer: Scorer,
+        seen: Observations,
         labels: Sequence[Labels],
         sample_weight: Floats | None = None,
         workers: Workers | None = None,
     ) -> None:
         self.scorer = scorer
+        self.seen = seen
         self.labels = labels
         self.size = scorer.size
         self.n_parts = len(labels)
         self.workers = workers or Workers()
-        self.offsets = scorer.seen.offsets
+        self.offsets = seen.offsets
         self.sample_weight = checked_weights(sample_weight, self.n_parts)
         self.complete = np.array([y.is_complete for y in labels])
         self.chunks = [self._chunk(which) for which in self._split(np.arange(self.n_parts), CHUNK)]
+        self.chunks = [replace(chunk, seen=chunk.seen.by_columns()) for chunk in self.chunks]
         self.empirical = self._label_gradient(self.chunks)
 
     def _split(self, which: Ints, steps: int) -> list[Ints]:
@@ -227,15 +224,13 @@ class Likelihood:
         return [np.array(chunk) for chunk in chunks]
 
     def _chunk(self, which: Ints) -> Chunk:
-        topology = self.scorer.topology
-        lengths = np.diff(self.offsets)[which]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        shapes = self.scorer.shapes(int(offsets[-1]))
+        topology, seen = self.scorer.topology, self.seen.take(which)
+        shapes = self.scorer.shapes(seen.steps)
         bound = None
         if not self.complete[which[0]]:
-            bound = Plan(topology, offsets, shapes, pack_evidence(self.labels, which))
-        free = Plan(topology, offsets, shapes)
-        return Chunk(which, rows_of(self.offsets, which), float(self.sample_weight[which[0]]), free, bound)
+            bound = Plan(topology, seen.offsets, shapes, pack_evidence(self.labels, which))
+        free = Plan(topology, seen.offsets, shapes)
+        return Chunk(which, seen, float(self.sample_weight[which[0]]), free, bound)
 
     def _label_gradient(self, chunks: Sequence[Chunk]) -> Floats:
         """Weighted feature counts of the complete labels."""
@@ -250,7 +245,7 @@ class Likelihood:
     def _pull(self, chunk: Chunk, counts: dict[Key, Floats], gradient: Floats) -> None:
         if chunk.weight != 1.0:
             counts = {key: chunk.weight * table for key, table in counts.items()}
-        self.scorer.pull(counts, chunk.rows, gradient)
+        self.scorer.pull(counts, chunk.seen, gradient)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
@@ -273,7 +268,7 @@ class Likelihood:
         """Loss and gradient of some chunks, one after the other, without the constant part of complete labels."""
         total, gradient = 0.0, np.zeros(self.size)
         for chunk in chunks:
-            values = self.scorer.values(weights, chunk.rows)
+            values = self.scorer.values(weights, chunk.seen)
             result = chunk.free.expectations(values)
             loss, counts = result.log_z.sum(), result.counts
             if chunk.bound is not None:
@@ -296,7 +291,7 @@ class Likelihood:
         gradient = np.zeros(self.size)
         for part in self._split(np.asarray(which), CHUNK):
             chunk = self._chunk(part)
-            values = self.scorer.values(weights, chunk.rows)
+            values = self.scorer.values(weights, chunk.seen)
             found = best_of(chunk.free, values)
             truth = best_of(chunk.bound, values) if chunk.bound else pack_labels([self.labels[n] for n in part])
             ours, theirs = (label_counts(self.scorer.topology, chunk.free.shapes, y) for y in (found, truth))

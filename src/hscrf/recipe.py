@@ -11,14 +11,25 @@ import numpy as np
 from hscrf import io
 from hscrf._files import read_container, write_container
 from hscrf.estimator import HSCRF, load, loose_topology, tighten
-from hscrf.features import Duration
+from hscrf.features import Block, Duration, Encoder, Observations, PairBlock, Trans, family_events, of_names
 from hscrf.io import Document
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.templates import Template, default_template, read_template
+from hscrf.objective import pack_labels
+from hscrf.templates import PAIR, Template, default_template, read_template
 from hscrf.topology import Topology
 
-__all__ = ["Recipe", "format_of", "learn_labels", "load_model", "save_model"]
+__all__ = [
+    "PREDICTED",
+    "Recipe",
+    "format_of",
+    "learn_labels",
+    "load_model",
+    "model_class",
+    "pair_features",
+    "save_model",
+]
 
+PREDICTED = "{}_predicted"  # name of an appended column
 FORMATS = ("columns", "jsonl", "table", "crfsuite")
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "table", ".tsv": "table", ".parquet": "table"} | {
     ".crfsuite": "crfsuite"
@@ -53,8 +64,29 @@ class Recipe:
 
     # -- files
 
-    def read(self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False) -> Iterator[Document]:
-        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing."""
+    @property
+    def label_order(self) -> tuple[str, ...]:
+        """The levels in the order of their columns, which is that of predicted columns too."""
+        return self.levels if self.names is None else tuple(name for name in self.names if name in self.levels)
+
+    @property
+    def predicted(self) -> list[str]:
+        """Names of the columns that a prediction appends."""
+        return [PREDICTED.format(level) for level in self.label_order]
+
+    def written(self) -> Recipe:
+        """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
+        if self.format != "crfsuite":
+            return self
+        return replace(self, format="columns", separator="\t", names=self.levels, places=None)
+
+    def read(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing.
+
+        ``loose``: the columns of ``extra`` may be missing, and others may follow them.
+        """
         scheme = self.scheme or None
         if self.format == "jsonl":
             return io.read_jsonl(source, self.levels or None, scheme=scheme, unlabelled=unlabelled)
@@ -63,7 +95,9 @@ class Recipe:
         if self.format == "columns":
             options: dict[str, Any] = {"separator": self.separator, "comment": self.comment, "scheme": scheme}
             levels = self.places or self.levels
-            return io.read_columns(source, levels, self.names, extra=extra, unlabelled=unlabelled, **options)
+            extra = () if loose and self.names is None else extra  # there is no telling where they begin
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            return io.read_columns(source, levels, self.names, **options)
         return io.read_table(
             source,
             self.levels,
@@ -75,6 +109,7 @@ class Recipe:
             scheme=scheme,
             extra=extra,
             unlabelled=unlabelled,
+            loose=loose,
         )
 
     def write(self, target: Any, documents: Iterator[Document]) -> None:
@@ -173,7 +208,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
-        template = None if self.template is None else self.template.to_list()
+        template = None if self.template is None else self.template.to_dict()
         return {**asdict(replace(self, template=None)), "template": template}
 
     @classmethod
@@ -181,7 +216,7 @@ class Recipe:
         """The recipe that :meth:`to_dict` wrote."""
         values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         if entry["template"] is not None:
-            values["template"] = Template.from_list(entry["template"])
+            values["template"] = Template.from_dict(entry["template"])
         return cls(**values)
 
 
@@ -251,10 +286,47 @@ def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
 # Models
 
 
+class TemplateHSCRF(HSCRF):
+    """An HSCRF that keeps a template's features of tokens and of pairs of labels apart."""
+
+    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
+        blocks = super()._fit_blocks(encoder, seen, labels)
+        of_pairs = np.array([name.startswith(PAIR) for name in encoder.names], dtype=bool)
+        kept = {"trans": of_pairs & self._followed(seen, labels), "token": ~of_pairs}
+        return [only(block, kept[block.key[0]]) if isinstance(block, PairBlock) else block for block in blocks]
+
+    def _followed(self, seen: Observations, labels: Sequence[Labels]) -> Any:
+        """Which features stand where a transition of the lowest level may begin."""
+        known, d = pack_labels(labels), self.topology_.depth - 2
+        x = of_names(seen)
+        if not known.complete(d, d + 1):
+            return np.ones(x.size, dtype=bool)
+        here = np.zeros(seen.steps, dtype=bool)
+        here[family_events(self.topology_, known, ("trans", d))[0]] = True
+        return np.bincount(x.indices[np.repeat(here, np.diff(x.indptr))], minlength=x.size) > 0
+
+
+def only(block: PairBlock, kept: Any) -> PairBlock:
+    """The block without the weights of other features."""
+    counts = np.diff(block.pair_at)
+    cells = block.pair_cell[np.repeat(kept, counts)]
+    return replace(block, pair_at=np.append(0, np.cumsum(np.where(kept, counts, 0))), pair_cell=cells)
+
+
+def model_class(template: Template | None) -> type[HSCRF]:
+    """What to fit with a template."""
+    return TemplateHSCRF if template is not None and template.pairs else HSCRF
+
+
+def pair_features(template: Template | None, topology: Topology) -> list[Trans]:
+    """The block that a template's features of label pairs feed: transitions of the lowest level."""
+    return [Trans(topology.levels[-2], observed=True)] if template is not None and template.pairs else []
+
+
 def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
     """Write a model together with its recipe into one file, which ``hscrf.load`` reads too."""
     header, arrays = model._content()
-    write_container(path, {**header, "recipe": recipe.to_dict()}, arrays)
+    write_container(path, {**header, "class": HSCRF.__name__, "recipe": recipe.to_dict()}, arrays)
 
 
 def load_model(path: str) -> tuple[Any, Recipe | None]:

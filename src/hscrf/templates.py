@@ -13,19 +13,21 @@ of the token before and of the token itself, as CRF++ and Wapiti write it. A sma
 
     [[join]]                   # any cells together: column[offset]
     cells = ["word[0]", "pos[-1]"]
+
+    [[pair]]                   # the same for the labels of a token and of the one before it, as B01:%x[0,0] has it
+    cells = ["word[0]"]
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-__all__ = ["Template", "TemplateError", "default_template", "read_template"]
+__all__ = ["PAIR", "Template", "TemplateError", "default_template", "read_template"]
 
 
 class TemplateError(ValueError):
@@ -42,11 +44,12 @@ class Cell(NamedTuple):
 
 
 Feature = tuple["str | Cell", ...]
+PAIR = "pair:"  # begins the features of pairs of labels
 
 
 @dataclass(frozen=True)
 class Template:
-    """Features made of text and cells; ``notes`` says what a file asked for in vain.
+    """Features made of text and cells: of tokens, and of pairs of neighbouring labels.
 
     >>> template = Template((("w=", Cell("x", -1, 0)), ("end=", Cell("suffix", 0, 0, "2"))))
     >>> template.apply([["the"], ["cat"]])
@@ -54,12 +57,24 @@ class Template:
     """
 
     features: tuple[Feature, ...]
-    notes: tuple[str, ...] = ()
+    pairs: tuple[Feature, ...] = ()
 
     def apply(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The feature strings of each token; a row holds the columns of one token."""
+        """The feature strings of each token; a row holds the columns of one token.
+
+        Those of a pair of labels look at the second token and stand, behind PAIR, with the first: where a transition
+        begins.
+        """
         seen: dict[tuple[str, int, str], list[str]] = {}
-        columns = [self._strings(feature, rows, seen) for feature in self.features]
+        here = self._made(self.features, rows, seen)
+        ahead = [*self._made(self.pairs, rows, seen)[1:], []] if self.pairs else [[]] * len(rows)
+        return [[*texts, *(PAIR + text for text in later)] for texts, later in zip(here, ahead, strict=True)]
+
+    def _made(
+        self, features: Sequence[Feature], rows: Sequence[Sequence[str]], seen: dict[tuple[str, int, str], list[str]]
+    ) -> list[list[str]]:
+        """The strings of some features for each token."""
+        columns = [self._strings(feature, rows, seen) for feature in features]
         return [[text for text in texts if text is not None] for texts in zip(*columns, strict=True)]
 
     def _strings(
@@ -74,16 +89,25 @@ class Template:
     @property
     def width(self) -> int:
         """The number of columns that a row must have at least."""
-        return 1 + max((part.column for f in self.features for part in f if isinstance(part, Cell)), default=-1)
+        every = (*self.features, *self.pairs)
+        return 1 + max((part.column for f in every for part in f if isinstance(part, Cell)), default=-1)
 
-    def to_list(self) -> list[Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
-        return [[part if isinstance(part, str) else list(part) for part in feature] for feature in self.features]
+        return {"features": _to_lists(self.features), "pairs": _to_lists(self.pairs)}
 
     @classmethod
-    def from_list(cls, features: Sequence[Sequence[Any]]) -> Template:
-        """The template that :meth:`to_list` wrote."""
-        return cls(tuple(tuple(p if isinstance(p, str) else Cell(*p) for p in feature) for feature in features))
+    def from_dict(cls, entry: Mapping[str, Any]) -> Template:
+        """The template that :meth:`to_dict` wrote."""
+        return cls(_from_lists(entry["features"]), _from_lists(entry["pairs"]))
+
+
+def _to_lists(features: Sequence[Feature]) -> list[Any]:
+    return [[part if isinstance(part, str) else list(part) for part in feature] for feature in features]
+
+
+def _from_lists(features: Sequence[Sequence[Any]]) -> tuple[Feature, ...]:
+    return tuple(tuple(part if isinstance(part, str) else Cell(*part) for part in feature) for feature in features)
 
 
 def _shifted(
@@ -210,15 +234,13 @@ class _Columns:
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
-    for name in ("tomllib", "tomli"):  # the first came with Python 3.11
-        if find_spec(name):
-            toml = import_module(name)
-            break
+    if sys.version_info >= (3, 11):
+        import tomllib
     else:
-        raise TemplateError("TOML needs Python 3.11, or: pip install tomli")
+        import tomli as tomllib
     try:
-        settings: dict[str, Any] = toml.loads(text)
-    except toml.TOMLDecodeError as error:
+        settings: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise TemplateError(f"not valid TOML: {error}") from None
     return settings
 
@@ -235,15 +257,15 @@ _KEYS: dict[str, Any] = {
 
 def _from_settings(settings: Mapping[str, Any], columns: _Columns) -> Template:
     found: list[Feature] = []
+    joined = {kind: [_joined(kind, entry, columns) for entry in settings.get(kind, ())] for kind in ("join", "pair")}
     for called, table in settings.items():
-        if called == "join":
-            found += [_joined(entry, columns) for entry in table]
-        else:
+        if called not in joined:
             _check_table(called, table)
             found += _column_features(called, columns.place(called), table)
+    found += joined["join"]
     if not found:
-        raise TemplateError("the template has no features")
-    return Template(tuple(found))
+        raise TemplateError("the template has no features of tokens")
+    return Template(tuple(found), tuple(joined["pair"]))
 
 
 def _check_table(called: str, table: Any) -> None:
@@ -286,15 +308,15 @@ def _named(cells: Sequence[tuple[str, int, int]]) -> Feature:
     return tuple(parts)
 
 
-def _joined(entry: Any, columns: _Columns) -> Feature:
+def _joined(kind: str, entry: Any, columns: _Columns) -> Feature:
     cells = entry.get("cells") if isinstance(entry, Mapping) else None
     if not isinstance(cells, list) or not cells:
-        raise TemplateError('[[join]] expects cells = ["column[offset]", ...]')
+        raise TemplateError(f'[[{kind}]] expects cells = ["column[offset]", ...]')
     parsed = []
     for cell in cells:
         match = re.fullmatch(r"(.+)\[([+-]?\d+)\]", str(cell))
         if not match:
-            raise TemplateError(f"[[join]] has the cell {cell!r}, expected column[offset] as in word[-1]")
+            raise TemplateError(f"[[{kind}]] has the cell {cell!r}, expected column[offset] as in word[-1]")
         parsed.append((match[1], columns.place(match[1]), int(match[2])))
     return _named(parsed)
 
@@ -305,8 +327,9 @@ _MACRO = re.compile(r'%([xXmMtT])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\
 
 
 def _from_macros(text: str, columns: _Columns) -> Template:
+    """U is for tokens, B for pairs of labels, * for both; B alone needs no saying, label pairs always have weights."""
     features: list[Feature] = []
-    notes: list[str] = []
+    pairs: list[Feature] = []
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -315,13 +338,13 @@ def _from_macros(text: str, columns: _Columns) -> Template:
             feature = _macro_line(line, columns)
         except (TemplateError, re.error) as error:
             raise TemplateError(f"line {number}: {error}") from None
-        if line[0] in "bB*" and len(feature) > 1:
-            notes.append(f"line {number}: {line} is not used for pairs of labels, whose weights see no observations")
-        if line[0] not in "bB" and len(feature) > 1:
+        if line[0] in "uU*":
             features.append(feature)
-    if not features:
-        raise TemplateError("line 1: the template has no features that look at a column")
-    return Template(tuple(features), tuple(notes))
+        if line[0] in "bB*" and any(isinstance(part, Cell) for part in feature):
+            pairs.append(feature)
+    if not any(isinstance(part, Cell) for feature in features for part in feature):
+        raise TemplateError("line 1: the template has no features of tokens that look at a column")
+    return Template(tuple(features), tuple(pairs))
 
 
 def _macro_line(line: str, columns: _Columns) -> Feature:

@@ -1,0 +1,171 @@
+"""What people do today with nested labels: pipelines of linear chains in CRFsuite, and the features all systems share.
+
+Every system has ``fit(X, columns)`` and ``predict(X)``. X holds lists of feature strings for each step, columns are a
+dict from level, top to bottom, to the label column (BIO or plain) of each sequence.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+Columns = dict[str, list[list[str]]]
+Items = list[list[list[str]]]
+
+# -- features --------------------------------------------------------------------------------------------------------
+
+
+def shape(word: str) -> str:
+    """McX-12 is XxX-00."""
+    return "".join("X" if c.isupper() else "x" if c.islower() else "0" if c.isdigit() else c for c in word[:8])
+
+
+def brief_shape(word: str) -> str:
+    """McX-12 is XxX-0."""
+    return "".join(kind for kind, _ in groupby(shape(word)))
+
+
+def window(name: str, column: Sequence[str], t: int, reach: int) -> list[str]:
+    """A column around step t: ``name-1=...`` and so on, ``_`` outside."""
+    return [f"{name}{k:+d}={column[t + k] if 0 <= t + k < len(column) else '_'}" for k in range(-reach, reach + 1)]
+
+
+def neighbours(name: str, column: Sequence[str], t: int) -> list[str]:
+    """Step t of a column together with the one before, and with the one after."""
+    before, after = (column[k] if 0 <= k < len(column) else "_" for k in (t - 1, t + 1))
+    return [f"{name}-1,0={before}|{column[t]}", f"{name}0,+1={column[t]}|{after}"]
+
+
+def affixes(word: str, longest: int) -> list[str]:
+    lengths = range(1, longest + 1)
+    return [f"pre={word[:k]}" for k in lengths] + [f"suf={word[-k:]}" for k in lengths]
+
+
+def word_features(words: Sequence[str]) -> list[list[str]]:
+    """A sentence: words in a window of five, pairs of neighbours, affixes, shape."""
+    return [
+        [*window("w", words, t, 2), *neighbours("w", words, t), f"low={w.lower()}", f"shape={shape(w)}", *affixes(w, 4)]
+        for t, w in enumerate(words)
+    ]
+
+
+def citation_features(words: Sequence[str]) -> list[list[str]]:
+    """A citation: words and shapes in a window of five, neighbours, affixes, how far from the start."""
+    low, shapes = [w.lower() for w in words], [brief_shape(w) for w in words]
+    return [
+        [*window("w", low, t, 2), *neighbours("w", low, t), *window("s", shapes, t, 2), *neighbours("s", shapes, t)]
+        + [f"shape={shape(w)}", *affixes(w, 3), f"step={min(t, 5)}", f"part={5 * t // len(words)}"]
+        for t, w in enumerate(words)
+    ]
+
+
+def with_column(X: Items, columns: Sequence[Sequence[str]], name: str) -> Items:
+    """Features of a label column added to those of each step: its window, its neighbours, itself with the word."""
+    return [
+        [
+            [*item, *window(name, column, t, 2), *neighbours(name, column, t), f"{name}+w={column[t]}|{item[2]}"]
+            for t, item in enumerate(x)
+        ]
+        for x, column in zip(X, columns, strict=True)
+    ]
+
+
+# -- one chain -------------------------------------------------------------------------------------------------------
+
+
+class Chain:
+    """A chain CRF of CRFsuite: L2 penalty, L-BFGS; knows how many iterations it took and how long."""
+
+    def __init__(self, c2: float, max_iter: int) -> None:
+        self.c2, self.max_iter = c2, max_iter
+
+    def fit(self, X: Items, Y: Sequence[Sequence[str]]) -> Chain:
+        import pycrfsuite
+
+        trainer = pycrfsuite.Trainer(verbose=False)
+        for x, y in zip(X, Y, strict=True):
+            trainer.append(x, y)
+        trainer.select("lbfgs")
+        trainer.set_params({"c1": 0.0, "c2": self.c2, "max_iterations": self.max_iter})
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model")
+            begin = time.perf_counter()
+            trainer.train(path)
+            self.seconds = time.perf_counter() - begin
+            self.n_iter = trainer.logparser.last_iteration["num"]
+            self.tagger = pycrfsuite.Tagger()
+            self.tagger.open(path)
+        return self
+
+    def predict(self, X: Items) -> list[list[str]]:
+        return [self.tagger.tag(x) for x in X]
+
+
+# -- pipelines -------------------------------------------------------------------------------------------------------
+
+
+class Independent:
+    """One chain for each level; they know nothing of each other."""
+
+    def __init__(self, c2: float, max_iter: int = 1000) -> None:
+        self.c2, self.max_iter = c2, max_iter
+
+    def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Independent:
+        self.chains = {level: Chain(self.c2, self.max_iter).fit(X, column) for level, column in columns.items()}
+        return self
+
+    def predict(self, X: Items) -> Columns:
+        return {level: chain.predict(X) for level, chain in self.chains.items()}
+
+
+class Cascade:
+    """A chain for each level in the order given; each sees the labels of those before it.
+
+    The true ones in training, the predicted (or ``given``) ones later.
+    """
+
+    def __init__(self, c2: float, order: Sequence[str], max_iter: int = 1000) -> None:
+        self.c2, self.order, self.max_iter = c2, order, max_iter
+
+    def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Cascade:
+        self.levels, self.chains = list(columns), {}
+        for level in self.order:
+            self.chains[level] = Chain(self.c2, self.max_iter).fit(X, columns[level])
+            X = with_column(X, columns[level], level)
+        return self
+
+    def predict(self, X: Items, given: Mapping[str, list[list[str]]] | None = None) -> Columns:
+        found: Columns = dict(given or {})
+        for level in self.order:
+            if level not in found:
+                found[level] = self.chains[level].predict(X)
+            X = with_column(X, found[level], level)
+        return {level: found[level] for level in self.levels}
+
+
+class Product:
+    """One chain whose labels are the combinations of all levels that occur."""
+
+    def __init__(self, c2: float, max_iter: int = 1000) -> None:
+        self.c2, self.max_iter = c2, max_iter
+
+    def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Product:
+        self.levels = list(columns)
+        self.chain = Chain(self.c2, self.max_iter).fit(X, joined(columns))
+        return self
+
+    def predict(self, X: Items) -> Columns:
+        rows = [[label.split("/") for label in labels] for labels in self.chain.predict(X)]
+        return {level: [[row[k] for row in some] for some in rows] for k, level in enumerate(self.levels)}
+
+
+def joined(columns: Mapping[str, Sequence[Sequence[str]]]) -> list[list[str]]:
+    """Product labels: the labels of all levels of a step as one."""
+    return [["/".join(step) for step in zip(*some, strict=True)] for some in zip(*columns.values(), strict=True)]
+
+
+Fit = Callable[[float], Any]  # from a penalty to a system that is not yet fitted

@@ -202,7 +202,7 @@ def f1(test: Sequence[Sentence], found: Sequence[Sequence[str]]) -> float:
 
 def run(study: Study) -> None:
     train, test = sentences(study)
-    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 60)), "SGD": SGD(epochs=study.pick(2, 5, 10))}
+    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 50)), "SGD": SGD(epochs=study.pick(2, 5, 8))}
     c2 = penalties(study, train, solvers["L-BFGS"])
     sizes = study.pick((20, 40), (100, 500), (100, 300, 1000, 3000, len(train)))
     for method, solver in solvers.items():
@@ -233,7 +233,7 @@ def penalties(study: Study, train: Sequence[Sentence], solver: Any) -> dict[str,
     """For each system the penalty with the best F1, POS given where it may be, on sentences held out of training."""
     if study.variant == "smallest":
         return dict.fromkeys(SYSTEMS, 0.3)
-    half = study.pick(0, 300, 1000)
+    half = study.pick(0, 300, 600)
     some = drawn(train, 2 * half, 1000)
     learn_from, held_out = some[:half], some[half:]
 

@@ -50,7 +50,7 @@ def place(name: str) -> int:
 
 def contents(found: list[dict[str, Any]]) -> str:
     """A table of the studies."""
-    lines = [["study", "command", "minutes"]]
+    lines = [["study", "command", "minutes of one core"]]
     lines += [[title(study), f"`{study['command']}`", f"{study['seconds'] / 60:.1f}"] for study in found]
     return markdown(lines) + "\n"
 
@@ -80,7 +80,7 @@ def origin(study: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in study["versions"].items())
     return (
         f"*Made by `{study['command']}` at commit {study['commit']} on {study['date']} "
-        f"in {study['seconds'] / 60:.1f} minutes on one core; {packages}.*"
+        f"in {study['seconds'] / 60:.1f} minutes of one core; {packages}.*"
     )
 
 

@@ -227,9 +227,9 @@ def choose(study: Study, score: Callable[[float], float], start: Sequence[float]
     for _ in range(8):
         best, ordered = max(found, key=found.__getitem__), sorted(found)
         if best == ordered[0]:
-            value = best / ratio
+            value = tidy_number(best / ratio)
         elif best == ordered[-1]:
-            value = best * ratio
+            value = tidy_number(best * ratio)
         else:
             break
         found[value] = study.record("inner score", score(value), c2=value, **keys)

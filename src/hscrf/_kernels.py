@@ -175,6 +175,19 @@ def linear_product(pot, at, node, first, n):
         u += one_more
 
 
+@part
+def best_product(pot, at, node, first, n):
+    """DOWN[v] = max_u UP[u] + trans[u, v] of n siblings."""
+    at, first, n = unsigned(at), unsigned(first), unsigned(n)
+    for v in range(n):
+        node[DOWN, first + v] = -np.inf
+    for u in range(n):
+        value, row = node[UP, first + u], at + u * n
+        if value > -np.inf:
+            for v in range(n):
+                node[DOWN, first + v] = max(value + pot[row + v], node[DOWN, first + v])
+
+
 @linear_part
 def linear_product_back(pot, grad, at, node, first, n):
     """UP_BAR[u] = sum_v trans[u, v] DOWN_BAR[v], and the posteriors of the pairs (u, v)."""
@@ -195,11 +208,14 @@ def product(mode, pot, at, node, first, n):
     if mode is None:
         linear_product(pot, at, node, first, n)
         return
-    for v in range(n):
-        total = -np.inf
-        for u in range(n):
-            total = plus(mode, total, node[UP, first + u] + pot[at + u * n + v])
-        node[DOWN, first + v] = total
+    best_product(pot, at, node, first, n)
+    if not mode:
+        for v in range(n):
+            best, total = node[DOWN, first + v], 0.0
+            if best > -np.inf:
+                for u in range(n):
+                    total += np.exp(node[UP, first + u] + pot[at + u * n + v] - best)
+                node[DOWN, first + v] = best + np.log(total)
 
 
 @inlined
@@ -894,13 +910,13 @@ ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
 
 @part
 def tune(mode, layer, pot, s, i, t, work, starting):
-    """Make UP belong to t, or to t - 1 and DOWN to t if something is starting at t."""
+    """Make UP belong to t, or, if something is starting at t, UP to t - 1 and DOWN of the inner nodes to t."""
     j = t - 1 if starting else t
     if work.clock[0] != j and j >= i:
         ascend(mode, layer, pot, s, i, j, work)
         work.clock[0] = j
     if starting and work.clock[1] != t:
-        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 2)
+        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 3)
         work.clock[1] = t
 
 
@@ -999,8 +1015,8 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @kernel
-def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, weight, where):
-    """Write one configuration of the levels below each top segment.
+def trace(mode, layer, values, top, segments, rng, states, ends, work, line, mass, weight, where):
+    """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
     other share their forward walk.
@@ -1010,9 +1026,12 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, i, s, j - i + 1, work, mass)
+            forward_run(mode, layer, values, i, s, j - i + 1, work, line)
             work.clock[0] = -1
             work.clock[1] = -1
+        mass[n] = line[j - i]
+        if mass[n] == -np.inf:
+            continue
         for level in range(top + 1, top + depth + 1):
             ends[draw, level, j] = 1
         put(weight, where, 0, 0.0, ENDS, layer.level_at[s, 0], j)
@@ -1027,6 +1046,32 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
                 # this level and all below it end at t - 1
                 for level in range(top + level_of(layer, s, node), top + depth + 1):
                     ends[draw, level, t - 1] = 1
+
+
+# From names to numbers: a table of 2^b slots, the first free one after the hash's low bits.
+
+
+@kernel
+def store_names(given, hashes, numbers):
+    """Put the number of each hash into an empty table (number -1) that is at most half full."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0:
+            slot = (slot + 1) & mask
+        hashes[slot] = given[k]
+        numbers[slot] = k
+
+
+@kernel
+def find_names(given, hashes, numbers, unknown, found):
+    """The number of each hash, ``unknown`` if it is not in the table."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0 and hashes[slot] != given[k]:
+            slot = (slot + 1) & mask
+        found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
 
 
 # From features to scores and from counts to gradients. Sparse features are pairs (feature, state) with one weight each:

@@ -221,10 +221,11 @@ class HSCRF(BaseEstimator):
     def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
         if loss != "sequence":
             plan, values = expected_gain(plan, values, loss)
-        states, ends, best = plan.trace(MAX, values, 1, np.random.default_rng(0))
+        (states,), (ends,), best = plan.trace(MAX, values, 1, np.random.default_rng(0))
+        states.flags.writeable = ends.flags.writeable = False
         return best, [
-            Labels(self.topology_, states[0][:, a:b], ends[0][:, a:b], score=float(score))
-            for a, b, score in zip(plan.offsets[:-1], plan.offsets[1:], best, strict=True)
+            Labels._found(self.topology_, states[:, a:b], ends[:, a:b], score)
+            for a, b, score in zip(plan.offsets[:-1].tolist(), plan.offsets[1:].tolist(), best.tolist(), strict=True)
         ]
 
     def _chunks(

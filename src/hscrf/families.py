@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -1198,7 +1198,8 @@ def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
     """Counts of the events that partial labels tell for sure."""
     counts = {key: np.zeros(shape) for key, shape in scorer.shapes(known.states.shape[1]).items()}
     for key, table in counts.items():
-        steps, cells = family_events(scorer.topology, known, key) if key[0] in FAMILY else own_events(known, key)
+        find = partial(family_events, scorer.topology) if key[0] in FAMILY else own_events
+        steps, cells, _ = find(known, key)
         times = np.zeros_like(steps) if key[0] in FAMILY else steps
         np.add.at(table.reshape(len(table), -1), (times, cells), 1.0)
     return counts

@@ -116,7 +116,7 @@ def label_counts(topology: Topology, shapes: dict[Key, tuple[int, ...]], known: 
         elif part == "segment":
             table[start, stop - start, state] = 1.0
         else:
-            steps, cells = family_events(topology, known, (part, d))
+            steps, cells, _ = family_events(topology, known, (part, d))
             flat = table.reshape(len(table), -1)
             np.add.at(flat, (steps if len(table) > 1 else np.zeros_like(steps), cells), 1.0)
     return counts

@@ -79,7 +79,7 @@ def run(study: Study) -> None:
             system, found[name] = measure(study, name, make(penalties[name]), train, test)
             if name in (OURS, TAGS_FIRST):
                 with_tags(study, name, system, train, test)
-    product_labels(study, penalties[PRODUCT], train, test, found)
+    product_labels(study, penalties, train, test, found)
     write_tables(study, test[1], found)
 
 
@@ -120,23 +120,25 @@ def with_tags(study: Study, name: str, system: Any, train: Data, test: Data) -> 
     judge(study, test[1], found, train[1], plain=("pos",), system=f"{name}, tags given")
 
 
-def product_labels(study: Study, c2: float, train: Data, test: Data, found: dict[str, Any]) -> None:
+def product_labels(
+    study: Study, penalties: Mapping[str, float], train: Data, test: Data, found: dict[str, Any]
+) -> None:
     """Train the product labels on a part of the data and time a few iterations on all of it."""
     few = part(train, range(min(len(train[0]), study.pick(20, 200, 1000))))
-    _, found[PRODUCT] = measure(study, PRODUCT, Product(c2, study.pick(5, 30, 100)), few, test)
-    ours = Nested(c2, FEATURES, study.pick(5, 30, 100), plain=("pos",))
+    _, found[PRODUCT] = measure(study, PRODUCT, Product(penalties[PRODUCT], study.pick(5, 30, 100)), few, test)
+    ours = Nested(penalties[OURS], FEATURES, study.pick(5, 30, 100), plain=("pos",))
     _, found["HSCRF, same part"] = measure(study, "HSCRF, same part", ours, few, test)
     study.record("labels", len({label for some in joined(train[1]) for label in some}), system=PRODUCT)
-    for name, system, chain in timed_systems(c2, study.pick(2, 3, 4)):
+    for name, system, iteration in timed_systems(penalties, study.pick(2, 3, 4)):
         system.fit(*(train if study.variant != "quick" else few))
-        study.record("cost", chain(system), system=name, measure="seconds per iteration")
+        study.record("cost", iteration(system), system=name, measure="seconds per iteration")
 
 
-def timed_systems(c2: float, n: int) -> list[tuple[str, Any, Callable[[Any], float]]]:
+def timed_systems(penalties: Mapping[str, float], n: int) -> list[tuple[str, Any, Callable[[Any], float]]]:
     """Systems limited to n iterations, and where to read the seconds of one."""
     return [
-        (PRODUCT, Product(c2, n), lambda system: system.chain.seconds / n),
-        (OURS, Nested(c2, FEATURES, n, plain=("pos",)), lambda system: system.model.history_[-1]["seconds"] / n),
+        (PRODUCT, Product(penalties[PRODUCT], n), lambda system: system.chain.iteration),
+        (OURS, Nested(penalties[OURS], FEATURES, n, plain=("pos",)), lambda system: system.iteration),
     ]
 
 

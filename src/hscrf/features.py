@@ -60,8 +60,10 @@ class Sparse:
         """The same by features: slower to make, faster to use again and again."""
         order = np.argsort(self.indices, kind="stable")
         names, counts = np.unique(self.indices, return_counts=True)
-        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))[order]
-        begin = np.concatenate([[0], np.cumsum(counts)])
+        steps = len(self.indptr) - 1
+        number = np.arange(steps, dtype=np.uint16 if steps <= 1 << 16 else np.int32)
+        rows = np.repeat(number, np.diff(self.indptr))[order]
+        begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return Columns(names, begin, rows, self.data[order] if self.data.size else self.data)
 
     def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:
@@ -86,8 +88,8 @@ class Columns:
     """
 
     names: NDArray[np.int32]  # (K,) the features that occur
-    begin: Ints  # (K + 1,)
-    rows: NDArray[np.int32]
+    begin: NDArray[np.int32]  # (K + 1,)
+    rows: NDArray[np.integer[Any]]  # as few bytes as will do: training reads all of it in every iteration
     data: Floats
 
     def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 4096  # packed steps that are worked on at a time
+CHUNK = 8192  # packed steps that are worked on at a time
 LANES = 8  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
 
 

@@ -478,7 +478,9 @@ class TestProcesses:
         (tmp_path / "noise.txt").write_text(as_columns(rows))
         options = ["--levels", "phrase=3,tag=2", "--solver", "perceptron", "--max-iter", "1000000"]
         words = [*COMMAND, "fit", "noise.txt", "-m", "model", *options]
-        with subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        options = {"stderr": subprocess.PIPE, "text": True}
+        options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # even in a background job
+        with subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, **options) as process:
             for line in process.stderr:
                 if line.startswith("iteration 2 "):
                     process.send_signal(signal.SIGINT)

@@ -490,6 +490,7 @@ class Plan:
             *own,
             values.get(("segment", d), ABSENT_SEGMENT),
             table,
+            np.empty(table.shape[1]),
         )
 
     def _numbers(
@@ -629,9 +630,9 @@ class Plan:
         own = [result.counts.get((part, d), ABSENT) for part in ("start", "stop", "duration")]
         segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
         post = result.segments[d]
-        _kernels.add_persist_back(
-            table.base, table.width, table.reach, post, result.state[d], result.ending[d], *own, segment
-        )
+        alive = np.empty(post.shape[1])
+        found = (result.state[d], result.ending[d])
+        _kernels.add_persist_back(table.base, table.width, post, *found, *own, segment, alive)
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]
 

@@ -32,11 +32,13 @@ LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this 
 
 # What Python calls; what only other kernels call; and what is inlined because a call at every step would cost more than
 # the work. Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted.
+# No kernel makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time
+# of small models, and threads waited for each other's counts.
 jit: Any = njit  # compiled functions have no types that a checker could follow
-fast = {"reassoc", "contract", "nsz", "nnan"}
-kernel = jit(cache=True, nogil=True, fastmath=fast)
-part = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=fast)
-inlined = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, fastmath=fast)
+common: Any = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "nnan"}, "_nrt": False}
+kernel = jit(cache=True, **common)
+part = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **common)
+inlined = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **common)
 
 
 # Numba checks signed indices for being negative, which keeps loops from being vectorised, and counts references of
@@ -857,12 +859,11 @@ def find_rows(offsets, longest, may_end, base, width):
 
 
 @kernel
-def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table):
+def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table, tokens):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
-    token, start, stop (N, S); duration (L, S); segment (N, L, S). Cost O(rows S).
+    token, start, stop (N, S); duration (L, S); segment (N, L, S); work space tokens (S,). Cost O(rows S).
     """
-    tokens = np.empty(reach.shape[1])
     for j in range(base.size):
         for s in range(tokens.size):
             tokens[s] = stop[j, s] if stop.size else 0.0
@@ -886,9 +887,8 @@ def add_persist(base, width, reach, shortest, token, start, stop, duration, segm
 
 
 @kernel
-def add_persist_back(base, width, reach, post, state, ending, start, stop, duration, segment):
+def add_persist_back(base, width, post, state, ending, start, stop, duration, segment, alive):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
-    alive = np.empty(reach.shape[1])
     for j in range(base.size):
         for s in range(alive.size):
             alive[s] = 0.0

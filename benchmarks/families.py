@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import hscrf
-from hscrf.families import Categorical, Expectation, Gaussian
+from hscrf.hhmm import Categorical, Expectation, Gaussian
 from hscrf.objective import Scorer, Workers
 
 QUICK = {"sentences": 100, "length": 100, "hmm": (20, 200), "joint": 40, "repeat": 2}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -53,6 +53,43 @@ def word_features(words: Sequence[str]) -> list[list[str]]:
     ]
 
 
+class Lexicon:
+    """The usual tag of a word in training, else of words that end alike; a training word is not counted for itself."""
+
+    def __init__(self, words: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> None:
+        self.tables: list[dict[Any, Counter[str]]] = [defaultdict(Counter) for _ in range(3)]
+        for sentence, column in zip(words, tags, strict=True):
+            for word, tag in zip(sentence, column, strict=True):
+                for table, key in zip(self.tables, looks(word), strict=True):
+                    table[key][tag] += 1
+
+    def usual(self, word: str, own: str | None = None) -> str:
+        for table, key in zip(self.tables, looks(word), strict=True):
+            counts = [(n - (tag == own), tag) for tag, n in table.get(key, {}).items()]
+            if counts and max(counts)[0] > 0:
+                return max(counts)[1]
+        return "?"
+
+    def features(self, words: Sequence[str], tags: Sequence[str] | None = None) -> list[list[str]]:
+        """Usual tags around each word of a sentence; with its true tags if it is one of the training sentences."""
+        usual = [self.usual(word, own) for word, own in zip(words, tags or [None] * len(words), strict=True)]
+        return [
+            [*window("u", usual, t, 2), *neighbours("u", usual, t), *runs("u", usual, t)] for t in range(len(words))
+        ]
+
+
+def looks(word: str) -> tuple[Any, ...]:
+    """What words of one kind share, from fine to coarse."""
+    form = word[:1].isupper(), any(c.isdigit() for c in word)
+    return word.lower(), (word[-3:].lower(), *form), (word[-1:].lower(), *form)
+
+
+def runs(name: str, column: Sequence[str], t: int) -> list[str]:
+    """The three steps around t together, the two before, the two after."""
+    cells = ["_", "_", *column, "_", "_"][t : t + 5]
+    return [f"{name}{k:+d}..={'|'.join(cells[k + 2 : k + 2 + n])}" for k, n in ((-2, 2), (-1, 3), (1, 2))]
+
+
 def citation_features(words: Sequence[str]) -> list[list[str]]:
     """A citation: words and shapes in a window of five, neighbours, affixes, how far from the start."""
     low, shapes = [w.lower() for w in words], [brief_shape(w) for w in words]
@@ -78,7 +115,7 @@ def with_column(X: Items, columns: Sequence[Sequence[str]], name: str) -> Items:
 
 
 class Chain:
-    """A chain CRF of CRFsuite: L2 penalty, L-BFGS; knows how many iterations it took and how long."""
+    """A chain CRF of CRFsuite: L2 penalty, L-BFGS; knows how many iterations it took, and the seconds of one."""
 
     def __init__(self, c2: float, max_iter: int) -> None:
         self.c2, self.max_iter = c2, max_iter
@@ -93,10 +130,9 @@ class Chain:
         trainer.set_params({"c1": 0.0, "c2": self.c2, "max_iterations": self.max_iter})
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model")
-            begin = time.perf_counter()
             trainer.train(path)
-            self.seconds = time.perf_counter() - begin
-            self.n_iter = trainer.logparser.last_iteration["num"]
+            times = [entry["time"] for entry in trainer.logparser.iterations]
+            self.n_iter, self.iteration = len(times), sum(times) / max(len(times), 1)
             self.tagger = pycrfsuite.Tagger()
             self.tagger.open(path)
         return self

@@ -23,6 +23,7 @@ ORDER = (
     "metrics",
     "estimator",
     "families",
+    "hhmm",
     "templates",
     "io",
     "recipe",

@@ -476,9 +476,11 @@ class TestProcesses:
             [[rng.choice("abcdef"), rng.choice("NVD"), "B-" + rng.choice("xy")] for _ in range(8)] for _ in range(99)
         )
         (tmp_path / "noise.txt").write_text(as_columns(rows))
-        options = ["--levels", "phrase=3,tag=2", "--solver", "sgd", "--max-iter", "1000000", "--c2", "0.001"]
+        options = ["--levels", "phrase=3,tag=2", "--solver", "perceptron", "--max-iter", "1000000"]
         words = [*COMMAND, "fit", "noise.txt", "-m", "model", *options]
-        with subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        options = {"stderr": subprocess.PIPE, "text": True}
+        options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # even in a background job
+        with subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, **options) as process:
             for line in process.stderr:
                 if line.startswith("iteration 2 "):
                     process.send_signal(signal.SIGINT)

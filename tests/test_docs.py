@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,37 @@ def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
             printed = None
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+SENTENCES = "the D B-NP\ncat N I-NP\nsees V B-VP\n\na D B-NP\nold J I-NP\ndog N I-NP\nsleeps V B-VP\n\n"
+
+
+def commands(page):
+    """The hscrf commands of a page's shell blocks, each with its line; the demo has a test of its own."""
+    for kind, body, first in blocks(page):
+        for line, text in enumerate(body.splitlines() if kind == "sh" else (), start=first):
+            words = shlex.split(text, comments=True)
+            if words[:1] == ["hscrf"] and words[1] != "demo":
+                yield line, words[1:]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=name)
+def test_shell_commands_run(page, tmp_path, monkeypatch, capsys):
+    from hscrf import cli
+
+    monkeypatch.chdir(tmp_path)
+    for file in ("train.txt", "test.txt"):
+        Path(file).write_text(SENTENCES)
+    for kind, body, _ in blocks(page):
+        if kind == "toml":
+            Path("words.toml").write_text(body)
+    for line, words in commands(page):
+        target = words[words.index(">") + 1] if ">" in words else None
+        code = cli.main(words[: words.index(">")] if target else words)
+        printed = capsys.readouterr()
+        assert code == 0, f"{name(page)}, line {line}: {printed.err}"
+        if target:
+            Path(target).write_text(printed.out)
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=name)

@@ -377,7 +377,11 @@ def test_only_pairs_that_occur_have_weights():
     assert pairs_of(Token("b"), "seen") == {("w=a", 0), ("cap", 0), ("w=b", 1), ("w=c", 1), ("cap", 1)}
     assert len(pairs_of(Token("b"), "all")) == 4 * 2
     assert pairs_of(Start("b"), "seen") == pairs_of(Token("b"), "seen")
-    assert pairs_of(Stop("b"), "seen") == pairs_of(Token("b"), "seen")  # a name that ends nothing is paired with all
+    assert pairs_of(Stop("b"), "seen") == pairs_of(Token("b"), "seen")
+    one = [Labels.from_columns(TOPOLOGY, {"b": ["A"] * n, "c": ["x"] * n}) for n in (2, 3)]
+    assert pairs_of(Stop("b"), "seen", one) == {("w=b", 0), ("w=c", 0), ("cap", 0)}  # w=a ends nothing
+    hidden = [Labels.from_columns(TOPOLOGY, {"b": ["?", "A"]}), one[1]]
+    assert pairs_of(Stop("b"), "seen", hidden) == {("w=a", 0), ("w=a", 1), ("w=b", 0), ("w=c", 0), ("cap", 0)}
     assert pairs_of(Init("b"), "seen") == {("", 0, 0), ("", 1, 1), ("", 1, 2)}
     assert pairs_of(Trans("b"), "seen") == {("", 0, 0, 2)}
     assert pairs_of(Trans("root"), "seen") == {("", 0, 0, 1)}

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import enumeration as twin
 import hscrf
-from hscrf.families import Categorical, Gaussian, hhmm_potentials
+from hscrf.hhmm import Categorical, Gaussian, hhmm_potentials
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-10}
 

@@ -49,7 +49,13 @@ def data():
 def start(folder, solver, c2, n_jobs=1):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-c", CHILD, str(folder), solver, str(c2), str(n_jobs)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, text=True, preexec_fn=hear_signals, **pipes)
+
+
+def hear_signals():
+    """A child of a background job would ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run_until(child, iteration, what):

@@ -1,5 +1,8 @@
 """Pictures by their structure: what is drawn where and under which name; never by pixels."""
 
+import copy
+import dataclasses
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -90,6 +93,25 @@ def test_names_are_written_in_the_middle_of_their_segments(labels):
     written = {(text.get_text(), text.get_position()[0]) for text in ax.texts}
     assert {("NP", 1.5), ("NP", 3.5), ("VP", 5.0), ("O", 7.0)} <= written
     assert ax.get_legend() is None
+
+
+def lightness(color):
+    return float(np.dot(matplotlib.colors.to_rgb(color), [0.299, 0.587, 0.114]))
+
+
+def test_names_stand_out_from_their_segments(labels):
+    ax = drawn(plots.plot_segments(labels))
+    colors = {c.get_label(): c.get_facecolor()[0] for c in ax.collections if c.get_label() not in ("_edges", "_wrong")}
+    shown = [(lightness(text.get_color()), lightness(colors["_" + text.get_text()][:3])) for text in ax.texts]
+    assert min(abs(ink - paper) for ink, paper in shown) > 0.4
+    assert {round(ink) for ink, _ in shown} == {0, 1}
+
+
+def test_names_stand_out_from_veiled_segments(labels):
+    improbable = {level: np.zeros((8, n)) for level, n in zip(TOPOLOGY.levels, TOPOLOGY.n_states, strict=True)}
+    known = hscrf.marginals(hscrf.Potentials(TOPOLOGY, 8))
+    ax = drawn(plots.plot_segments(labels, marginals=dataclasses.replace(known, state=improbable)))
+    assert {text.get_color() for text in ax.texts} == {"black"}
 
 
 def test_names_that_fit_nowhere_go_to_a_legend():
@@ -194,8 +216,8 @@ def test_axes_given_are_used_and_their_figure_keeps_its_size(labels, model):
 
 @pytest.mark.parametrize("size", [5, 40])
 def test_segments_of_few_and_many_states_do_not_overlap(size):
-    _, Y = make_nested(1, sizes=(4, size), length=150, durations=(20, 4), random_state=1)
-    ax = drawn(plots.plot_segments(Y[0], Y[0]))
+    _, Y = make_nested(2, sizes=(4, size), length=150, durations=(20, 4), random_state=1)
+    ax = drawn(plots.plot_segments(*Y))
     assert overlaps(ax.texts) == []
     legend = ax.get_legend()
     if legend is not None:
@@ -203,6 +225,8 @@ def test_segments_of_few_and_many_states_do_not_overlap(size):
         assert legend.get_window_extent().y1 <= below + 1, "the legend stays clear of the axis"
         assert legend.get_window_extent().y0 >= -1, "and within the figure"
         assert overlaps(legend.get_texts()) == []
+        if size == 40:
+            assert legend.get_window_extent().width > 0.6 * ax.get_window_extent().width, "it is wide rather than tall"
 
 
 def test_states_of_a_level_look_different_in_greyscale():
@@ -238,6 +262,31 @@ def test_a_model_shows_children_by_weight(model):
     assert len({round(edge.get_linewidth(), 3) for edge in edges}) > 1
     more = plots.plot_topology(model, threshold=-100)
     assert sum(patch.get_label() == "_edge" for patch in more.patches) >= len(edges)
+
+
+def positive_weights(model, parts):
+    """Weights of phrases and their tags, by the states they speak of."""
+    table = model.weights_.query("level == 'phrase' and weight > 0")
+    return [(row.states.split(" > "), row.weight) for row in table.itertuples() if row.part in parts]
+
+
+def test_edges_are_as_wide_as_their_strongest_weight(model):
+    strongest = {}
+    for (parent, *tags), weight in positive_weights(model, ("init", "trans", "end")):
+        for tag in tags:
+            strongest[parent, tag] = max(weight, strongest.get((parent, tag), 0.0))
+    expected = 0.5 + 2.5 * np.sort([*strongest.values()]) / max(strongest.values())
+    ax = drawn(plots.plot_topology(model))
+    found = sorted(patch.get_linewidth() for patch in ax.patches if patch.get_label() == "_edge")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_arrows_are_as_wide_as_their_weights(model):
+    arrows = [(u != v, weight) for (_, u, v), weight in positive_weights(model, ("trans",))]
+    expected = 0.5 + 2.0 * np.sort([weight for apart, weight in arrows if apart]) / max(weight for _, weight in arrows)
+    ax = drawn(plots.plot_transitions(model, "tag"))
+    found = sorted(patch.get_linewidth() for patch in ax.patches if patch.get_label() == "_arrow")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_transitions_have_an_arrow_for_each_positive_weight(model):
@@ -288,6 +337,14 @@ def test_durations_have_a_curve_for_each_state(model):
         assert np.isclose(height.max() - (2 - s), 0.85), "the best length is at the top of its row"
 
 
+def test_durations_end_at_the_limits_of_a_state(model):
+    limits = {"phrase": {"NP": 6, "VP": 2, "O": 6}}
+    shorter = hscrf.Topology({"phrase": ["NP", "VP", "O"], "tag": ["D", "N", "V"]}, max_duration=limits)
+    model = copy.copy(model)
+    model.topology_ = shorter
+    assert (plots.plot_durations(model, "phrase").lines[1].get_ydata() - 1 > 0).tolist() == [True] * 2 + [False] * 4
+
+
 def test_durations_are_those_of_the_potentials(model):
     X = [[["w=D"]] * 3]
     expected = model.potentials(X)[0].duration["phrase"]
@@ -330,6 +387,8 @@ def test_confusion_counts_steps(labels):
     numbers = {text.get_position(): text.get_text() for text in ax.texts}
     assert numbers == {(0, 0): "3", (2, 0): "1", (2, 1): "2", (2, 2): "2"}
     np.testing.assert_allclose(ax.images[0].get_array()[0], [0.75, 0, 0.25])
+    inks = {text.get_position(): text.get_color() for text in ax.texts}
+    assert inks == {(0, 0): "white", (2, 0): "black", (2, 1): "white", (2, 2): "white"}, "light on dark, dark on light"
 
 
 def test_confusion_of_many_states_has_no_numbers():

@@ -10,15 +10,17 @@ from hscrf.topology import Topology
 
 if TYPE_CHECKING:
     from hscrf.estimator import HSCRF, load
-    from hscrf.families import HHMM, ChainCRF, DynamicCRF, SemiCRF
+    from hscrf.families import ChainCRF, DynamicCRF, Pair, SemiCRF
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
+    from hscrf.hhmm import HHMM
     from hscrf.solvers import LBFGS, SGD, Perceptron
 
 __version__ = "0.1.0"
 
 _LAZY = {  # imported when first used: the estimator brings scikit-learn
     "estimator": ("HSCRF", "load"),
-    "families": ("HHMM", "ChainCRF", "DynamicCRF", "SemiCRF"),
+    "families": ("ChainCRF", "DynamicCRF", "Pair", "SemiCRF"),
+    "hhmm": ("HHMM",),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Init",
     "Labels",
     "Marginals",
+    "Pair",
     "Perceptron",
     "Potentials",
     "Segment",

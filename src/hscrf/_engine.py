@@ -364,27 +364,36 @@ class Plan:
         """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
         from hscrf import _kernels
 
-        tables, _ = self._inside(mode, values)
-        log_z = self._log_z(mode, tables[0])
+        single = self.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
+        tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
         states = np.zeros((draws, self.topology.depth, self.steps), dtype=np.int32)
         ends = np.zeros(states.shape, dtype=np.int8)
-        if not (log_z > -np.inf).all():  # there is nothing to walk back through
-            return states, ends, log_z
-        lasts = self.offsets[1:] - 1
-        roots = tables[0][self._root_rows()]
-        for draw in range(draws):
-            picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
-            states[draw, 0] = np.repeat(picked, np.diff(self.offsets))
-            ends[draw, 0, lasts] = 1
+        ends[:, 0, self.offsets[1:] - 1] = 1
+        log_z = np.zeros(self.offsets.size - 1)
+        if (self._root_rows() < 0).any():
+            return states, ends, np.where(self._root_rows() < 0, -np.inf, log_z)
+        if not single:
+            log_z = self._log_z(mode, tables[0])
+            roots = tables[0][self._root_rows()]
+            for draw in range(draws):
+                picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
+                states[draw, 0] = np.repeat(picked, np.diff(self.offsets))
         for plan in self.layers:
+            if not (log_z > -np.inf).all():  # there is nothing to walk back through
+                break
             segments = segments_of(states[:, plan.top], ends[:, plan.top])
-            numbers = self._numbers(mode, plan, values, tables, np.zeros(log_z.size, dtype=bool))
+            numbers = self._numbers(mode, plan, values, tables, lossy)
             steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
             work = _kernels.make_scratch(plan.layer, steps, False)
             room = steps + work.node.shape[1] + 2
             weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
-            line = np.empty(steps)
-            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, states, ends, work, line, weight, where)
+            out = (states, ends, work, np.empty(steps), np.empty(len(segments)))
+            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, *out, weight, where)
+            if single and plan.top == 0:
+                mass = np.full((self.tables[0].rows, 1), -np.inf)
+                mass[self._root_rows(), 0] = out[-1][::draws]
+                self._add_persist(0, values, mass)
+                log_z = self._log_z(mode, mass)
         return states, ends, log_z
 
     def select(self, sequences: NDArray[np.int64], values: Arrays) -> tuple[Plan, dict[Key, Floats]]:
@@ -481,6 +490,7 @@ class Plan:
             *own,
             values.get(("segment", d), ABSENT_SEGMENT),
             table,
+            np.empty(table.shape[1]),
         )
 
     def _numbers(
@@ -620,9 +630,9 @@ class Plan:
         own = [result.counts.get((part, d), ABSENT) for part in ("start", "stop", "duration")]
         segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
         post = result.segments[d]
-        _kernels.add_persist_back(
-            table.base, table.width, table.reach, post, result.state[d], result.ending[d], *own, segment
-        )
+        alive = np.empty(post.shape[1])
+        found = (result.state[d], result.ending[d])
+        _kernels.add_persist_back(table.base, table.width, post, *found, *own, segment, alive)
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]
 

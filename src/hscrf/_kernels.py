@@ -30,13 +30,15 @@ TINY = 1e-140  # products of two such numbers are still normal floats
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
-# What Python calls; what only other kernels call, inlined where a call at every step would cost more than the work; and
-# sums of non-negative products, which may be reordered and fused: no infinities ever reach those.
+# What Python calls; what only other kernels call; and what is inlined because a call at every step would cost more than
+# the work. Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted.
+# No kernel makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time
+# of small models, and threads waited for each other's counts.
 jit: Any = njit  # compiled functions have no types that a checker could follow
-kernel = jit(cache=True, nogil=True)
-part = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inlined = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
-linear_part = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc", "contract"})
+common: Any = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "nnan"}, "_nrt": False}
+kernel = jit(cache=True, **common)
+part = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **common)
+inlined = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **common)
 
 
 # Numba checks signed indices for being negative, which keeps loops from being vectorised, and counts references of
@@ -92,7 +94,8 @@ class Counts(NamedTuple):
 class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes."""
 
-    row: np.ndarray  # (3, W + 1, n) rows ENTER, LEAF and ENTER_BAR of each step; no ENTER_BAR in a forward pass
+    row: np.ndarray  # (2, W + 1, n) rows ENTER and LEAF of each step
+    bar: np.ndarray  # (W + 1 or 2, n) the bars of ENTER, see ``bar_row``; none in a forward pass
     scale: np.ndarray  # (W + 1,) log scale of ENTER at j, and of LEAF at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
@@ -101,7 +104,7 @@ class Scratch(NamedTuple):
     clock: np.ndarray  # (2,) the times that UP and DOWN belong to, for ``incoming``
 
 
-ENTER, LEAF, ENTER_BAR = 0, 1, 2  # of Scratch.row
+ENTER, LEAF = 0, 1  # of Scratch.row
 UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, PASSED = 0, 1, 2, 3, 4, 5  # of Scratch.node
 
 
@@ -111,7 +114,8 @@ def make_scratch(layer, steps, backward):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     nodes = int((layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max())
     return Scratch(
-        np.empty((3 if backward else 2, steps + 1, leaves)),
+        np.empty((2, steps + 1, leaves)),
+        np.empty((((steps + 1) if layer.segmental else 2) if backward else 0, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1),
@@ -153,7 +157,7 @@ def probability(mode, a, b):
     return a * b if mode is None else np.exp(a + b)
 
 
-@linear_part
+@part
 def linear_product(pot, at, node, first, n):
     """DOWN[v] = sum_u UP[u] trans[u, v] of n siblings. Four rows at a time keep the sums in registers."""
     at, first, n = unsigned(at), unsigned(first), unsigned(n)
@@ -175,7 +179,20 @@ def linear_product(pot, at, node, first, n):
         u += one_more
 
 
-@linear_part
+@part
+def best_product(pot, at, node, first, n):
+    """DOWN[v] = max_u UP[u] + trans[u, v] of n siblings."""
+    at, first, n = unsigned(at), unsigned(first), unsigned(n)
+    for v in range(n):
+        node[DOWN, first + v] = -np.inf
+    for u in range(n):
+        value, row = node[UP, first + u], at + u * n
+        if value > -np.inf:
+            for v in range(n):
+                node[DOWN, first + v] = max(value + pot[row + v], node[DOWN, first + v])
+
+
+@part
 def linear_product_back(pot, grad, at, node, first, n):
     """UP_BAR[u] = sum_v trans[u, v] DOWN_BAR[v], and the posteriors of the pairs (u, v)."""
     at, first, n = unsigned(at), unsigned(first), unsigned(n)
@@ -195,11 +212,14 @@ def product(mode, pot, at, node, first, n):
     if mode is None:
         linear_product(pot, at, node, first, n)
         return
-    for v in range(n):
-        total = -np.inf
-        for u in range(n):
-            total = plus(mode, total, node[UP, first + u] + pot[at + u * n + v])
-        node[DOWN, first + v] = total
+    best_product(pot, at, node, first, n)
+    if not mode:
+        for v in range(n):
+            best, total = node[DOWN, first + v], 0.0
+            if best > -np.inf:
+                for u in range(n):
+                    total += np.exp(node[UP, first + u] + pot[at + u * n + v] - best)
+                node[DOWN, first + v] = best + np.log(total)
 
 
 @inlined
@@ -422,8 +442,14 @@ def extend_step(mode, layer, values, s, i, j, work):
 
 
 @inlined
+def bar_row(layer, step):
+    """Where the bars of ENTER of a step are: without segments only those of the next step are needed."""
+    return step if layer.segmental else step & 1
+
+
+@inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
-    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: ENTER_BAR of j from UP_BAR."""
+    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ENTER at j from UP_BAR."""
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
@@ -445,9 +471,9 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     for k in range(n):
         bar = work.node[UP_BAR, leaf + k]
         if goes_on:
-            bar = plus(mode, bar, work.row[ENTER_BAR, j + 1 - i, k])
+            bar = plus(mode, bar, work.bar[bar_row(layer, j + 1 - i), k])
         work.node[DOWN_BAR, leaf + k] = probability(mode, work.row[LEAF, j - i, k], bar)
-        work.row[ENTER_BAR, j - i, k] = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
+        work.bar[bar_row(layer, j - i), k] = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             count_tokens(layer, counts.pot, s, node, j, work)
@@ -552,7 +578,7 @@ def sum_segments(mode, layer, values, s, i, j, work):
     return 1.0
 
 
-@linear_part
+@part
 def add_linear_segments(enter, step, child, base, weight, count, row, n):
     """row[k] += sum over lag of enter[step - lag, k] * child[base + lag, k] * weight[lag]."""
     for lag in range(count):
@@ -561,7 +587,7 @@ def add_linear_segments(enter, step, child, base, weight, count, row, n):
             row[k] += enter[step - lag, k] * child[base + lag, k] * factor
 
 
-@linear_part
+@part
 def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, count, bars, n):
     """Reverse of ``add_linear_segments``."""
     for lag in range(count):
@@ -584,7 +610,7 @@ def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, w
 
 @part
 def sum_segments_back(mode, layer, values, counts, s, i, j, work):
-    """Reverse of ``sum_segments``: ENTER_BAR at every t, posteriors of the segments t..j and of the tokens."""
+    """Reverse of ``sum_segments``: the bars of ENTER at every t, posteriors of the segments t..j and of the tokens."""
     depth, root, bottom, stop = shape_of(layer, s)
     base = layer.table[j, CHILD_BASE]
     count = j - work.since[j - i] + 1
@@ -593,7 +619,7 @@ def sum_segments_back(mode, layer, values, counts, s, i, j, work):
         exponentiate(work, count, work.scale[j - i + 1])
         n = stop - bottom
         if depth == 1 and n == values.child.shape[1]:
-            enter, enter_bar = work.row[ENTER], work.row[ENTER_BAR]
+            enter, enter_bar = work.row[ENTER], work.bar
             bars = work.node[UP_BAR, bottom - root :]
             child, post = values.child, counts.child
             add_linear_segments_back(enter, enter_bar, j - i, child, post, base, work.weight, count, bars, n)
@@ -623,7 +649,7 @@ def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, f
     for leaf in range(first, first + layer.node[node, COUNT]):
         k, state = leaf - bottom, layer.node[leaf, STATE]
         pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
-        work.row[ENTER_BAR, entered, k] = plus(mode, work.row[ENTER_BAR, entered, k], pair)
+        work.bar[entered, k] = plus(mode, work.bar[entered, k], pair)
         post = probability(mode, work.row[ENTER, entered, k], pair)
         child_post[line, state] += post
         total += post
@@ -706,9 +732,9 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
 def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
     """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
     depth, root, bottom, stop = shape_of(layer, s)
-    for k in range(stop - bottom):
-        for step in range(steps + 1):
-            work.row[ENTER_BAR, step, k] = zero(mode)
+    for row in range(steps + 1 if layer.segmental else 2):
+        for k in range(stop - bottom):
+            work.bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if j >= i:
             ascend(mode, layer, values.pot, s, i, j, work)
@@ -718,7 +744,7 @@ def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
             leaf = unsigned(bottom - root)
             for k in range(unsigned(stop - bottom)):
                 work.node[DOWN, leaf + k] = work.row[ENTER, j + 1 - i, k]
-                work.node[DOWN_BAR, leaf + k] = work.row[ENTER_BAR, j + 1 - i, k]
+                work.node[DOWN_BAR, leaf + k] = work.bar[bar_row(layer, j + 1 - i), k]
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):
@@ -833,12 +859,11 @@ def find_rows(offsets, longest, may_end, base, width):
 
 
 @kernel
-def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table):
+def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table, tokens):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
-    token, start, stop (N, S); duration (L, S); segment (N, L, S). Cost O(rows S).
+    token, start, stop (N, S); duration (L, S); segment (N, L, S); work space tokens (S,). Cost O(rows S).
     """
-    tokens = np.empty(reach.shape[1])
     for j in range(base.size):
         for s in range(tokens.size):
             tokens[s] = stop[j, s] if stop.size else 0.0
@@ -862,9 +887,8 @@ def add_persist(base, width, reach, shortest, token, start, stop, duration, segm
 
 
 @kernel
-def add_persist_back(base, width, reach, post, state, ending, start, stop, duration, segment):
+def add_persist_back(base, width, post, state, ending, start, stop, duration, segment, alive):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
-    alive = np.empty(reach.shape[1])
     for j in range(base.size):
         for s in range(alive.size):
             alive[s] = 0.0
@@ -894,13 +918,13 @@ ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
 
 @part
 def tune(mode, layer, pot, s, i, t, work, starting):
-    """Make UP belong to t, or to t - 1 and DOWN to t if something is starting at t."""
+    """Make UP belong to t, or, if something is starting at t, UP to t - 1 and DOWN of the inner nodes to t."""
     j = t - 1 if starting else t
     if work.clock[0] != j and j >= i:
         ascend(mode, layer, pot, s, i, j, work)
         work.clock[0] = j
     if starting and work.clock[1] != t:
-        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 2)
+        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 3)
         work.clock[1] = t
 
 
@@ -999,8 +1023,8 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @kernel
-def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, weight, where):
-    """Write one configuration of the levels below each top segment.
+def trace(mode, layer, values, top, segments, rng, states, ends, work, line, mass, weight, where):
+    """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
     other share their forward walk.
@@ -1010,9 +1034,12 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, i, s, j - i + 1, work, mass)
+            forward_run(mode, layer, values, i, s, j - i + 1, work, line)
             work.clock[0] = -1
             work.clock[1] = -1
+        mass[n] = line[j - i]
+        if mass[n] == -np.inf:
+            continue
         for level in range(top + 1, top + depth + 1):
             ends[draw, level, j] = 1
         put(weight, where, 0, 0.0, ENDS, layer.level_at[s, 0], j)
@@ -1027,6 +1054,32 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, mass, wei
                 # this level and all below it end at t - 1
                 for level in range(top + level_of(layer, s, node), top + depth + 1):
                     ends[draw, level, t - 1] = 1
+
+
+# From names to numbers: a table of 2^b slots, the first free one after the hash's low bits.
+
+
+@kernel
+def store_names(given, hashes, numbers):
+    """Put the number of each hash into an empty table (number -1) that is at most half full."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0:
+            slot = (slot + 1) & mask
+        hashes[slot] = given[k]
+        numbers[slot] = k
+
+
+@kernel
+def find_names(given, hashes, numbers, unknown, found):
+    """The number of each hash, ``unknown`` if it is not in the table."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0 and hashes[slot] != given[k]:
+            slot = (slot + 1) & mask
+        found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
 
 
 # From features to scores and from counts to gradients. Sparse features are pairs (feature, state) with one weight each:

@@ -204,6 +204,7 @@ class HSCRF(BaseEstimator):
 
         ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
         with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
+        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit.
         """
         if loss not in ("sequence", "step", "segment"):
             raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
@@ -221,10 +222,11 @@ class HSCRF(BaseEstimator):
     def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
         if loss != "sequence":
             plan, values = expected_gain(plan, values, loss)
-        states, ends, best = plan.trace(MAX, values, 1, np.random.default_rng(0))
+        (states,), (ends,), best = plan.trace(MAX, values, 1, np.random.default_rng(0))
+        states.flags.writeable = ends.flags.writeable = False
         return best, [
-            Labels(self.topology_, states[0][:, a:b], ends[0][:, a:b], score=float(score))
-            for a, b, score in zip(plan.offsets[:-1], plan.offsets[1:], best, strict=True)
+            Labels._found(self.topology_, states[:, a:b], ends[:, a:b], score)
+            for a, b, score in zip(plan.offsets[:-1].tolist(), plan.offsets[1:].tolist(), best.tolist(), strict=True)
         ]
 
     def _chunks(
@@ -452,10 +454,8 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
 def subclasses(cls: type) -> list[type]:
     """All classes below a class; the family presets register by being imported."""
     from importlib import import_module
-    from importlib.util import find_spec
 
-    if find_spec("hscrf.families"):
-        import_module("hscrf.families")
+    import_module("hscrf.hhmm")  # and with it the other families
     found: list[type] = []
     sub: type
     for sub in cls.__subclasses__():

@@ -11,9 +11,9 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import repeat
-from typing import Any
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,19 +50,20 @@ class Sparse:
 
     def take(self, rows: Ints) -> Sparse:
         """Some of the steps; neighbours are shared, not copied."""
-        counts = np.diff(self.indptr)[rows]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
         entries: Any = slice(self.indptr[rows[0]], self.indptr[rows[-1] + 1])
         if rows[-1] - rows[0] != len(rows) - 1:
-            entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], counts)
+            entries, _ = entries_of(self, rows)
+        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[rows])])
         return Sparse(indptr, self.indices[entries], self.data[entries] if self.data.size else self.data, self.size)
 
     def by_columns(self) -> Columns:
         """The same by features: slower to make, faster to use again and again."""
         order = np.argsort(self.indices, kind="stable")
         names, counts = np.unique(self.indices, return_counts=True)
-        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), np.diff(self.indptr))[order]
-        begin = np.concatenate([[0], np.cumsum(counts)])
+        steps = len(self.indptr) - 1
+        number = np.arange(steps, dtype=np.uint16 if steps <= 1 << 16 else np.int32)
+        rows = np.repeat(number, np.diff(self.indptr))[order]
+        begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return Columns(names, begin, rows, self.data[order] if self.data.size else self.data)
 
     def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:
@@ -87,8 +88,8 @@ class Columns:
     """
 
     names: NDArray[np.int32]  # (K,) the features that occur
-    begin: Ints  # (K + 1,)
-    rows: NDArray[np.int32]
+    begin: NDArray[np.int32]  # (K + 1,)
+    rows: NDArray[np.integer[Any]]  # as few bytes as will do: training reads all of it in every iteration
     data: Floats
 
     def add_scores(self, pairs: PairBlock, weights: Floats, out: Floats) -> None:
@@ -170,9 +171,10 @@ class Encoder:
             return Observations(offsets_of(X), self._frequent(sparse), None, X)
         names: defaultdict[str, int] = defaultdict()
         names.default_factory = names.__len__
-        sparse = pack_items(X, partial(map, names.__getitem__), self.kind, names.__len__)
+        indices, indptr, data = pack_items(X, self.kind, names.__getitem__, array("i"))
         self.names = dict(names)
-        return Observations(offsets_of(X), self._frequent(sparse), None, X)
+        check_names(X, self.names)
+        return Observations(offsets_of(X), self._frequent(Sparse(indptr, indices, data, len(names))), None, X)
 
     def _frequent(self, sparse: Sparse) -> Sparse:
         """Drop names that are too rare."""
@@ -197,10 +199,19 @@ class Encoder:
             return Observations(offsets_of(X), None, (rows - self.mean) / self.scale, X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
+        hashes, indptr, data = pack_items(X, kind, hash, array("q"))
         unknown = len(self.names)
-        sparse = pack_items(X, lambda names: map(self.names.get, names, repeat(unknown)), kind, lambda: unknown + 1)
+        sparse = Sparse(indptr, self.lookup.find(hashes), data, unknown + 1)
         mask = np.arange(unknown + 1) < unknown
         return Observations(offsets_of(X), sparse.keep(mask), None, X)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        return Lookup(self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lookup: another process hashes names in another way."""
+        return {name: value for name, value in self.__dict__.items() if name != "lookup"}
 
     def _known_columns(self, sparse: Sparse) -> Sparse:
         mask = np.zeros(sparse.size, dtype=bool)
@@ -229,6 +240,32 @@ class Encoder:
         encoder.columns = list(settings["columns"])
         encoder.mean, encoder.scale = arrays["mean"], arrays["scale"]
         return encoder
+
+
+class Lookup:
+    """Finds the numbers of names by their hashes, in a table that holds no strings: two misses of the cache at most.
+
+    Two names are taken for the same if their hashes, 64 random bits in each process, agree: for a million names looked
+    up among a million, the odds of one mistake are 1 in 18 million.
+    """
+
+    def __init__(self, names: Mapping[str, int]) -> None:
+        from hscrf import _kernels
+
+        size = 1 << (2 * len(names)).bit_length()
+        self.hashes = np.zeros(size, dtype=np.int64)
+        self.numbers = np.full(size, -1, dtype=np.int32)
+        self.unknown = len(names)
+        given = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
+        _kernels.store_names(given, self.hashes, self.numbers)
+
+    def find(self, hashes: Ints) -> NDArray[np.int32]:
+        """The number of each name, ``unknown`` if there is none."""
+        from hscrf import _kernels
+
+        found = np.empty(len(hashes), dtype=np.int32)
+        _kernels.find_names(hashes, self.hashes, self.numbers, self.unknown, found)
+        return found
 
 
 KINDS = {
@@ -312,25 +349,52 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
 
 
 def pack_items(
-    X: Sequence[Any], numbers: Callable[[Iterable[str]], Iterable[int]], kind: str, size: Callable[[], int]
-) -> Sparse:
-    """Pack feature dicts or strings as they are read: a few bytes a feature, whatever the dicts weigh."""
-    indices, values, counts = array("i"), array("d"), array("q")
+    X: Sequence[Any], kind: str, number: Callable[[str], int], packed: Any
+) -> tuple[NDArray[Any], Ints, Floats]:
+    """Pack feature dicts or strings as they are read: a few bytes a feature, whatever the dicts weigh.
+
+    Returns a number for each entry, kept in the array ``packed``, where each step begins, and the values.
+    """
+    values, counts = array("d"), array("q")
     for n, x in enumerate(X):
-        for t, item in enumerate(x):
-            before = len(indices)
-            if kind == "dicts":
-                item = read_dict(item, n, t, values)
-            elif type(item) is not list and (isinstance(item, (str, Mapping)) or not isinstance(item, Iterable)):
-                raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings")
-            indices.extend(numbers(item))
-            counts.append(len(indices) - before)
+        names = read_dicts(x, n, counts, values) if kind == "dicts" else read_strings(x, n, counts)
+        packed.extend(map(number, names))
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
-    if kind == "dicts" and (data == 1).all():
+    if (data == 1).all():
         data = np.empty(0)
     indptr = np.concatenate([[0], np.cumsum(np.frombuffer(counts, dtype=np.int64))])
-    packed = np.frombuffer(indices, dtype=np.int32) if len(indices) else np.empty(0, dtype=np.int32)
-    return Sparse(indptr, packed, data, size())
+    return np.frombuffer(packed, dtype=packed.typecode) if len(packed) else np.empty(0, packed.typecode), indptr, data
+
+
+def read_strings(x: Sequence[Any], n: int, counts: Any) -> Iterable[str]:
+    """Names of the features of one sequence; their numbers by step appended."""
+    if not set(map(type, x)) <= {list, tuple}:
+        for t, item in enumerate(x):
+            if isinstance(item, (str, Mapping)) or not isinstance(item, Iterable):
+                raise ValueError(f"X[{n}][{t}] is {item!r}, expected a list of feature strings")
+        x = [list(item) for item in x]
+    counts.extend(map(len, x))
+    return chain.from_iterable(x)
+
+
+def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any) -> Iterable[str]:
+    names: list[str] = []
+    for t, item in enumerate(x):
+        before = len(names)
+        names += read_dict(item, n, t, values)
+        counts.append(len(names) - before)
+    return names
+
+
+def check_names(X: Sequence[Any], names: Mapping[Any, int]) -> None:
+    """Raise for a feature that is not a string, and say where it is."""
+    if set(map(type, names)) <= {str}:
+        return
+    for n, x in enumerate(X):
+        for t, item in enumerate(x):
+            for name in item:
+                if not isinstance(name, str):
+                    raise ValueError(f"X[{n}][{t}] holds the feature {name!r}, expected strings")
 
 
 def read_dict(item: Any, n: int, t: int, values: Any) -> list[str]:
@@ -761,7 +825,7 @@ def fit_block(
         if spec.observed:
             return observed_block(key, shape, cells, encoder, seen, events, pairs)
         if transitions == "seen" and known.complete(d, d + 1):
-            cells = np.intersect1d(cells, events[1])
+            cells = np.intersect1d(cells, events.cells)
         return ConstantBlock(key, (1, *shape), cells)
     if isinstance(spec, Duration):
         return DurationBlock(key, spec.kind, longest_of(topology, d, spec), states)
@@ -769,8 +833,8 @@ def fit_block(
         z = seen.raw[0]
         features = np.atleast_1d(np.asarray(spec.function(z, 0, 1), dtype=np.float64)).size
         return SegmentBlock(key, spec.function, features, longest_of(topology, d, spec), states)
-    steps = own_events(known, key)
-    tokens = observed_block(key, (states,), np.arange(states), encoder, seen, steps, pairs)
+    events = own_events(known, key)
+    tokens = observed_block(key, (states,), np.arange(states), encoder, seen, events, pairs)
     if isinstance(spec, Token) and spec.average:
         return AverageBlock(tokens, longest_of(topology, d, spec))
     return tokens
@@ -787,18 +851,39 @@ def longest_of(topology: Topology, d: int, spec: Any) -> int:
     return longest
 
 
-def own_events(known: Known, key: Key) -> tuple[Ints, Ints]:
-    """Steps and states of the known events of a level's own part: all steps, first or last steps of segments."""
+class Events(NamedTuple):
+    """Where the events of one part are known to happen, and where one may happen of which not all is known."""
+
+    steps: Ints  # (n,) known events
+    cells: Ints  # (n,) flat index into the part's array of one step
+    open: Ints  # (m,) steps
+
+
+def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
+    steps = np.flatnonzero(happens & known)
+    return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
+
+
+def own_events(known: Known, key: Key) -> Events:
+    """The events of a level's own part: all steps, or the first or last steps of segments.
+
+    Where a state is known, a boundary counts unless it is known that there is none.
+    """
     part, d = key
-    states, ends = known.states[d], known.ends[d]
-    where = states >= 0
+    states, ends = known.states[d].astype(np.int64), known.ends[d]
+    may = np.ones(states.size, dtype=bool)
     if part == "stop":
-        where &= ends != 0
+        may = ends != 0
     elif part == "start":
-        where[1:] &= ends[:-1] != 0
-        where[known.offsets[:-1]] = states[known.offsets[:-1]] >= 0
-    steps = np.flatnonzero(where)
-    return steps, states[steps].astype(np.int64)
+        may = after(ends != 0, known.offsets)
+    return events_of(may, may, states, states >= 0)
+
+
+def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
+    """Does something start here: where it ended one step before, and at the first step of each sequence."""
+    starts = np.roll(ends, 1)
+    starts[offsets[:-1]] = True
+    return starts
 
 
 def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
@@ -811,25 +896,23 @@ def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
     return families.pairs, (topology.n_states[d], below)
 
 
-def family_events(topology: Topology, known: Known, key: Key) -> tuple[Ints, Ints]:
-    """Steps and flat cells of the known events of a parent and its children."""
+def family_events(topology: Topology, known: Known, key: Key) -> Events:
+    """The events of a parent and its children."""
     part, d = key
     above, below = known.states[d].astype(np.int64), known.states[d + 1].astype(np.int64)
+    over, done = known.ends[d], known.ends[d + 1]
     width = topology.n_states[d + 1]
     if part == "trans":
-        where = (known.ends[d] == 0) & (known.ends[d + 1] == 1)
-        steps = np.flatnonzero(where)
-        steps = steps[steps + 1 < above.size]
-        cells = (above[steps] * width + below[steps]) * width + below[steps + 1]
-        valid = (above[steps] >= 0) & (below[steps] >= 0) & (below[steps + 1] >= 0)
-        return steps[valid], cells[valid]
-    where = known.ends[d] == 1
+        following = np.roll(below, -1)
+        cells = (above * width + below) * width + following
+        all_known = (above >= 0) & (below >= 0) & (following >= 0)
+        inside = np.ones(above.size, dtype=bool)
+        inside[known.offsets[1:] - 1] = False
+        return events_of(inside & (over == 0) & (done == 1), inside & (over != 1) & (done != 0), cells, all_known)
+    happens, may = over == 1, over != 0
     if part == "init":
-        where = np.roll(where, 1)
-        where[known.offsets[:-1]] = True
-    where &= (above >= 0) & (below >= 0)
-    steps = np.flatnonzero(where)
-    return steps, above[steps] * width + below[steps]
+        happens, may = after(happens, known.offsets), after(may, known.offsets)
+    return events_of(happens, may, above * width + below, (above >= 0) & (below >= 0))
 
 
 def observed_block(
@@ -838,7 +921,7 @@ def observed_block(
     cells: Ints,
     encoder: Encoder,
     seen: Observations,
-    events: Any,
+    events: Events,
     pairs: str,
 ) -> PairBlock | DenseBlock:
     """A block for numeric columns, or for pairs of names and cells."""
@@ -848,22 +931,25 @@ def observed_block(
     if pairs == "all":
         pair_at = np.arange(x.size + 1) * cells.size
         return PairBlock(key, shape, pair_at, np.tile(cells, x.size).astype(np.int32))
-    steps, cell = events
-    return PairBlock(key, shape, *seen_pairs(x, cells, steps, cell, int(np.prod(shape))))
+    return PairBlock(key, shape, *seen_pairs(x, cells, events, int(np.prod(shape))))
 
 
-def seen_pairs(x: Sparse, cells: Ints, steps: Ints, cell: Ints, width: int) -> tuple[Ints, NDArray[np.int32]]:
-    """The pairs that occur together; a feature that never meets a known label is paired with every cell."""
+def seen_pairs(x: Sparse, cells: Ints, events: Events, width: int) -> tuple[Ints, NDArray[np.int32]]:
+    """The pairs that occur together; a feature that meets only events of which not all is known has every cell."""
+    entries, counts = entries_of(x, events.steps)
+    found = np.unique(x.indices[entries].astype(np.int64) * width + np.repeat(events.cells, counts))
+    lonely = np.zeros(x.size, dtype=bool)
+    lonely[x.indices[entries_of(x, events.open)[0]]] = True
+    lonely[found // width] = False
+    if lonely.any():
+        found = np.union1d(found, (np.flatnonzero(lonely)[:, None] * width + cells).ravel())
+    pair_at = np.searchsorted(found, np.arange(x.size + 1) * width)
+    return pair_at.astype(np.int64), (found % width).astype(np.int32)
+
+
+def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
+    """The entries of some steps one after the other, and how many each has."""
     counts = np.diff(x.indptr)[steps]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if ends.size else 0
-    entries = np.arange(total) + np.repeat(x.indptr[steps] - ends + counts, counts)
-    codes = x.indices[entries].astype(np.int64) * width + np.repeat(cell, counts)
-    found = np.unique(codes)
-    met = np.zeros(x.size, dtype=bool)
-    met[found // width] = True
-    lonely = np.flatnonzero(~met)
-    if lonely.size:
-        found = np.union1d(found, (lonely[:, None] * width + cells).ravel())
-    pair_at = np.searchsorted(found, np.arange(x.size + 1) * width)
-    return pair_at.astype(np.int64), (found % width).astype(np.int32)
+    return np.arange(total) + np.repeat(x.indptr[steps] - ends + counts, counts), counts

@@ -60,6 +60,15 @@ class Labels:
         put("allowed", _sets(self.topology, self.allowed, self.length))
 
     @classmethod
+    def _found(cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float) -> Labels:
+        """What decoding found: complete, legal, and not to be looked at again."""
+        labels = object.__new__(cls)
+        for name, value in (("topology", topology), ("states", states), ("ends", ends), ("score", score)):
+            object.__setattr__(labels, name, value)
+        object.__setattr__(labels, "allowed", None)
+        return labels
+
+    @classmethod
     def unknown(cls, topology: Topology, length: int) -> Labels:
         """Return labels of which nothing is known."""
         return cls(topology, *_blank(topology, length))

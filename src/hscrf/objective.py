@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 4096  # packed steps that are worked on at a time
+CHUNK = 8192  # packed steps that are worked on at a time
 LANES = 8  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
 
 
@@ -116,7 +116,7 @@ def label_counts(topology: Topology, shapes: dict[Key, tuple[int, ...]], known: 
         elif part == "segment":
             table[start, stop - start, state] = 1.0
         else:
-            steps, cells = family_events(topology, known, (part, d))
+            steps, cells, _ = family_events(topology, known, (part, d))
             flat = table.reshape(len(table), -1)
             np.add.at(flat, (steps if len(table) > 1 else np.zeros_like(steps), cells), 1.0)
     return counts

@@ -544,7 +544,7 @@ class _Circle:
     @property
     def height(self) -> float:
         """With room for the title."""
-        return (self.width if self.turned else 2 * self.radius + 4 * FONT) + 3 * FONT
+        return (self.width if self.turned else 2 * self.radius + 4 * FONT) + 4 * FONT
 
     def angle(self, u: int) -> float:
         """Where a child stands, clockwise from just right of the top."""
@@ -899,11 +899,10 @@ def _legend_below(ax: Axes, groups: Sequence[Sequence[Any]], own: bool) -> None:
 
     figure: Any = ax.figure
     groups = [group for group in groups if group]
-    widest = max(_text_width(handle.get_label()) for group in groups for handle in group)
-    room = max(1, int(ax.get_window_extent().width * 72 / figure.dpi / (widest + 46)))
-    rows = next(
-        rows for rows in range(1, 1000) if sum(-(-len(group) // rows) for group in groups) <= max(room, len(groups))
-    )
+    widths = [max(_text_width(handle.get_label()) for handle in group) + 46 for group in groups]
+    room = max(ax.get_window_extent().width * 72 / figure.dpi, sum(widths))
+    sizes = [len(group) for group in groups]
+    rows = next(n for n in range(1, 1000) if sum(-(-k // n) * w for k, w in zip(sizes, widths, strict=True)) <= room)
     handles: list[Any] = []
     for group in groups:
         blanks = [Patch(facecolor="none", edgecolor="none", label=" ") for _ in range(-len(group) % rows)]

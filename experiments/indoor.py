@@ -11,7 +11,9 @@ Systems see the same features of each step: position and velocity, or the relati
 steps. **HSCRF** has gamma durations and averages of the features over each activity where activities differ in length
 (kitchen), and steps at the bottom; the **nested SemiCRF** lets the bottom persist and has gamma durations there.
 **DCRF** labels both levels by step, with exact inference; **flat CRF** is one chain for each level. Hierarchical models
-know which child occurs under which parent from their training labels. Accuracy is per time step.
+know which child occurs under which parent from their training labels. Accuracy is per time step. The features of
+CAD-120 (relations within two steps) were settled after looks at all four people, so its numbers are not those of a test
+set that nobody has seen; penalties are chosen on training people only.
 """
 
 from __future__ import annotations
@@ -287,11 +289,14 @@ def runs(y: Labels, d: int) -> list[tuple[int, int]]:
     return list(zip([0, *stops[:-1].tolist()], stops.tolist(), strict=True))
 
 
-def partial_labels(study: Study, task: Task, split: Callable[[int], Any], c2: Mapping[Any, float]) -> None:
-    """PO-HSCRF and PO-CRF for ten random maskings, beside the same models with all labels."""
+def partial_labels(study: Study, task: Task, split: Callable[[int], Any]) -> None:
+    """PO-HSCRF and PO-CRF for ten random maskings, beside the same models with all labels.
+
+    ``split(k)`` gives training, test and penalties of masking k.
+    """
     bottom = task.levels[1]
     for k in range(study.pick(smallest=1, quick=2, full=10)):
-        train, test = split(k)
+        (train, test), c2 = split(k)
         X, Z, truth = take(task.X, train), take(task.X, test), take(task.Y, test)
         for hides in ("nothing", "activities", "both levels"):
             Y = take(task.Y, train)
@@ -429,7 +434,7 @@ def run_kitchen(study: Study) -> None:
         full_labels(study, kitchen(seed, n), *halves, c2, seed=seed)
     task = kitchen(0, n)
     own = penalties_of(task, c2, "HSCRF, no durations")
-    partial_labels(study, task, lambda k: halves, own)
+    partial_labels(study, task, lambda k: (halves, own))
     known_labels(study, task, *halves, own["HSCRF"])
     learned_structure(study, task, halves[0], own["HSCRF"], draw=True)
     report(study, task, "kitchen", "Kitchen (generated substitute)")
@@ -458,7 +463,8 @@ def run_videos(study: Study, tasks: Sequence[Task], subjects: Sequence[str]) -> 
             full_labels(study, task, train, test, c2[subject], fold=subject)
     task, order = tasks[0], list(outer)
     own = penalties_of(task, c2[order[0]], "HSCRF")
-    partial_labels(study, task, lambda k: outer[order[k % len(order)]], own)
+    turns = [(outer[subject], penalties_of(task, c2[subject], "HSCRF")) for subject in order]
+    partial_labels(study, task, lambda k: turns[k % len(turns)])
     known_labels(study, task, *outer[order[0]], own["HSCRF"])
     learned_structure(study, task, outer[order[0]][0], own["HSCRF"], draw=False)
     for task in tasks:

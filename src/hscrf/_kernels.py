@@ -27,6 +27,7 @@ from numba import njit
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
+LONG = 4096  # longer runs of a unit bottom keep one leaf row and make the others again: memory is slower than sums
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
@@ -94,9 +95,10 @@ class Counts(NamedTuple):
 class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes."""
 
-    row: np.ndarray  # (2, W + 1, n) rows ENTER and LEAF of each step
-    bar: np.ndarray  # (W + 1 or 2, n) the bars of ENTER, see ``bar_row``; none in a forward pass
-    scale: np.ndarray  # (W + 1,) log scale of ENTER at j, and of LEAF at j - 1
+    enter: np.ndarray  # (W + 1, n) leaves that start at each step
+    leaf: np.ndarray  # (W + 1 or 1, n) leaves alive at each step, or only at the current one, see ``recall``
+    bar: np.ndarray  # (W + 1 or 2, n) the bars of ``enter``, see ``bar_row``; none in a forward pass
+    scale: np.ndarray  # (W + 1,) log scale of ``enter`` at j, and of ``leaf`` at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
     since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
@@ -104,7 +106,6 @@ class Scratch(NamedTuple):
     clock: np.ndarray  # (2,) the times that UP and DOWN belong to, for ``incoming``
 
 
-ENTER, LEAF = 0, 1  # of Scratch.row
 UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, PASSED = 0, 1, 2, 3, 4, 5  # of Scratch.node
 
 
@@ -114,7 +115,8 @@ def make_scratch(layer, steps, backward):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     nodes = int((layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max())
     return Scratch(
-        np.empty((2, steps + 1, leaves)),
+        np.empty((steps + 1, leaves)),
+        np.empty((1 if layer.unit and steps > LONG else steps + 1, leaves)),
         np.empty((((steps + 1) if layer.segmental else 2) if backward else 0, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),
@@ -251,13 +253,18 @@ def shape_of(layer, s):
 
 
 @inlined
+def leaf_row(work, step):
+    return step if work.leaf.shape[0] > 1 else 0
+
+
+@inlined
 def ascend(mode, layer, pot, s, i, j, work):
     """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
     depth, root, bottom, stop = shape_of(layer, s)
     leaf = unsigned(bottom - root)
     closed = not layer.segmental and not layer.may_end[depth, j]
     for k in range(unsigned(stop - bottom)):
-        work.node[UP, leaf + k] = zero(mode) if closed else work.row[LEAF, j - i, k]
+        work.node[UP, leaf + k] = zero(mode) if closed else work.leaf[leaf_row(work, j - i), k]
     if layer.stops and not layer.segmental:
         for k in range(stop - bottom):
             x = bottom - root + k
@@ -404,8 +411,9 @@ def rescale(work, step, n, scale):
     Return its smallest positive value.
     """
     largest, smallest = 0.0, 1.0
+    row = leaf_row(work, step)
     for k in range(unsigned(n)):
-        value = work.row[LEAF, step, k]
+        value = work.leaf[row, k]
         largest = max(largest, value)
         if 0.0 < value < smallest:
             smallest = value
@@ -415,7 +423,7 @@ def rescale(work, step, n, scale):
         work.gain[step] = 1.0 / largest
         work.scale[step + 1] = scale + np.log(largest)
         for k in range(unsigned(n)):
-            work.row[LEAF, step, k] *= work.gain[step]
+            work.leaf[row, k] *= work.gain[step]
         smallest *= work.gain[step]
     return smallest
 
@@ -431,10 +439,10 @@ def extend_step(mode, layer, values, s, i, j, work):
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
     leaf = unsigned(bottom - root)
     for k in range(unsigned(stop - bottom)):
-        value = work.row[ENTER, j - i, k]
+        value = work.enter[j - i, k]
         if goes_on:
-            value = plus(mode, value, work.row[LEAF, j - i - 1, k])
-        work.row[LEAF, j - i, k] = times(mode, value, work.node[TOKENS, leaf + k])
+            value = plus(mode, value, work.leaf[j - i - 1, k])
+        work.leaf[leaf_row(work, j - i), k] = times(mode, value, work.node[TOKENS, leaf + k])
     if mode is None:
         return rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
     work.gain[j - i] = 0.0
@@ -442,17 +450,29 @@ def extend_step(mode, layer, values, s, i, j, work):
 
 
 @inlined
+def recall(mode, layer, pot, s, i, j, work):
+    """Where only one leaf row is kept, make it that of j again, and TOKENS too."""
+    if work.leaf.shape[0] == 1:
+        depth, root, bottom, stop = shape_of(layer, s)
+        multiply_tokens(mode, layer, pot, s, j, work, depth)
+        leaf, gain = unsigned(bottom - root), work.gain[j - i]
+        for k in range(unsigned(stop - bottom)):
+            work.leaf[0, k] = times(mode, times(mode, work.enter[j - i, k], work.node[TOKENS, leaf + k]), gain)
+
+
+@inlined
 def bar_row(layer, step):
-    """Where the bars of ENTER of a step are: without segments only those of the next step are needed."""
+    """Where the bars of ``enter`` of a step are: without segments only those of the next step are needed."""
     return step if layer.segmental else step & 1
 
 
 @inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
-    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ENTER at j from UP_BAR."""
+    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ``enter`` at j from UP_BAR."""
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
-    multiply_tokens(mode, layer, values.pot, s, j, work, depth)
+    if work.leaf.shape[0] > 1:  # else ``recall`` has just done it
+        multiply_tokens(mode, layer, values.pot, s, j, work, depth)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if layer.may_end[depth, j]:
         ended = 0.0
@@ -472,7 +492,7 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
         bar = work.node[UP_BAR, leaf + k]
         if goes_on:
             bar = plus(mode, bar, work.bar[bar_row(layer, j + 1 - i), k])
-        work.node[DOWN_BAR, leaf + k] = probability(mode, work.row[LEAF, j - i, k], bar)
+        work.node[DOWN_BAR, leaf + k] = probability(mode, work.leaf[leaf_row(work, j - i), k], bar)
         work.bar[bar_row(layer, j - i), k] = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
@@ -560,7 +580,7 @@ def sum_segments(mode, layer, values, s, i, j, work):
             return 1.0
         exponentiate(work, count, scale)
         if depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
-            enter, row = work.row[ENTER], work.row[LEAF, j - i]
+            enter, row = work.enter, work.leaf[j - i]
             add_linear_segments(enter, j - i, values.child, base, work.weight, count, row, n)
             return rescale(work, j - i, n, scale)
     begin_tokens(mode, layer, s, work)
@@ -604,13 +624,13 @@ def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, w
     first = layer.node[node, FIRST]
     for leaf in range(first, first + layer.node[node, COUNT]):
         k = leaf - bottom
-        value = times(mode, times(mode, work.row[ENTER, entered, k], child[line, layer.node[leaf, STATE]]), factor)
-        work.row[LEAF, step, k] = plus(mode, work.row[LEAF, step, k], value)
+        value = times(mode, times(mode, work.enter[entered, k], child[line, layer.node[leaf, STATE]]), factor)
+        work.leaf[step, k] = plus(mode, work.leaf[step, k], value)
 
 
 @part
 def sum_segments_back(mode, layer, values, counts, s, i, j, work):
-    """Reverse of ``sum_segments``: the bars of ENTER at every t, posteriors of the segments t..j and of the tokens."""
+    """Reverse of ``sum_segments``: the bars of ``enter`` at every t, posteriors of the segments and of the tokens."""
     depth, root, bottom, stop = shape_of(layer, s)
     base = layer.table[j, CHILD_BASE]
     count = j - work.since[j - i] + 1
@@ -619,7 +639,7 @@ def sum_segments_back(mode, layer, values, counts, s, i, j, work):
         exponentiate(work, count, work.scale[j - i + 1])
         n = stop - bottom
         if depth == 1 and n == values.child.shape[1]:
-            enter, enter_bar = work.row[ENTER], work.bar
+            enter, enter_bar = work.enter, work.bar
             bars = work.node[UP_BAR, bottom - root :]
             child, post = values.child, counts.child
             add_linear_segments_back(enter, enter_bar, j - i, child, post, base, work.weight, count, bars, n)
@@ -650,7 +670,7 @@ def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, f
         k, state = leaf - bottom, layer.node[leaf, STATE]
         pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
         work.bar[entered, k] = plus(mode, work.bar[entered, k], pair)
-        post = probability(mode, work.row[ENTER, entered, k], pair)
+        post = probability(mode, work.enter[entered, k], pair)
         child_post[line, state] += post
         total += post
     return total
@@ -678,7 +698,7 @@ def lost_segments(layer, values, s, i, j, work):
     _, root, bottom, stop = shape_of(layer, s)
     suspect = False
     for k in range(stop - bottom):
-        suspect |= work.row[LEAF, j - i, k] < TINY
+        suspect |= work.leaf[j - i, k] < TINY
     if not suspect:
         return False
     begin_tokens(LINEAR, layer, s, work)
@@ -688,13 +708,13 @@ def lost_segments(layer, values, s, i, j, work):
             continue
         for leaf in range(bottom, stop):
             k, row = leaf - bottom, layer.table[j, CHILD_BASE] + lag
-            entered = work.row[ENTER, j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
-            if entered and work.row[LEAF, j - i, k] < TINY and values.child[row, layer.node[leaf, STATE]] > 0.0:
+            entered = work.enter[j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
+            if entered and work.leaf[j - i, k] < TINY and values.child[row, layer.node[leaf, STATE]] > 0.0:
                 return True
     return False
 
 
-@kernel
+@part
 def forward_run(mode, layer, values, i, s, steps, work, mass):
     """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
 
@@ -708,14 +728,14 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
         descend(mode, layer, values.pot, s, i, j - 1, work, depth)
         for k in range(unsigned(stop - bottom)):
             value = work.node[DOWN, unsigned(bottom - root) + k]
-            work.row[ENTER, j - i, k] = value
+            work.enter[j - i, k] = value
             if 0.0 < value < low:
                 low = value
         if not layer.segmental:
             low = min(low, extend_step(mode, layer, values, s, i, j, work))
         else:
             for k in range(stop - bottom):
-                work.row[LEAF, j - i, k] = zero(mode)
+                work.leaf[j - i, k] = zero(mode)
             while since < j and not reaches(layer, since, j):
                 since += 1
             work.since[j - i] = since
@@ -728,6 +748,12 @@ def forward_run(mode, layer, values, i, s, steps, work, mass):
     return low
 
 
+@kernel
+def walk_forward(mode, layer, values, i, s, steps, work, mass):
+    """``forward_run`` for Python."""
+    forward_run(mode, layer, values, i, s, steps, work, mass)
+
+
 @part
 def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
     """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
@@ -737,13 +763,14 @@ def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
             work.bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if j >= i:
+            recall(mode, layer, values.pot, s, i, j, work)
             ascend(mode, layer, values.pot, s, i, j, work)
         if j + 1 < i + steps:
             # inner nodes that start at j + 1 are redone, the leaves' values are known
             descend(mode, layer, values.pot, s, i, j, work, depth - 1)
             leaf = unsigned(bottom - root)
             for k in range(unsigned(stop - bottom)):
-                work.node[DOWN, leaf + k] = work.row[ENTER, j + 1 - i, k]
+                work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
                 work.node[DOWN_BAR, leaf + k] = work.bar[bar_row(layer, j + 1 - i), k]
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
@@ -921,6 +948,7 @@ def tune(mode, layer, pot, s, i, t, work, starting):
     """Make UP belong to t, or, if something is starting at t, UP to t - 1 and DOWN of the inner nodes to t."""
     j = t - 1 if starting else t
     if work.clock[0] != j and j >= i:
+        recall(mode, layer, pot, s, i, j, work)
         ascend(mode, layer, pot, s, i, j, work)
         work.clock[0] = j
     if starting and work.clock[1] != t:
@@ -937,7 +965,7 @@ def put(weight, where, k, value, kind, node, t):
     return k + 1
 
 
-@kernel
+@part
 def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
 
@@ -956,16 +984,16 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
         for last in range(layer.node[node, FIRST], layer.node[node, FIRST] + layer.node[node, COUNT]):
             k = put(weight, where, k, work.node[UP, last - root] + pot[at + k], ENDS, last, t)
     elif kind == LIVES and not layer.segmental:
-        k = put(weight, where, k, work.row[ENTER, t - i, node - bottom], STARTS, node, t)
+        k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.row[LEAF, t - 1 - i, node - bottom], LIVES, node, t - 1)
+            k = put(weight, where, k, work.leaf[t - 1 - i, node - bottom], LIVES, node, t - 1)
     elif kind == LIVES:
         begin_tokens(mode, layer, s, work)
         for begin in range(t, work.since[t - i] - 1, -1):
             pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
                 value = values.child[layer.table[t, CHILD_BASE] + t - begin, layer.node[node, STATE]]
-                value += work.row[ENTER, begin - i, node - bottom] + work.node[PASSED, parent - root]
+                value += work.enter[begin - i, node - bottom] + work.node[PASSED, parent - root]
                 k = put(weight, where, k, value, STARTS, node, begin)
     elif t == i:
         k = put(weight, where, k, 0.0, FRESH, node, t)
@@ -983,6 +1011,12 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
             value = work.node[DOWN, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
             k = put(weight, where, k, value, STARTS, parent, t)
     return k
+
+
+@kernel
+def list_incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
+    """``incoming`` for Python."""
+    return incoming(mode, layer, values, s, i, kind, node, t, work, weight, where)
 
 
 @kernel

@@ -241,6 +241,7 @@ class TestScore:
         assert call("score", "plain.txt", *places).out == expected
         found, _ = run("score", *places, input=Path("plain.txt").read_text())
         assert found == expected
+        assert "either -m or --levels" in call("score", "plain.txt", "-m", "model", *places, code=2).err
         assert call("score", "plain.txt", "--levels", "tag=2", "--predicted", "4").out.startswith("tag: accuracy 0.750")
 
     def test_json_alone(self, call, truth, expected):

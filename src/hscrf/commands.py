@@ -211,6 +211,8 @@ def score(args: argparse.Namespace) -> int:
     from hscrf import metrics
     from hscrf.scoring import compare
 
+    if args.model and (args.levels or args.columns):
+        raise UserError("the model knows its columns: give either -m or --levels and --columns")
     recipe = open_model(args.model, args.data, args.format)[1] if args.model else recipe_of(args)
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)

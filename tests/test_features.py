@@ -160,6 +160,8 @@ BAD = [
     ([[["a"], "bc"]], r"X\[0\]\[1\] is 'bc', expected a list of feature strings"),
     ([[["a"]], [["a"], {"b": 1}]], r"X\[1\]\[1\] is \{'b': 1\}, expected a list of feature strings"),
     ([[["a"], 3]], r"X\[0\]\[1\] is 3, expected a list of feature strings"),
+    ([[["a"], ["b", 3]]], r"X\[0\]\[1\] holds the feature 3, expected a string"),
+    ([[["a"]], [["a"], ["b", ["c"]]]], r"X\[1\]\[1\] holds the feature \['c'\], expected a string"),
     ([[{"a": 1}, "b"]], r"X\[0\]\[1\] is a str, expected a feature dict"),
     ([[{"a": 1}], [{}, ["b"]]], r"X\[1\]\[1\] is a list, expected a feature dict"),
     ([[{"a": 1}, {"a": NAN}]], r"X\[0\]\[1\]\['a'\] is nan, expected a finite number"),

@@ -358,7 +358,11 @@ def pack_items(
     values, counts = array("d"), array("q")
     for n, x in enumerate(X):
         names = read_dicts(x, n, counts, values) if kind == "dicts" else read_strings(x, n, counts)
-        packed.extend(map(number, names))
+        try:
+            packed.extend(map(number, names))
+        except TypeError:  # not hashable, so no string
+            check_strings(x, n)
+            raise
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
     if (data == 1).all():
         data = np.empty(0)
@@ -388,13 +392,16 @@ def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any) -> Iterable[s
 
 def check_names(X: Sequence[Any], names: Mapping[Any, int]) -> None:
     """Raise for a feature that is not a string, and say where it is."""
-    if set(map(type, names)) <= {str}:
-        return
-    for n, x in enumerate(X):
-        for t, item in enumerate(x):
-            for name in item:
-                if not isinstance(name, str):
-                    raise ValueError(f"X[{n}][{t}] holds the feature {name!r}, expected strings")
+    if not set(map(type, names)) <= {str}:
+        for n, x in enumerate(X):
+            check_strings(x, n)
+
+
+def check_strings(x: Sequence[Any], n: int) -> None:
+    for t, item in enumerate(x):
+        for name in item:
+            if not isinstance(name, str):
+                raise ValueError(f"X[{n}][{t}] holds the feature {name!r}, expected a string")
 
 
 def read_dict(item: Any, n: int, t: int, values: Any) -> list[str]:

@@ -19,8 +19,8 @@ experiments FULL=1` runs everything again, `make experiments` a quick variant of
 of the project: the environment variable `HSCRF_DATA` names their folder ([how](guide.md)).
 
 Penalties are chosen for every system alike on data held out from training (each study says which), on a grid that grows
-until its best value is not on an edge. A ± is the standard deviation over seeds or folds. Tests are two-sided and paired
-(Wilcoxon's signed ranks; the t-test for fewer than six pairs): +1.2 (9 of 10, p = 0.004) is 1.2 points better on
+until its best value is not on an edge. A ± is the standard deviation over seeds or folds. Tests are two-sided and
+paired (Wilcoxon's signed ranks; the t-test for fewer than six pairs): +1.2 (9 of 10, p = 0.004) is 1.2 points better on
 average, and better in 9 of 10 pairs.
 """
 

@@ -78,8 +78,11 @@ def block_text(block: dict[str, str], figures: str) -> str:
 
 def origin(study: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in study["versions"].items())
+    ended = (
+        "" if study.get("finished", True) else "**The run was ended early; what it had not yet measured is missing.** "
+    )
     return (
-        f"*Made by `{study['command']}` at commit {study['commit']} on {study['date']} "
+        f"{ended}*Made by `{study['command']}` at commit {study['commit']} on {study['date']} "
         f"in {study['seconds'] / 60:.1f} minutes of one core; {packages}.*"
     )
 

@@ -104,6 +104,9 @@ class Study:
     # -- the page ----------------------------------------------------------------------------------------------------
 
     def heading(self, text: str) -> None:
+        """Begin a section; those before it are safe in the file, whatever happens."""
+        if self.blocks:
+            self.write(finished=False)
         self.blocks.append({"kind": "heading", "text": text})
 
     def say(self, text: str) -> None:
@@ -156,7 +159,7 @@ class Study:
 
     # -- the file ----------------------------------------------------------------------------------------------------
 
-    def write(self) -> Path:
+    def write(self, finished: bool = True) -> Path:
         """Write everything to one JSON file."""
         self.out.mkdir(parents=True, exist_ok=True)
         path = self.out / f"{self.name}.json"
@@ -168,6 +171,7 @@ class Study:
             "versions": versions(),
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "seconds": round(time.process_time(), 1),
+            "finished": finished,
             "text": self.text,
             "blocks": self.blocks,
             "records": [{**r, "value": tidy_number(r["value"])} for r in self.records],
@@ -190,7 +194,11 @@ def main(run: Callable[[Study], None], file: str, docstring: str | None, argumen
     parser.set_defaults(variant="quick")
     options = parser.parse_args(arguments)
     study = Study(Path(file).stem, text, options.variant, options.data or os.environ.get("HSCRF_DATA"), options.out)
-    run(study)
+    try:
+        run(study)
+    except KeyboardInterrupt:
+        print(f"Interrupted: the numbers so far are in {os.path.relpath(study.write(finished=False))}.")
+        return 130
     print(f"Every number is in {os.path.relpath(study.write())}.")
     return 0
 

@@ -65,6 +65,24 @@ def test_the_page_holds_text_tables_and_what_made_them(runner, tmp_path, monkeyp
     assert json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["records"][0]["value"] == 0.5
 
 
+def test_a_study_that_is_ended_early_keeps_what_it_has(runner, tmp_path):
+    import report
+
+    def run(study):
+        study.heading("First")
+        study.say("Done.")
+        study.heading("Second")
+        assert json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["blocks"][-1]["text"] == "Done."
+        study.record("accuracy", 0.5)
+        raise KeyboardInterrupt
+
+    assert runner.main(run, "some.py", "Title.", ["--smallest", "--out", str(tmp_path)]) == 130
+    content = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
+    assert (content["finished"], content["records"][0]["value"]) == (False, 0.5)
+    assert "ended early" in report.origin(content)
+    assert "ended early" not in report.origin({**content, "finished": True})
+
+
 def test_pairs_are_compared_by_their_other_keys(runner, tmp_path):
     study = runner.Study("some", "", "smallest", out=tmp_path)
     for seed in range(8):

@@ -269,6 +269,8 @@ class Comparison:
         return self.difference > 0 and self.p < 0.05
 
     def __str__(self) -> str:
+        if not self.n:
+            return "–"
         p = "" if np.isnan(self.p) else f", p = {self.p:.3f}" if self.p >= 0.001 else ", p < 0.001"
         return f"{100 * self.difference:+.1f} ({self.wins} of {self.n}{p})"
 
@@ -286,7 +288,7 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Comparison:
     elif n >= 2:
         test, p = "paired t", float(stats.ttest_1samp(difference, 0.0).pvalue)
     wins, ties = int((difference > 0).sum()), int((difference == 0).sum())
-    return Comparison(float(difference.mean()), wins, ties, n, p, test)
+    return Comparison(float(difference.mean()) if n else 0.0, wins, ties, n, p, test)
 
 
 def pair_key(record: Mapping[str, Any], over: str) -> tuple[Any, ...]:

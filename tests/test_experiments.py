@@ -92,6 +92,7 @@ def test_pairs_are_compared_by_their_other_keys(runner, tmp_path):
     found = study.compare("accuracy", "a", "b", "system")
     assert (found.n, found.wins, found.better) == (8, 8, True)
     assert found.difference == pytest.approx(0.1 - 0.002 * 3.5)
+    assert str(study.compare("accuracy", "a", "c", "system")) == "–"
 
 
 def test_a_choice_on_the_edge_makes_the_grid_grow(runner, tmp_path):

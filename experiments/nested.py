@@ -24,7 +24,6 @@ class Nested:
         features: Sequence[Any],
         max_iter: int = 1000,
         plain: Sequence[str] = (),
-        loss: str = "sequence",
     ) -> None:
         self.plain = plain
         self.model = hscrf.HSCRF(features=features, c2=c2, solver=hscrf.LBFGS(max_iter=max_iter))

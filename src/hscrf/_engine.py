@@ -176,9 +176,7 @@ class SegmentTable(NamedTuple):
 
     def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of all segments that end at these steps, in order."""
-        width = self.width[steps]
-        ends = np.cumsum(width)
-        return np.arange(ends[-1]) + np.repeat(self.base[steps] - ends + width, width)
+        return ranges(self.base[steps], self.width[steps])
 
 
 class LayerPlan(NamedTuple):
@@ -369,12 +367,11 @@ class Plan:
         states = np.zeros((draws, self.topology.depth, self.steps), dtype=np.int32)
         ends = np.zeros(states.shape, dtype=np.int8)
         ends[:, 0, self.offsets[1:] - 1] = 1
-        log_z = np.zeros(self.offsets.size - 1)
-        if (self._root_rows() < 0).any():
-            return states, ends, np.where(self._root_rows() < 0, -np.inf, log_z)
+        rows = self._root_rows()
+        log_z = np.where(rows < 0, -np.inf, 0.0)
         if not single:
             log_z = self._log_z(mode, tables[0])
-            roots = tables[0][self._root_rows()]
+            roots = tables[0][rows]
             for draw in range(draws):
                 picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
                 states[draw, 0] = np.repeat(picked, np.diff(self.offsets))
@@ -391,7 +388,7 @@ class Plan:
             _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, *out, weight, where)
             if single and plan.top == 0:
                 mass = np.full((self.tables[0].rows, 1), -np.inf)
-                mass[self._root_rows(), 0] = out[-1][::draws]
+                mass[rows, 0] = out[-1][::draws]
                 self._add_persist(0, values, mass)
                 log_z = self._log_z(mode, mass)
         return states, ends, log_z
@@ -415,8 +412,7 @@ class Plan:
         return dense
 
     def steps_of(self, sequences: NDArray[np.int64]) -> NDArray[np.int64]:
-        pieces = [np.arange(self.offsets[n], self.offsets[n + 1]) for n in sequences]
-        return np.concatenate(pieces)
+        return ranges(self.offsets[sequences], np.diff(self.offsets)[sequences])
 
     def _is_timed(self, key: Key) -> bool:
         """Has the array a packed time axis."""
@@ -651,6 +647,12 @@ class Plan:
         for d, table in self.tables.items():
             whole.segments[d][table.rows_of(steps)] = part.segments[d]
         return whole
+
+
+def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begin[0], begin[0] + 1, ... as many as counts[0], then those of begin[1], and so on."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if ends.size else 0) + np.repeat(begin - ends + counts, counts)
 
 
 def lowest_finite(values: Floats) -> float:

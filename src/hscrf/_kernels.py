@@ -42,8 +42,8 @@ part = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **common)
 inlined = jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **common)
 
 
-# Numba checks signed indices for being negative, which keeps loops from being vectorised, and counts references of
-# slices, which costs more than short loops. So offsets in hot loops are unsigned: ``array[offset + k]``.
+# Numba checks signed indices for being negative, which keeps loops from being vectorised. So offsets in hot loops are
+# unsigned: ``array[offset + k]``.
 unsigned = np.uint64
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf._engine import Key, build_families
+from hscrf._engine import Key, build_families, ranges
 from hscrf.topology import UNLIMITED, Topology
 
 __all__ = ["Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"]
@@ -120,8 +120,10 @@ class Observations:
 
     def take(self, which: Sequence[int] | Ints) -> Observations:
         """Some of the sequences."""
-        rows = rows_of(self.offsets, which)
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])])
+        which = np.asarray(which)
+        lengths = np.diff(self.offsets)[which]
+        rows = ranges(self.offsets[which], lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
         neighbours = rows[-1] - rows[0] == len(rows) - 1
         dense = self.dense
         if dense is not None:
@@ -132,11 +134,6 @@ class Observations:
     def by_columns(self) -> Observations:
         """The same, made ready to be scored again and again."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).by_columns())
-
-
-def rows_of(offsets: Ints, which: Iterable[int]) -> Ints:
-    """Packed steps of some sequences."""
-    return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in which])
 
 
 class Encoder:
@@ -957,6 +954,4 @@ def seen_pairs(x: Sparse, cells: Ints, events: Events, width: int) -> tuple[Ints
 def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     """The entries of some steps one after the other, and how many each has."""
     counts = np.diff(x.indptr)[steps]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) + np.repeat(x.indptr[steps] - ends + counts, counts), counts
+    return ranges(x.indptr[steps], counts), counts

@@ -11,10 +11,9 @@ import numpy as np
 from hscrf import io
 from hscrf._files import read_container, write_container
 from hscrf.estimator import HSCRF, load, loose_topology, tighten
-from hscrf.features import Block, Duration, Encoder, Observations, PairBlock, Trans, family_events, of_names
+from hscrf.features import Block, Duration, Encoder, Observations, PairBlock, Trans
 from hscrf.io import Document
 from hscrf.labels import InfeasibleError, Labels
-from hscrf.objective import pack_labels
 from hscrf.templates import PAIR, Template, default_template, read_template
 from hscrf.topology import Topology
 
@@ -292,18 +291,8 @@ class TemplateHSCRF(HSCRF):
     def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
         blocks = super()._fit_blocks(encoder, seen, labels)
         of_pairs = np.array([name.startswith(PAIR) for name in encoder.names], dtype=bool)
-        kept = {"trans": of_pairs & self._followed(seen, labels), "token": ~of_pairs}
+        kept = {"trans": of_pairs, "token": ~of_pairs}
         return [only(block, kept[block.key[0]]) if isinstance(block, PairBlock) else block for block in blocks]
-
-    def _followed(self, seen: Observations, labels: Sequence[Labels]) -> Any:
-        """Which features stand where a transition of the lowest level may begin."""
-        known, d = pack_labels(labels), self.topology_.depth - 2
-        x = of_names(seen)
-        if not known.complete(d, d + 1):
-            return np.ones(x.size, dtype=bool)
-        here = np.zeros(seen.steps, dtype=bool)
-        here[family_events(self.topology_, known, ("trans", d))[0]] = True
-        return np.bincount(x.indices[np.repeat(here, np.diff(x.indptr))], minlength=x.size) > 0
 
 
 def only(block: PairBlock, kept: Any) -> PairBlock:

@@ -103,12 +103,6 @@ def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
     return Trie(*(np.array(column, dtype=np.int64) for column in columns))
 
 
-def in_order(trie: Trie) -> NDArray[np.int64]:
-    """1 for nodes whose children are consecutive states."""
-    last = np.maximum(trie.first + trie.count - 1, 0)
-    return (trie.state[last] - trie.state[trie.first] == trie.count - 1).astype(np.int64)
-
-
 @dataclass(frozen=True)
 class Families:
     """Compact blocks of one parent level: only pairs that the topology allows are kept."""
@@ -261,9 +255,7 @@ class Plan:
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
         may_cross[2:] = np.logical_and.accumulate(go_on, axis=0)
         parts = ("token", "start", "stop", "init", "trans", "end")
-        node = [column[:, None] for column in (trie.parent, trie.first, trie.count, trie.state)]
-        node += [self._addresses(trie, part, addresses) for part in parts]
-        node.append(in_order(trie)[:, None])
+        places = [self._addresses(trie, part, addresses) for part in parts]
         none = np.full(self.steps, -1)
         child = self.tables.get(bottom)
         table = [
@@ -273,7 +265,7 @@ class Plan:
         ]
         layer = _kernels.Layer(
             trie.level_at,
-            np.hstack(node),
+            np.vstack([trie.parent, trie.first, trie.count, trie.state, *places]),
             np.ascontiguousarray(self.evidence.may_end[top : bottom + 1]),
             may_cross,
             self.tables[top].reach,
@@ -317,7 +309,7 @@ class Plan:
 
     def _addresses(self, trie: Trie, part: str, blocks: Mapping[Key, Block]) -> NDArray[np.int64]:
         """Address and stride of a part for each node; nodes without the part have zeros."""
-        table = np.zeros((trie.state.size, 2), dtype=np.int64)
+        table = np.zeros((2, trie.state.size), dtype=np.int64)
         for (name, d), block in blocks.items():
             if name != part:
                 continue
@@ -327,8 +319,8 @@ class Plan:
                 within = build_families(self.topology, d).pair_at[within]
             elif part == "trans":
                 within = build_families(self.topology, d).triple_at[within]
-            table[nodes, 0] = block.begin + within
-            table[nodes, 1] = block.stride
+            table[0, nodes] = block.begin + within
+            table[1, nodes] = block.stride
         return table
 
     # -- numbers ---------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ class KBest:
         for kind, node, t in where[:count].tolist():
             then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
             if item.kind == LIVES and item.layer + 1 < len(self.plan.layers):
-                then += (self._segment(item.layer + 1, int(plan.layer.node[node, 3]), t, item.t),)
+                then += (self._segment(item.layer + 1, int(plan.layer.node[self.kernels.STATE, node]), t, item.t),)
             items.append(then)
         return weight[:count].tolist(), items
 

@@ -55,7 +55,7 @@ class Layer(NamedTuple):
     """
 
     level_at: np.ndarray  # (S_top, depth + 2) first node of each level of the trie of each top state
-    node: np.ndarray  # (nodes, 16) structure, then address and stride of each potential: columns PARENT .. END
+    node: np.ndarray  # (16, nodes) structure, then address and stride of each potential: rows PARENT .. END
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
@@ -66,10 +66,9 @@ class Layer(NamedTuple):
     unit: bool  # the bottom has length one
 
 
-PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # columns of Layer.node; children are consecutive from FIRST
+PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # rows of Layer.node; children are consecutive from FIRST
 TOKEN, BEGIN, STOP = 4, 6, 8
 INIT, TRANS, END = 10, 12, 14  # the block of the node's children
-IN_ORDER = 16  # 1 if the children are consecutive states: their potentials lie side by side
 # Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, -1 where none
 # may end; the segment that starts l steps earlier lies l rows further. And the longest bottom segment from t.
 BASE, CHILD_BASE, CHILD_REACH = 0, 1, 2
@@ -242,7 +241,7 @@ def product_back(mode, pot, grad, at, node, first, n):
 @inlined
 def cell(layer, part, node, t):
     """Address of a part of a node at time t."""
-    return layer.node[node, part] + t * layer.node[node, part + 1]
+    return layer.node[part, node] + t * layer.node[part + 1, node]
 
 
 @inlined
@@ -274,9 +273,9 @@ def ascend(mode, layer, pot, s, i, j, work):
             total = zero(mode)
             if layer.may_end[level, j]:
                 at = unsigned(cell(layer, END, node, j))
-                first = unsigned(layer.node[node, FIRST] - root)
+                first = unsigned(layer.node[FIRST, node] - root)
                 # the node ends at j with last child k
-                for k in range(unsigned(layer.node[node, COUNT])):
+                for k in range(unsigned(layer.node[COUNT, node])):
                     total = plus(mode, total, times(mode, work.node[UP, first + k], pot[at + k]))
                 if level > 0 and layer.stops:
                     total = times(mode, total, pot[cell(layer, STOP, node, j)])
@@ -300,8 +299,8 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
                     counts.pot[cell(layer, STOP, node, j)] += posterior
                     bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
             at = unsigned(cell(layer, END, node, j))
-            first = unsigned(layer.node[node, FIRST] - root)
-            for k in range(unsigned(layer.node[node, COUNT])):
+            first = unsigned(layer.node[FIRST, node] - root)
+            for k in range(unsigned(layer.node[COUNT, node])):
                 pair = times(mode, bar, pot[at + k])
                 counts.pot[at + k] += probability(mode, work.node[UP, first + k], pair)
                 work.node[UP_BAR, first + k] = plus(mode, work.node[UP_BAR, first + k], pair)
@@ -319,8 +318,8 @@ def descend(mode, layer, pot, s, i, j, work, last):
     for level in range(1, last + 1):
         across = not fresh and layer.may_cross[level, j]
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            kid = layer.node[node, FIRST]
-            n = layer.node[node, COUNT]
+            kid = layer.node[FIRST, node]
+            n = layer.node[COUNT, node]
             if across:
                 # under the node, u ends at j and v starts at j + 1
                 product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
@@ -348,8 +347,8 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
     for level in range(depth, 0, -1):
         across = j >= i and layer.may_cross[level, j]
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            kid = layer.node[node, FIRST]
-            n = layer.node[node, COUNT]
+            kid = layer.node[FIRST, node]
+            n = layer.node[COUNT, node]
             if layer.starts:
                 for k in range(n):
                     where, x = cell(layer, BEGIN, kid + k, j + 1), kid - root + k
@@ -380,28 +379,21 @@ def multiply_tokens(mode, layer, pot, s, t, work, last):
     for level in range(last):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             above = work.node[TOKENS, node - root]
-            kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
-            if layer.node[node, IN_ORDER]:
-                at, first = unsigned(cell(layer, TOKEN, kid, t)), unsigned(kid - root)
-                for k in range(unsigned(n)):
-                    work.node[TOKENS, first + k] = times(mode, above, pot[at + k])
-            else:
-                for k in range(n):
-                    work.node[TOKENS, kid - root + k] = times(mode, above, pot[cell(layer, TOKEN, kid + k, t)])
+            kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
+            passed = t * layer.node[TOKEN + 1, kid]
+            for k in range(unsigned(layer.node[COUNT, node])):
+                at = unsigned(layer.node[TOKEN, kid + k] + passed)
+                work.node[TOKENS, first + k] = times(mode, above, pot[at])
 
 
 @inlined
 def count_tokens(layer, grad, s, node, t, work):
     """Add the posteriors of the children of a node, kept in DOWN_BAR, to the counts of their tokens at t."""
     root = layer.level_at[s, 0]
-    kid, n = layer.node[node, FIRST], layer.node[node, COUNT]
-    if layer.node[node, IN_ORDER]:
-        at, first = unsigned(cell(layer, TOKEN, kid, t)), unsigned(kid - root)
-        for k in range(unsigned(n)):
-            grad[at + k] += work.node[DOWN_BAR, first + k]
-    else:
-        for k in range(n):
-            grad[cell(layer, TOKEN, kid + k, t)] += work.node[DOWN_BAR, kid - root + k]
+    kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
+    passed = t * layer.node[TOKEN + 1, kid]
+    for k in range(unsigned(layer.node[COUNT, node])):
+        grad[unsigned(layer.node[TOKEN, kid + k] + passed)] += work.node[DOWN_BAR, first + k]
 
 
 @inlined
@@ -505,9 +497,9 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
 def add_children(layer, s, node, work):
     """Posterior of a node, kept in DOWN_BAR, as the sum of its children's."""
     root = layer.level_at[s, 0]
-    first = unsigned(layer.node[node, FIRST] - root)
+    first = unsigned(layer.node[FIRST, node] - root)
     total = 0.0
-    for k in range(unsigned(layer.node[node, COUNT])):
+    for k in range(unsigned(layer.node[COUNT, node])):
         total += work.node[DOWN_BAR, first + k]
     work.node[DOWN_BAR, node - root] = total
     return total
@@ -621,10 +613,10 @@ def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, we
 @part
 def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, work):
     """Add the segments of all children of a node to the leaf row: entered * child * factor."""
-    first = layer.node[node, FIRST]
-    for leaf in range(first, first + layer.node[node, COUNT]):
+    first = layer.node[FIRST, node]
+    for leaf in range(first, first + layer.node[COUNT, node]):
         k = leaf - bottom
-        value = times(mode, times(mode, work.enter[entered, k], child[line, layer.node[leaf, STATE]]), factor)
+        value = times(mode, times(mode, work.enter[entered, k], child[line, layer.node[STATE, leaf]]), factor)
         work.leaf[step, k] = plus(mode, work.leaf[step, k], value)
 
 
@@ -664,10 +656,10 @@ def sum_segments_back(mode, layer, values, counts, s, i, j, work):
 @part
 def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, factor, entered, work):
     """Reverse of ``add_segment``, the leaves' bars being in UP_BAR; return the posterior of these segments."""
-    first = layer.node[node, FIRST]
+    first = layer.node[FIRST, node]
     total = 0.0
-    for leaf in range(first, first + layer.node[node, COUNT]):
-        k, state = leaf - bottom, layer.node[leaf, STATE]
+    for leaf in range(first, first + layer.node[COUNT, node]):
+        k, state = leaf - bottom, layer.node[STATE, leaf]
         pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
         work.bar[entered, k] = plus(mode, work.bar[entered, k], pair)
         post = probability(mode, work.enter[entered, k], pair)
@@ -708,8 +700,8 @@ def lost_segments(layer, values, s, i, j, work):
             continue
         for leaf in range(bottom, stop):
             k, row = leaf - bottom, layer.table[j, CHILD_BASE] + lag
-            entered = work.enter[j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[leaf, PARENT] - root] > 0.0
-            if entered and work.leaf[j - i, k] < TINY and values.child[row, layer.node[leaf, STATE]] > 0.0:
+            entered = work.enter[j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[PARENT, leaf] - root] > 0.0
+            if entered and work.leaf[j - i, k] < TINY and values.child[row, layer.node[STATE, leaf]] > 0.0:
                 return True
     return False
 
@@ -974,14 +966,14 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     """
     pot = values.pot
     depth, root, bottom, _ = shape_of(layer, s)
-    parent = layer.node[node, PARENT]
+    parent = layer.node[PARENT, node]
     k = 0
     if kind == ENDS and node >= bottom:
         k = put(weight, where, k, 0.0, LIVES, node, t)
     elif kind == ENDS:
         tune(mode, layer, pot, s, i, t, work, False)
         at = cell(layer, END, node, t)
-        for last in range(layer.node[node, FIRST], layer.node[node, FIRST] + layer.node[node, COUNT]):
+        for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
             k = put(weight, where, k, work.node[UP, last - root] + pot[at + k], ENDS, last, t)
     elif kind == LIVES and not layer.segmental:
         k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
@@ -992,7 +984,7 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
         for begin in range(t, work.since[t - i] - 1, -1):
             pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = values.child[layer.table[t, CHILD_BASE] + t - begin, layer.node[node, STATE]]
+                value = values.child[layer.table[t, CHILD_BASE] + t - begin, layer.node[STATE, node]]
                 value += work.enter[begin - i, node - bottom] + work.node[PASSED, parent - root]
                 k = put(weight, where, k, value, STARTS, node, begin)
     elif t == i:
@@ -1000,9 +992,9 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     else:  # the node starts at t
         tune(mode, layer, pot, s, i, t, work, True)
         level = level_of(layer, s, node)
-        first = layer.node[parent, FIRST]
+        first = layer.node[FIRST, parent]
         if layer.may_cross[level, t - 1]:
-            n = layer.node[parent, COUNT]
+            n = layer.node[COUNT, parent]
             at = cell(layer, TRANS, parent, t - 1) + node - first
             for u in range(n):
                 value = work.node[UP, first - root + u] + pot[at + u * n]
@@ -1052,8 +1044,8 @@ def record(layer, top, depth, node, t, j, states):
     """Write the states of a leaf and its ancestors below the top over t..j."""
     for level in range(depth, 0, -1):
         for step in range(t, j + 1):
-            states[top + level, step] = layer.node[node, STATE]
-        node = layer.node[node, PARENT]
+            states[top + level, step] = layer.node[STATE, node]
+        node = layer.node[PARENT, node]
 
 
 @kernel

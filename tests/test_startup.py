@@ -58,3 +58,8 @@ def test_a_second_process_compiles_nothing():
     misses, hits = map(int, run(NOUNS + VERBS))
     assert misses == 0
     assert hits > 0
+
+
+def test_modules_are_found_when_they_are_asked_for():
+    found = run("import hscrf; print(hscrf.datasets.__name__, hscrf.metrics.__name__, 'plots' in dir(hscrf))")
+    assert found == ["hscrf.datasets", "hscrf.metrics", "True"]

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LAZY = {  # imported when first used: the estimator brings scikit-learn
+_LAZY: dict[str, tuple[str, ...]] = {  # imported when first used: the estimator brings scikit-learn
     "estimator": ("HSCRF", "load"),
     "families": ("ChainCRF", "DynamicCRF", "Pair", "SemiCRF"),
     "hhmm": ("HHMM",),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
+    **dict.fromkeys(("datasets", "io", "metrics", "plots"), ()),
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
@@ -63,8 +64,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"hscrf.{_HOME[name]}"), name)
+    if name in _LAZY:
+        return import_module(f"hscrf.{name}")
     raise AttributeError(f"module 'hscrf' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_LAZY]

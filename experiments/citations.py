@@ -83,7 +83,7 @@ def labels_of(topology: Topology, columns: Columns) -> list[Labels]:
 
 def run(study: Study) -> None:
     data = load(study)
-    max_iter = study.pick(10, 100, 500)
+    max_iter = study.pick(10, 100, 200)
     found, chosen = {}, {}
     for name, make in systems(max_iter).items():
         chosen[name] = penalty(study, name, data)
@@ -91,7 +91,7 @@ def run(study: Study) -> None:
         if name == OURS:
             model = system.model
     write_comparison(study, data["test"].columns, found)
-    label_economy(study, model, chosen, data, max_iter)
+    label_economy(study, model, chosen, data, study.pick(10, 60, 100))
     correction_economy(study, model, data["test"])
 
 

@@ -86,9 +86,13 @@ def part(data: Data, which: range) -> Data:
 def run(study: Study) -> None:
     words, others = load(study)
     train, test = described(words, others)
-    max_iter = study.pick(10, 60, 300)
+    max_iter = study.pick(10, 60, 150)
     found = {}
-    penalties = {name: penalty(study, name, make, words) for name, make in systems(max_iter).items() if name != PRODUCT}
+    penalties = {
+        name: penalty(study, name, make, words)
+        for name, make in systems(study.pick(5, 40, 80)).items()
+        if name != PRODUCT
+    }
     penalties[PRODUCT] = penalties["independent"]  # too slow to be tuned
     for name, make in systems(max_iter).items():
         if name != PRODUCT:
@@ -101,7 +105,7 @@ def run(study: Study) -> None:
 
 def penalty(study: Study, name: str, make: Callable[[float], Any], words: Data) -> float:
     """The penalty that gets most steps right at all levels on held-out training sentences."""
-    n = min(len(words[0]), study.pick(40, 500, 2500))
+    n = min(len(words[0]), study.pick(40, 500, 2000))
     inner, held = described(part(words, range(n * 4 // 5)), part(words, range(n * 4 // 5, n)))
 
     def score(c2: float) -> float:

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from hscrf import Duration, End, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
-from hscrf.features import Encoder, default_specifications, fit_blocks
+from hscrf.features import Encoder, Lookup, default_specifications, fit_blocks
 from hscrf.objective import pack_labels
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
@@ -451,3 +453,11 @@ def test_bad_words():
     unlimited = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]})
     with pytest.raises(ValueError, match=r"Token\(.*average=True\) needs a longest duration, but level 'b' has none"):
         fit_one(Token("b", average=True), topology=unlimited)
+
+
+@given(st.lists(st.integers(0, 40), unique=True), st.lists(st.integers(0, 40)), st.sampled_from([1, 64]))
+def test_names_are_found_as_in_a_dict(known, asked, step):
+    """Small integers are their own hashes: multiples of 64 want the same few slots."""
+    names = {step * value: k for k, value in enumerate(known)}
+    hashes = np.array([step * value for value in asked], dtype=np.int64)
+    assert Lookup(names).find(hashes).tolist() == [names.get(h, len(names)) for h in hashes.tolist()]

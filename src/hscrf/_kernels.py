@@ -443,10 +443,10 @@ def extend_step(mode, layer, values, s, i, j, work):
 
 @inlined
 def recall(mode, layer, pot, s, i, j, work):
-    """Where only one leaf row is kept, make it that of j again, and TOKENS too."""
+    """Fill TOKENS at j; where only one leaf row is kept, make it that of j again."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    multiply_tokens(mode, layer, pot, s, j, work, depth)
     if work.leaf.shape[0] == 1:
-        depth, root, bottom, stop = shape_of(layer, s)
-        multiply_tokens(mode, layer, pot, s, j, work, depth)
         leaf, gain = unsigned(bottom - root), work.gain[j - i]
         for k in range(unsigned(stop - bottom)):
             work.leaf[0, k] = times(mode, times(mode, work.enter[j - i, k], work.node[TOKENS, leaf + k]), gain)
@@ -460,11 +460,12 @@ def bar_row(layer, step):
 
 @inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
-    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ``enter`` at j from UP_BAR."""
+    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ``enter`` at j from UP_BAR.
+
+    TOKENS at j are there already, see ``recall``.
+    """
     depth, root, bottom, stop = shape_of(layer, s)
     goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
-    if work.leaf.shape[0] > 1:  # else ``recall`` has just done it
-        multiply_tokens(mode, layer, values.pot, s, j, work, depth)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if layer.may_end[depth, j]:
         ended = 0.0
@@ -571,20 +572,19 @@ def sum_segments(mode, layer, values, s, i, j, work):
         if scale == -np.inf:
             return 1.0
         exponentiate(work, count, scale)
-        if depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
-            enter, row = work.enter, work.leaf[j - i]
-            add_linear_segments(enter, j - i, values.child, base, work.weight, count, row, n)
-            return rescale(work, j - i, n, scale)
-    begin_tokens(mode, layer, s, work)
-    for lag in range(count):
-        t = j - lag
-        pass_tokens(mode, layer, values.pot, s, t, work)
-        if reaches(layer, t, j):
-            for node in range(layer.level_at[s, depth - 1], bottom):
-                factor = work.node[PASSED, node - root]
-                if mode is None:
-                    factor *= work.weight[lag]
-                add_segment(mode, layer, values.child, base + lag, node, bottom, factor, t - i, j - i, work)
+    if mode is None and depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
+        add_linear_segments(work.enter, j - i, values.child, base, work.weight, count, work.leaf[j - i], n)
+    else:
+        begin_tokens(mode, layer, s, work)
+        for lag in range(count):
+            t = j - lag
+            pass_tokens(mode, layer, values.pot, s, t, work)
+            if reaches(layer, t, j):
+                for node in range(layer.level_at[s, depth - 1], bottom):
+                    factor = work.node[PASSED, node - root]
+                    if mode is None:
+                        factor *= work.weight[lag]
+                    add_segment(mode, layer, values.child, base + lag, node, bottom, factor, t - i, j - i, work)
     if mode is None:
         return rescale(work, j - i, n, scale)
     return 1.0
@@ -755,7 +755,8 @@ def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
             work.bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if j >= i:
-            recall(mode, layer, values.pot, s, i, j, work)
+            if not layer.segmental:
+                recall(mode, layer, values.pot, s, i, j, work)
             ascend(mode, layer, values.pot, s, i, j, work)
         if j + 1 < i + steps:
             # inner nodes that start at j + 1 are redone, the leaves' values are known
@@ -940,7 +941,8 @@ def tune(mode, layer, pot, s, i, t, work, starting):
     """Make UP belong to t, or, if something is starting at t, UP to t - 1 and DOWN of the inner nodes to t."""
     j = t - 1 if starting else t
     if work.clock[0] != j and j >= i:
-        recall(mode, layer, pot, s, i, j, work)
+        if work.leaf.shape[0] == 1:
+            recall(mode, layer, pot, s, i, j, work)
         ascend(mode, layer, pot, s, i, j, work)
         work.clock[0] = j
     if starting and work.clock[1] != t:

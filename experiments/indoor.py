@@ -456,6 +456,7 @@ def run_videos(study: Study, tasks: Sequence[Task], subjects: Sequence[str]) -> 
     for subject, (train, _) in outer.items():
         rest = group_folds(take(subjects, train))
         inner = [tuple(take(train, part) for part in fold) for fold in rest.values() if fold[0]]
+        inner = inner[: study.pick(1, 1, None)]
         c2[subject] = {
             (s.name, s.levels): chosen(study, tasks[0], s, inner, 30, fold=subject) for s in systems(tasks[0])
         }

@@ -17,6 +17,7 @@ ORDER = (
     "_kernels",
     "_engine",  # and every other private module
     "inference",
+    "observations",
     "features",
     "objective",
     "solvers",

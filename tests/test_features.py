@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from hscrf import Duration, End, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
-from hscrf.features import Encoder, Lookup, default_specifications, fit_blocks
+from hscrf.features import default_specifications, fit_blocks
 from hscrf.objective import pack_labels
+from hscrf.observations import Encoder, Lookup
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
 TOPOLOGY = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, max_duration={"b": 3})

@@ -6,8 +6,9 @@ from scipy.sparse import csr_matrix
 
 import hscrf
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans, objective
-from hscrf.features import Encoder, fit_blocks
+from hscrf.features import fit_blocks
 from hscrf.objective import Likelihood, Scorer, Workers, pack_labels
+from hscrf.observations import Encoder
 
 TOPOLOGIES = {
     2: Topology({"c": ["x", "y", "z"]}, successors={"c": {"x": ["y", "z"]}}, max_duration={"c": 4}),

@@ -21,10 +21,11 @@ from hscrf import features as feature_module
 from hscrf import inference, metrics, solvers
 from hscrf._engine import MAX, Plan
 from hscrf._files import FileFormatError, read_container, write_container
-from hscrf.features import Block, Encoder, Observations, default_specifications, fit_blocks
+from hscrf.features import Block, default_specifications, fit_blocks
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse
+from hscrf.observations import Encoder, Observations
 from hscrf.potentials import PARTS, Potentials
 from hscrf.topology import Topology
 

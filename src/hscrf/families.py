@@ -22,23 +22,11 @@ from hscrf.estimator import (
     check_steps,
     encode_labels,
 )
-from hscrf.features import (
-    PART,
-    Block,
-    ConstantBlock,
-    Duration,
-    Encoder,
-    End,
-    Init,
-    Known,
-    Observations,
-    Token,
-    Trans,
-    fit_block,
-)
+from hscrf.features import PART, Block, ConstantBlock, Duration, End, Init, Known, Token, Trans, fit_block
 from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import pack_labels
+from hscrf.observations import Encoder, Observations
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 

@@ -22,23 +22,10 @@ from hscrf.estimator import (
     unchanged_on_failure,
 )
 from hscrf.families import FactorBlock
-from hscrf.features import (
-    Block,
-    ConstantBlock,
-    Encoder,
-    Known,
-    Observations,
-    PairBlock,
-    Sparse,
-    family_cells,
-    family_events,
-    of_columns,
-    of_names,
-    offsets_of,
-    own_events,
-)
+from hscrf.features import Block, ConstantBlock, Known, PairBlock, family_cells, family_events, own_events
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import LANES, Scorer, Workers, pack_evidence, pack_labels
+from hscrf.observations import Encoder, Observations, Sparse, of_columns, of_names, offsets_of
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 

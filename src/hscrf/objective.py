@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf._engine import FAMILY, MAX, Evidence, Expectations, Key, Plan
-from hscrf.features import Block, Known, Observations, family_events
+from hscrf.features import Block, Known, family_events
 from hscrf.inference import feasible
 from hscrf.labels import InfeasibleError, Labels
+from hscrf.observations import Observations
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 

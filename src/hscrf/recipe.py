@@ -11,9 +11,10 @@ import numpy as np
 from hscrf import io
 from hscrf._files import read_container, write_container
 from hscrf.estimator import HSCRF, load, loose_topology, tighten
-from hscrf.features import Block, Duration, Encoder, Observations, PairBlock, Trans
+from hscrf.features import Block, Duration, PairBlock, Trans
 from hscrf.io import Document
 from hscrf.labels import InfeasibleError, Labels
+from hscrf.observations import Encoder, Observations
 from hscrf.templates import PAIR, Template, default_template, read_template
 from hscrf.topology import Topology
 

@@ -236,6 +236,15 @@ class TestScore:
             assert call("score", truth, other, "-m", "model").out == expected
         assert call("score", truth, "guess.txt", "--levels", "phrase=3,tag=2").out == expected
 
+    def test_levels_said_by_number_are_enough(self, call, truth, expected):
+        """What predict has appended is found by the number of columns, in their order."""
+        assert call("score", truth, "plain.txt", "--levels", "phrase=3,tag=2").out == expected
+        assert call("score", "plain.txt", "--levels", "phrase=3,tag=2").out == expected
+
+    def test_levels_in_the_wrong_order_do_not_nest(self, call, truth, expected):
+        said = call("score", "plain.txt", "--levels", "tag=2,phrase=3", code=2).err
+        assert "level 'tag' ends at 0, but 'phrase' goes on there" in said
+
     def test_columns_said_by_number(self, call, truth, expected):
         places = ["--levels", "phrase=3,tag=2", "--predicted", "phrase=5,tag=4"]
         assert call("score", "plain.txt", *places).out == expected
@@ -311,6 +320,10 @@ class TestOtherFormats:
         assert first["prediction"]["activity"][0][0] == 0
         row = first["marginals"]["activity"]["probabilities"][0]
         assert sum(row) == pytest.approx(1, abs=1e-5)
+        known = {"trajectory": [first["labels"]["trajectory"][0], *[None] * (len(first["tokens"]) - 1)]}
+        record = json.dumps({"tokens": first["tokens"], "labels": known})  # nothing is said of activities
+        found = json.loads(run("predict", "-m", "model", "--format", "jsonl", input=record, cwd=tmp_path)[0])
+        assert found["prediction"]["trajectory"][0] == known["trajectory"][0]
 
     def test_tables(self, tmp_path, days):
         with open(tmp_path / "days.csv", "w") as file:
@@ -357,17 +370,47 @@ class TestErrors:
         ("data.csv", "sequence,x,tag\na,1,N\na,2\n", "data.csv, line 3: there are 2 columns, expected 3"),
         ("data.csv", "sequence,x,tga\na,1,N\n", "data.csv, line 1: there is no column 'tag', only sequence, x, tga"),
         ("data.crfsuite", "N\ta\nN\ta:x\n", "data.crfsuite, line 2: the attribute 'a:x' is not name or name:weight"),
+        ("data.csv", "day,x,tag\na,1,N\n", "data.csv, line 1: there is no column 'sequence', only day, x, tag (--seq"),
+        (
+            "data.csv",
+            "sequence,x,tag\n" + "a,1,N\n" * 19 + "a,warm,N\n",
+            "data.csv, line 21: column 'x' is 'warm', expected a finite number",
+        ),
+        (
+            "data.jsonl",
+            '{"tokens": ["a"], "labels": {"t": ["N"]}}\n{"tokens": ["a"], "labels": {"u": ["N"]}}\n',
+            "data.jsonl, line 2: level 't' has no labels, there are only u",
+        ),
+        ("data.txt", "N\nV\n", "data.txt, line 1: there is no column but the labels label, expected a feature column"),
     )
 
-    @pytest.mark.parametrize(("name", "content", "message"), OTHERS, ids=["json", "csv", "header", "items"])
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        OTHERS,
+        ids=["json", "csv", "header", "items", "sequence", "number", "level", "no-features"],
+    )
     def test_broken_others(self, tmp_path, monkeypatch, capsys, name, content, message):
         monkeypatch.chdir(tmp_path)
         Path(name).write_text(content)
-        levels = ["--levels", "tag"] if name.endswith("csv") else []
+        levels = {"data.csv": ["--levels", "tag"], "data.jsonl": ["--levels", "t"]}.get(name, [])
         assert cli.main(["fit", name, "-m", "m", *levels]) == 2
         said = capsys.readouterr().err
         assert said.startswith(f"hscrf: {message}")
         assert said.count("\n") == 1
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["predict", "--samples", "-1"], "'-1' is no whole number of at least 1"),
+            (["predict", "--k-best", "x"], "'x' is no whole number of at least 1"),
+            (["score", "--tolerance", "-1"], "'-1' is no whole number of at least 0"),
+            (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=a whole number"),
+            (["fit", "--max-duration", "tag=3,tag=4"], "'tag=3,tag=4' names a level twice"),
+            (["fit", "--levels", "tag=2,tag=3"], "--levels is 'tag=2,tag=3', which names a level twice"),
+        ],
+    )
+    def test_values_of_options(self, folder, words, message):
+        assert message in run(*words, "train.txt", "-m", "none", code=2, cwd=folder)[1]
 
     def test_the_real_command(self, folder):
         """The same through a process, and for what goes wrong later than reading."""

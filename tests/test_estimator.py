@@ -1037,3 +1037,24 @@ def test_not_fitted_either(tmp_path):
     ):
         with pytest.raises(NotFittedError, match="is not fitted yet"):
             verb(HSCRF())
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "Y", "message"),
+    [
+        ({}, iter([]), [["a"]], "X is a list_iterator, expected a list of sequences"),
+        ({}, [[["w"]]], iter([]), "Y is a list_iterator, expected a list of sequences"),
+        ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is neither a label nor a segment \(start, stop, state\)"),
+        ({}, [pandas.DataFrame({"w": ["the"]})], [["a"]], r"X\[0\] is no table of numbers .*: text belongs in feature"),
+        ({"topology": {"tag": ["a"]}}, [[["w"]]], [["a"]], "topology is a dict, expected a Topology or None"),
+        ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one a core"),
+    ],
+)
+def test_what_cannot_be_read_is_said(options, X, Y, message):
+    with pytest.raises(ValueError, match=message):
+        HSCRF(**options).fit(X, Y)
+
+
+def test_labels_that_pandas_lacks_are_unknown():
+    Y = [["a", "b"], pandas.Series(["a", None]).to_numpy(dtype=object), ["b", float("nan")]]
+    assert HSCRF(n_jobs=-1).fit([[["w"], ["v"]]] * 3, Y).topology_.states[1] == ("a", "b")

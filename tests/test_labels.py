@@ -307,6 +307,19 @@ def test_levels_are_cut_where_the_level_above_ends():
     assert Labels.from_columns(DEEP, columns).ends[1:].tolist() == [[1, 0, 1], [1, -1, 1], [1, 0, 1]]
 
 
+def test_prefixes_may_not_go_on_where_the_level_above_ends():
+    columns = {"field": ["a", "b", "b"], "name": ["B-x", "I-x", "B-x"]}
+    with pytest.raises(InfeasibleError, match="level 'person' ends at 0, but 'name' goes on there"):
+        Labels.from_columns(DEEP, columns, scheme={"name": "bio"})
+    columns["name"] = ["O", "O", "B-x"]
+    loose = Topology({"field": ["a", "b"], "name": ["O", "x"]}, max_duration={"name": None})
+    assert Labels.from_columns(loose, columns, scheme={"name": "bio"}).ends[2].tolist() == [1, 1, 1]
+
+
+def test_nothing_in_a_table_of_pandas_is_unknown():
+    assert Labels.from_columns(UNIT, {"tag": ["N", float("nan")]}).column("tag") == ["N", "?"]
+
+
 def test_a_unit_bottom_may_be_plain_under_any_scheme():
     labels = Labels.from_columns(UNIT, {"phrase": ["B-NP", "I-NP"], "tag": ["J", "N"]}, scheme="bio")
     assert labels.tree() == [("NP", ["J", "N"])]

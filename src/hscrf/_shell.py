@@ -137,8 +137,27 @@ def pairs_of(kind: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
 
     def read(text: str) -> dict[str, Any]:
         try:
-            return {name: kind(value) for name, value in (part.split("=") for part in text.split(","))}
+            pairs = [(name, kind(value)) for name, value in (part.split("=") for part in text.split(","))]
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not LEVEL=VALUE[,LEVEL=VALUE]") from None
+            what = "a whole number" if kind is int else "a value"
+            raise argparse.ArgumentTypeError(f"{text!r} is not LEVEL={what}, with commas between levels") from None
+        if len(dict(pairs)) < len(pairs):
+            raise argparse.ArgumentTypeError(f"{text!r} names a level twice")
+        return dict(pairs)
+
+    return read
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """A reader of whole numbers that are not too small."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
+        return number
 
     return read

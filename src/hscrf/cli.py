@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from hscrf import commands
-from hscrf._shell import UserError, complain, describe, pairs_of
+from hscrf._shell import UserError, complain, describe, pairs_of, whole
 
 __all__ = ["main"]
 
@@ -175,9 +175,9 @@ def add_fit(parser: Parser) -> None:
     parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: %(default)s)")
     parser.add_argument("--c2", type=float, help="L2 penalty (default: 1, the perceptron has none)")
     parser.add_argument("--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs")
-    parser.add_argument("--max-iter", type=int, metavar="N", help="iterations, or epochs over the data")
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="leave out features seen less often")
+    parser.add_argument("--max-iter", type=whole(1), metavar="N", help="iterations, or epochs over the data")
+    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument("--min-count", type=whole(1), default=1, metavar="N", help="leave out features seen less often")
     parser.add_argument(
         "--durations", type=pairs_of(str), default={}, metavar="LEVEL=KIND", help="gamma, bins, each or none"
     )
@@ -193,7 +193,9 @@ def add_fit(parser: Parser) -> None:
     )
     parser.add_argument("--checkpoint", metavar="FILE", help="written as training goes on; resumed from if it exists")
     parser.add_argument("--dev", metavar="FILE", help="stop early by the score on this file")
-    parser.add_argument("--patience", type=int, default=10, metavar="N", help="iterations without a better dev score")
+    parser.add_argument(
+        "--patience", type=whole(1), default=10, metavar="N", help="iterations without a better dev score"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--progress", choices=("lines", "live", "none"), default="lines", help="a line per iteration (default), or one"
@@ -228,10 +230,10 @@ def add_predict(parser: Parser) -> None:
     parser.add_argument("-t", "--evaluate", action="store_true", help="labels of the input are the truth: report")
     parser.add_argument("--given", metavar="LEVELS", help="levels whose labels are kept (default: all, with -t: none)")
     parser.add_argument("--marginals", action="store_true", help="append the probability of each predicted state")
-    parser.add_argument("--samples", type=int, metavar="K", help="append K draws from the posterior")
-    parser.add_argument("--k-best", type=int, metavar="K", help="append the K best labellings")
+    parser.add_argument("--samples", type=whole(1), metavar="K", help="append K draws from the posterior")
+    parser.add_argument("--k-best", type=whole(1), metavar="K", help="append the K best labellings")
     parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of --samples")
 
 
@@ -246,13 +248,15 @@ def add_score(parser: Parser) -> None:
     parser.add_argument(
         "--conlleval", nargs="?", const="", metavar="LEVEL", help="in the words of the CoNLL script, for one level"
     )
-    parser.add_argument("--tolerance", type=int, default=0, metavar="STEPS", help="by which a boundary may be off")
+    parser.add_argument("--tolerance", type=whole(0), default=0, metavar="STEPS", help="by which a boundary may be off")
     add_layout(parser)
 
 
 def add_show(parser: Parser) -> None:
     parser.add_argument("model")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="weights of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--top", type=whole(0), default=10, metavar="N", help="weights of each kind (default: %(default)s)"
+    )
     parser.add_argument("--level", help="only this level")
 
 
@@ -263,7 +267,7 @@ def add_plot(parser: Parser) -> None:
     pictures = (*commands.MODEL_PLOTS, *commands.DATA_PLOTS)
     parser.add_argument("--what", choices=pictures, help="default: topology, or segments")
     parser.add_argument("--level", help="default: the lowest that fits")
-    parser.add_argument("--sequence", type=int, default=1, metavar="N", help="which to draw, counted from 1")
+    parser.add_argument("--sequence", type=whole(1), default=1, metavar="N", help="which to draw, counted from 1")
     parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
 
 

@@ -54,10 +54,12 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 def places_of(text: str, option: str = "--levels") -> dict[str, int]:
     """Columns, counted from 0, from chunk=3,pos=2."""
     try:
-        places = {name: int(place) - 1 for name, place in (part.split("=") for part in text.split(","))}
+        places = [(name, int(place) - 1) for name, place in (part.split("=") for part in text.split(","))]
     except ValueError:
         raise UserError(f"{option} is {text!r}, expected names, or all with a column as in chunk=3,pos=2") from None
-    return places
+    if len(dict(places)) < len(places):
+        raise UserError(f"{option} is {text!r}, which names a level twice")
+    return dict(places)
 
 
 def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:

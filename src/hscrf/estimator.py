@@ -51,7 +51,7 @@ class HSCRF(BaseEstimator):
         against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
         nor against.
     standardize : numeric columns are centred and scaled inside the model.
-    n_jobs : threads; the result does not depend on it.
+    n_jobs : threads, -1 for one a core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
     verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.
@@ -138,6 +138,8 @@ class HSCRF(BaseEstimator):
         """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
         check_lengths(X, Y)
         check_specifications(self.features, self._feature_classes)
+        if not isinstance(self.topology, Topology | None):
+            raise ValueError(f"topology is a {type(self.topology).__name__}, expected a Topology or None")
         solvers.solver_of(self.solver)  # before any work
         encoder = Encoder(self.min_count, self.standardize)
         seen = encoder.fit_pack(X)
@@ -577,6 +579,9 @@ def unchanged_on_failure(model: HSCRF) -> Iterator[None]:
 
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    for name, given in (("X", X), ("Y", Y)):
+        if not hasattr(given, "__len__"):
+            raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
 
@@ -686,8 +691,11 @@ def loose_topology(Y: Sequence[Any], scheme: Any, specifications: Sequence[Any] 
 
 def plain_states(column: Any, scheme: str) -> set[str]:
     if is_segments(column):
+        for item in column:
+            if len(item) != 3:
+                raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
         return {state for _, _, state in column}
-    tags = {tag for tag in column if tag is not None and tag != "?"}
+    tags = {tag for tag in column if tag is not None and tag != "?" and tag == tag}
     return tags if scheme == "plain" else {tag.split("-", 1)[-1] for tag in tags}
 
 

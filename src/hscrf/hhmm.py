@@ -166,6 +166,8 @@ class HHMM(HSCRF):
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         """Learn the frame of the model and pack the data in it."""
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing is {self.smoothing!r}, expected a number of at least 0")
         encoder, labels = EmissionEncoder(), None
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:

@@ -38,6 +38,8 @@ __all__ = [
     "write_table",
 ]
 
+NUMERIC = 0.9  # a column of a table holds numbers if this share of its cells does; the others are errors then
+
 Source = Any  # a path, or a stream of text or bytes
 Scheme = str | Mapping[str, str]
 Numbered = Iterator[tuple[int, str]]
@@ -400,15 +402,17 @@ def _json_labels(document: Document, labels: Any, levels: Sequence[str] | None) 
     if not isinstance(labels, dict) or not labels:
         raise document.error('expected "labels" with one entry for each level')
     for level in levels or ():
-        if level not in labels:
-            raise document.error(f"level {level!r} has no labels, expected {', '.join(levels or ())}")
-    return {level: _json_level(document, level, labels[level]) for level in levels or labels}
+        if level not in labels and not set(labels) < set(levels or ()):
+            raise document.error(f"level {level!r} has no labels, there are only {', '.join(labels)}")
+    return {level: _json_level(document, level, labels.get(level)) for level in levels or labels}
 
 
 def _json_level(document: Document, level: str, value: Any) -> Any:
     """Labels of one level: a column, segments, or the class of a root."""
     if isinstance(value, str) and level == "root":
         return value
+    if value is None or value == []:
+        return [None] * len(document)  # nothing is known
     if not isinstance(value, list):
         raise document.error(f"level {level!r} is {value!r}, expected a list of labels or segments")
     if any(isinstance(item, list) for item in value):
@@ -588,7 +592,8 @@ def _table_plan(
     try:
         _check_names([*own, *(features or ())], header)
     except ValueError as error:
-        raise DataFileError(file, 1, str(error)) from None
+        hint = "" if sequence in header or sequence is None else " (--sequence names the column of the sequence)"
+        raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
     if not used:
         raise DataFileError(file, 1, f"no column is left for features, only {', '.join(header)}")
@@ -600,7 +605,8 @@ def _table_plan(
 def _cell_reader(file: str, header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None) -> Any:
     """A function of a cell and its line: its number if the column holds numbers, else its text."""
     k = header.index(name)
-    holds = name in numeric if numeric is not None else all(_number(row[k]) is not None for _, row in table)
+    numbers = sum(_number(row[k]) is not None for _, row in table)
+    holds = name in numeric if numeric is not None else numbers >= NUMERIC * len(table)
 
     def read(cell: Any, line: int) -> Any:
         value = _number(cell) if holds else str(cell)

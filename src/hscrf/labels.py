@@ -105,12 +105,12 @@ class Labels:
         scheme: str | Mapping[str, str] = "plain",
         boundaries: str = "runs",
     ) -> Labels:
-        """Read one label per time step for some or all levels; ``"?"`` or None is unknown.
+        """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
 
         The borders of an unknown cell are unknown unless its neighbour's prefix tells. Equal neighbours of
         a plain column are one segment if ``boundaries="runs"``, perhaps two if ``"unknown"``. In BIO and
         BIOES an ill-formed I-x starts a segment, and maximal runs of ``"O"``, a state of that name, are one.
-        Every level is cut where the level above is known to end.
+        Plain columns and ``"O"`` are cut where the level above is known to end; an I-x that goes on there is an error.
 
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
@@ -127,6 +127,8 @@ class Labels:
             if d in given:
                 runs = boundaries == "runs" or schemes[d] != "plain"
                 states[d], ends[d] = _read_column(topology, d, given[d], schemes[d], runs)
+                if schemes[d] != "plain":
+                    _check_cuts(topology, d, given[d], ends)
             ends[d][ends[d - 1] == 1] = 1
         if topology.unit_bottom:
             ends[-1] = 1
@@ -645,9 +647,18 @@ def _read_column(
     return state.astype(np.int32), ends.astype(np.int8)
 
 
+def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int8]) -> None:
+    """Raise if the prefixes of a column say that a segment goes on where the level above ends."""
+    for t in np.flatnonzero((ends[d - 1] == 1) & (ends[d] == 0)).tolist():
+        if column[t] != "O":
+            raise InfeasibleError(
+                f"level {topology.levels[d - 1]!r} ends at {t}, but {topology.levels[d]!r} goes on there"
+            )
+
+
 def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int]:
     """State of a label, whether it opens a segment, and whether it closes one."""
-    if tag is None or tag == "?":
+    if tag is None or tag == "?" or tag != tag:  # NaN is what pandas has for nothing
         return -1, 0, 0
     unit = topology.unit_bottom and d == topology.depth - 1
     if scheme == "plain" or tag == "O" or (unit and tag in topology.states[d]):

@@ -7,6 +7,7 @@ their own term: their counts are constant. Partial labels need a second inferenc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -37,7 +38,9 @@ class Workers:
     """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock."""
 
     def __init__(self, n_jobs: int = 1) -> None:
-        self.n_jobs = n_jobs
+        if n_jobs != -1 and not n_jobs >= 1:
+            raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one a core")
+        self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

@@ -282,6 +282,8 @@ KINDS = {
 
 def kind_of(X: Sequence[Any]) -> str:
     """What the observations are: dicts, strings, dense or matrix; checked on the first non-empty sequence."""
+    if not hasattr(X, "__len__"):
+        raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
     for n, x in enumerate(X):
@@ -317,7 +319,12 @@ def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
     columns = [str(name) for name in X[0].columns] if hasattr(X[0], "columns") else None
     arrays: list[Floats] = []
     for n, x in enumerate(X):
-        rows = np.asarray(x, dtype=np.float64)
+        try:
+            rows = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X[{n}] is no table of numbers ({error}): text belongs in feature dicts or strings"
+            ) from None
         if rows.ndim != 2:
             raise ValueError(f"X[{n}] has {rows.ndim} axes, expected 2: (steps, features)")
         if arrays and rows.shape[1] != arrays[0].shape[1]:

@@ -67,7 +67,9 @@ class Recipe:
     @property
     def label_order(self) -> tuple[str, ...]:
         """The levels in the order of their columns, which is that of predicted columns too."""
-        return self.levels if self.names is None else tuple(name for name in self.names if name in self.levels)
+        if self.names is not None:
+            return tuple(name for name in self.names if name in self.levels)
+        return tuple(sorted(self.places, key=self.places.__getitem__)) if self.places else self.levels
 
     @property
     def predicted(self) -> list[str]:
@@ -134,6 +136,10 @@ class Recipe:
         """The recipe with all that was left open filled in from the documents of a training file."""
         first = documents[0]
         features = self._feature_names(first)
+        if not features:
+            raise first.error(
+                f"there is no column but the labels {', '.join(first.columns)}, expected a feature column"
+            )
         levels = self.levels or tuple(first.labels or ())
         recipe = replace(
             self,

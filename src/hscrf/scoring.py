@@ -62,6 +62,9 @@ def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str,
     if places is not None:
         guess = read_elsewhere(recipe, source if other is None else other, places)
     elif other is not None:
+        if recipe.format == "columns":  # whatever follows the columns of the truth was appended to them
+            recipe = replace(recipe, names=truth[0].columns, levels=levels, places=None)
+            extra = recipe.predicted
         rest = counted(recipe.read(other, extra=extra, unlabelled=True, loose=True), "reading")
         guess = [predicted(document, levels, document.labels) for document in rest]
     else:

@@ -408,3 +408,10 @@ def test_evidence_curves_show_means_and_ranges():
     assert len({(line.get_marker(), str(line.get_linestyle())) for line in ax.lines}) == 2
     with pytest.raises(ValueError, match=r"accuracies of 'accuracy' have shape \(3,\)"):
         plots.plot_evidence_curve([0, 0.5], [1, 2, 3])
+
+
+def test_steps_are_whole():
+    topology = hscrf.Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
+    labels = hscrf.Labels.from_columns(topology, {"phrase": ["NP", "NP", "VP"], "tag": ["N", "N", "V"]})
+    ticks = plots.plot_segments(labels).get_xticks()
+    assert (ticks == ticks.astype(int)).all()

@@ -104,6 +104,8 @@ def fit(args: argparse.Namespace) -> int:
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
+    if not (everyone or all(y.is_complete for y in labels)):
+        note("some labels are missing, so every state may contain every other")
     if args.progress != "none":
         note("making features; the first run on a machine also compiles, for up to a minute")
     known = labels[len(documents) :]
@@ -406,7 +408,9 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
         note(f"{len(documents) - len(possible)} of {len(documents)} sequences have labels that the model rules out")
     known = [known_labels(document, model, recipe) for document in possible]
     X = [recipe.observe(document) for document in possible]
-    return plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
+    axes = plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
+    axes.set_ylabel("accuracy of the steps not given")
+    return axes
 
 
 def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:

@@ -187,6 +187,7 @@ def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed
         "confusion.png": plots.plot_confusion(Y, model.predict(X), "trajectory"),
         "known-labels.png": plots.plot_evidence_curve(FRACTIONS, curve),
     }
+    pictures["known-labels.png"].set_ylabel("accuracy of the steps not given")
     for name, axes in pictures.items():
         save_figure(axes, os.path.join(folder, name))
     print(f"\nPictures are in {folder}/: {', '.join(pictures)}")

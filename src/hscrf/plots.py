@@ -78,6 +78,7 @@ def plot_segments(
     ax.tick_params(axis="y", length=0)
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.set_xlabel("time step")
+    _whole_ticks(ax)
     _lay_out(ax)
     for track in tracks:
         _draw_track(ax, track)
@@ -489,7 +490,8 @@ def plot_transitions(model_or_topology: Any, level: str | int, threshold: float 
     """Draw which state of a level follows which, in a circle for each parent; shared states are in several circles.
 
     Arrows are as wide as their weights; those of at most ``threshold`` are left out, and so are states that then have
-    none. Filled states may come first under the parent, square ones last; a ring marks those that follow themselves.
+    none. Filled states come first under the parent, square ones last; a ring marks those that follow themselves: by a
+    weight above the threshold, or because a topology allows it.
     """
     topology = _topology_of(model_or_topology)
     d = topology.level(level)
@@ -639,16 +641,23 @@ def _alignment(circle: _Circle, u: int) -> dict[str, Any]:
     return {"ha": "left" if right else "right", "va": "center", "rotation": turn, "rotation_mode": "anchor"}
 
 
+def _whole_ticks(ax: Axes) -> None:
+    """There is no half step."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def _circle_legend(ax: Axes, scale: float) -> None:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"color": INK, "linestyle": "", "markersize": 5.5 * scale}
     large = {**look, "markersize": 10 * scale}
     handles = [
-        Line2D([], [], marker="o", label="may come first", **look),
-        Line2D([], [], marker="s", markerfacecolor="white", label="may come last", **look),
+        Line2D([], [], marker="o", label="comes first", **look),
+        Line2D([], [], marker="s", markerfacecolor="white", label="comes last", **look),
         Line2D([], [], marker="o", markerfacecolor="white", label="neither", **look),
-        Line2D([], [], marker="o", markerfacecolor="none", label="may follow itself", **large),
+        Line2D([], [], marker="o", markerfacecolor="none", label="follows itself", **large),
     ]
     look = {"frameon": False, "fontsize": FONT * scale, "borderaxespad": 0.2, "columnspacing": 1.2}
     ax.legend(handles=handles, loc="lower center", ncols=4, **look)
@@ -677,6 +686,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequ
     ax.set_yticks(np.arange(len(names))[::-1] + 0.3, [_plain(name) for name in names], fontsize=FONT)
     ax.set_axisbelow(True)
     ax.set(xlim=(1, max(len(scores), 2)), ylim=(-0.1, len(names)), xlabel="length in steps", ylabel=topology.levels[d])
+    _whole_ticks(ax)
     ax.grid(axis="x", color="0.9")
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.tick_params(axis="y", length=0)

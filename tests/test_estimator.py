@@ -1058,3 +1058,14 @@ def test_what_cannot_be_read_is_said(options, X, Y, message):
 def test_labels_that_pandas_lacks_are_unknown():
     Y = [["a", "b"], pandas.Series(["a", None]).to_numpy(dtype=object), ["b", float("nan")]]
     assert HSCRF(n_jobs=-1).fit([[["w"], ["v"]]] * 3, Y).topology_.states[1] == ("a", "b")
+
+
+def test_segments_of_one_level_and_a_column_of_another():
+    X = [[["w=the"], ["w=cat"], ["w=sees"]]] * 2
+    mixed = {"phrase": [(0, 2, "NP"), (2, 3, "VP")], "tag": ["D", "N", "V"]}
+    columns = {"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}
+    one, other = (HSCRF().fit(X, [y, y]) for y in (mixed, columns))
+    assert one.topology_ == other.topology_
+    assert one.loss_ == other.loss_
+    with pytest.raises(ValueError, match=r"Y\[1\]: level 'tag' has 2 labels for 3 steps"):
+        HSCRF().fit(X, [mixed, {**mixed, "tag": ["D", "N"]}])

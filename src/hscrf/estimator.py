@@ -23,7 +23,7 @@ from hscrf._engine import MAX, Plan
 from hscrf._files import FileFormatError, read_container, write_container
 from hscrf.features import Block, default_specifications, fit_blocks
 from hscrf.inference import Marginals
-from hscrf.labels import InfeasibleError, Labels
+from hscrf.labels import InfeasibleError, Labels, is_segments, read_labels
 from hscrf.objective import CHUNK, Likelihood, Scorer, Workers, pack_evidence, pack_labels, refuse
 from hscrf.observations import Encoder, Observations
 from hscrf.potentials import PARTS, Potentials
@@ -632,9 +632,7 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name
         if isinstance(y, Labels):
             y.check()
             return y
-        if any(is_segments(column) for column in columns.values()):
-            return Labels.from_segments(topology, columns, length)
-        return Labels.from_columns(topology, columns, scheme=scheme)
+        return read_labels(topology, columns, scheme, length)
     except InfeasibleError as error:
         raise InfeasibleError(f"{name}[{n}]: {error}") from None
     except (ValueError, TypeError) as error:
@@ -658,10 +656,6 @@ def loosened(topology: Topology) -> Topology:
     arguments = topology.to_dict()
     lasting = None if topology.unit_bottom else {topology.levels[-1]: None}
     return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
-
-
-def is_segments(column: Any) -> bool:
-    return not isinstance(column, str) and len(column) > 0 and isinstance(column[0], (tuple, list))
 
 
 def loose_topology(Y: Sequence[Any], scheme: Any, specifications: Sequence[Any] | None) -> Topology:

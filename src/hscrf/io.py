@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.labels import InfeasibleError, Labels
+from hscrf.labels import InfeasibleError, Labels, read_labels
+from hscrf.labels import is_segments as some_segments
 from hscrf.topology import Topology
 
 __all__ = [
@@ -411,11 +412,11 @@ def _json_level(document: Document, level: str, value: Any) -> Any:
     """Labels of one level: a column, segments, or the class of a root."""
     if isinstance(value, str) and level == "root":
         return value
-    if value is None or value == []:
+    if value is None:
         return [None] * len(document)  # nothing is known
     if not isinstance(value, list):
         raise document.error(f"level {level!r} is {value!r}, expected a list of labels or segments")
-    if any(isinstance(item, list) for item in value):
+    if not value or any(isinstance(item, list) for item in value):
         return _json_segments(document, level, value)
     if len(value) != len(document):
         raise document.error(f"level {level!r} has {len(value)} labels for {len(document)} tokens")
@@ -803,8 +804,8 @@ def check_tags(document: Document, scheme: Scheme | None) -> None:
 
 
 def is_segments(column: Any) -> bool:
-    """Whether labels of a level are segments, not one label per step."""
-    return isinstance(column, list) and (not column or isinstance(column[0], (tuple, list)))
+    """Whether labels of a level are segments, perhaps none, not one label per step."""
+    return len(column) == 0 or some_segments(column)
 
 
 def detect_scheme(documents: Iterable[Document], level: str) -> str:
@@ -832,30 +833,15 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
     >>> labels.segments("phrase"), labels.column("tag")
     ([(0, 2, 'NP')], ['D', '?'])
     """
-    segments = {level: value for level, value in (document.labels or {}).items() if is_segments(value)}
-    columns = {level: value for level, value in (document.labels or {}).items() if level not in segments}
+    given = {level: value for level, value in (document.labels or {}).items() if len(value)}
+    columns = {level: value for level, value in given.items() if not is_segments(value)}
     schemes = {level: scheme if isinstance(scheme, str) else scheme.get(level, "plain") for level in columns}
     try:
-        if not columns:
-            return Labels.from_segments(topology, segments, len(document))
-        labels = Labels.from_columns(topology, columns, scheme=schemes)
-        if not segments:
-            return labels
-        return _merged(Labels.from_segments(topology, segments, len(document)), labels, columns)
+        return read_labels(topology, given, schemes, len(document))
     except InfeasibleError as error:
         raise document.step_error(str(error)) from None
     except ValueError as error:
         raise document.error(str(error), _bad_step(topology, columns, schemes)) from None
-
-
-def _merged(one: Labels, other: Labels, levels: Iterable[str]) -> Labels:
-    """The first labels with some levels of the second."""
-    states, ends = one.states.copy(), one.ends.copy()
-    for d in [one.topology.level(level) for level in levels]:
-        states[d], ends[d] = other.states[d], other.ends[d]
-    merged = Labels(one.topology, states, ends)
-    merged.check()
-    return merged
 
 
 def _bad_step(topology: Topology, columns: Mapping[str, Any], schemes: Mapping[str, str]) -> int:

@@ -552,6 +552,31 @@ def _blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[
     return np.full(shape, -1, dtype=np.int32), np.full(shape, -1, dtype=np.int8)
 
 
+def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, length: int) -> Labels:
+    """Labels of each level from its column or its segments."""
+    columns = {level: column for level, column in given.items() if not is_segments(column)}
+    segments = {level: given[level] for level in given if level not in columns}
+    if not columns:
+        return Labels.from_segments(topology, segments, length)
+    labels = Labels.from_columns(topology, columns, scheme=scheme)
+    if not segments:
+        return labels
+    both = Labels.from_segments(topology, segments, length)
+    states, ends = both.states.copy(), both.ends.copy()
+    for d in map(topology.level, columns):
+        if labels.length != length:
+            raise ValueError(f"level {topology.levels[d]!r} has {labels.length} labels for {length} steps")
+        states[d], ends[d] = labels.states[d], labels.ends[d]
+    both = Labels(topology, states, ends)
+    both.check()
+    return both
+
+
+def is_segments(column: Any) -> bool:
+    """Whether labels of a level are segments, not one label for each step."""
+    return not isinstance(column, str) and len(column) > 0 and isinstance(column[0], (tuple, list))
+
+
 def _fill_root(
     topology: Topology, given: str | Column | None, states: NDArray[np.int32], ends: NDArray[np.int8]
 ) -> None:

@@ -277,6 +277,13 @@ class TestScore:
         assert "tag: accuracy 0.500" in call("score", "truth.csv", "guess.csv", *words).out
         assert "tag: accuracy 0.500" in call("score", "both.csv", *words, "--predicted", "tag=crf").out
 
+    def test_a_table_teaches_other_features_than_words(self, call):
+        Path("table.csv").write_text("sequence,x,tag\na,1,N\na,2,V\n")
+        call("fit", "table.csv", "-m", "table", "--levels", "tag", "--progress", "none")
+        Path("words.jsonl").write_text('{"tokens": ["a", "b"]}\n')
+        said = call("predict", "words.jsonl", "-m", "table", code=2).err
+        assert said == "hscrf: words.jsonl, line 1: there are the features token, but the model was trained on x\n"
+
     def test_crfsuite_items(self, call):
         Path("items.crfsuite").write_text("N\tw=a\nV\tw=b\n\nN\tw=a\n")
         call("fit", "items.crfsuite", "-m", "items", "--progress", "none")

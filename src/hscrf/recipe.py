@@ -185,6 +185,11 @@ class Recipe:
         tokens, first = document.tokens, document.tokens[0]
         if self.template is not None:
             return Features(self.template, self._rows(document))
+        if self.numeric is not None and isinstance(first, (str, Mapping)):  # the model knows the columns of a table
+            given = {"token"} if isinstance(first, str) else set(first)
+            if not given & set(self.features or ()):
+                known = ", ".join(self.features or ())
+                raise document.error(f"there are the features {', '.join(given)}, but the model was trained on {known}")
         if isinstance(first, str):
             return [[f"token={token}"] for token in tokens]
         if isinstance(first, Mapping):

@@ -24,10 +24,11 @@ paired (Wilcoxon's signed ranks; the t-test for fewer than six pairs): +1.2 (9 o
 average, and better in 9 of 10 pairs.
 
 What to make of it: nested models win where levels constrain each other, in citations, chunks and the generated
-kitchen, and most where labels are few or partly known. On CAD-120 they are as good as chains, not better: each video
-holds one activity, which relations of hands and objects tell step by step, and the order of sub-activities says
-little more. Other penalties, any child under any activity, activities as classes of whole videos, transitions shared
-by all activities, and several videos in a row were tried there; none moved a level by more than its folds differ.
+kitchen, and most where labels are few or partly known. On CAD-120 they are no better than chains at the lower level
+and two or three points worse at the upper: each video holds one activity, which relations of hands and objects tell
+step by step, and the order of sub-activities says little more. Other penalties, any child under any activity,
+activities as classes of whole videos, transitions shared by all activities, and several videos in a row were tried
+there; none moved a level by more than its folds differ.
 """
 
 

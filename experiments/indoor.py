@@ -423,7 +423,8 @@ def run(study: Study) -> None:
     else:
         data = datasets.load_cad120(study.data)
         assert data.subjects is not None
-        run_videos(study, [cad120(data, plain=False), cad120(data, plain=True)], data.subjects)
+        names = study.pick((), (False,), (False, True))
+        run_videos(study, [cad120(data, plain=plain) for plain in names], data.subjects)
 
 
 def run_kitchen(study: Study) -> None:

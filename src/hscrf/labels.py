@@ -561,12 +561,12 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
     labels = Labels.from_columns(topology, columns, scheme=scheme)
     if not segments:
         return labels
+    if labels.length != length:
+        raise ValueError(f"level {next(iter(columns))!r} has {labels.length} labels for {length} steps")
     both = Labels.from_segments(topology, segments, length)
     states, ends = both.states.copy(), both.ends.copy()
-    for d in map(topology.level, columns):
-        if labels.length != length:
-            raise ValueError(f"level {topology.levels[d]!r} has {labels.length} labels for {length} steps")
-        states[d], ends[d] = labels.states[d], labels.ends[d]
+    rows = [topology.level(level) for level in columns]
+    states[rows], ends[rows] = labels.states[rows], labels.ends[rows]
     both = Labels(topology, states, ends)
     both.check()
     return both

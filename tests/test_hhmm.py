@@ -342,3 +342,8 @@ def test_errors_name_the_thing():
     model = hscrf.HHMM(topology, random_state=0).fit([["a", "b"]])
     with pytest.raises(ValueError, match="give a length"):
         model.generate(1)
+
+
+def test_smoothing_is_no_debt():
+    with pytest.raises(ValueError, match="smoothing is -1, expected a number of at least 0"):
+        hscrf.HHMM(smoothing=-1).fit([["a", "b"]], [["x", "y"]])

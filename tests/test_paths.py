@@ -5,7 +5,6 @@ import pytest
 
 import hscrf
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
-from hscrf import _kernels
 from hscrf._engine import LINEAR, LOG
 from hscrf.inference import plan_of, values_of
 
@@ -450,25 +449,3 @@ def test_a_long_wait_for_the_only_way_out():
     np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
     at_goal = np.array([log_sum(-3.0 * goal[goal >= length - t]) for t in range(length)])
     np.testing.assert_allclose(posterior.state["a"][:, 2], np.exp(at_goal - log_z), rtol=1e-7)
-
-
-# ------------------------------------------------------------------------------------------ rows kept or made again
-
-
-@pytest.mark.parametrize("kinds", [("unit",), ("markov", "unit"), ("segmental", "unit"), ("markov", "markov", "unit")])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_long_runs_give_the_same_numbers(monkeypatch, kinds, scale):
-    rng = np.random.default_rng(len(kinds))
-    p = draw_model(rng, kinds, 40, size=3, scale=scale)
-    labels = draw_evidence(rng, p, 0.1)
-    found = []
-    for long in (_kernels.LONG, 0):
-        monkeypatch.setattr(_kernels, "LONG", long)
-        best = hscrf.decode(p, labels)
-        draws = hscrf.sample(p, 3, 0, labels)
-        found.append((hscrf.marginals(p, labels), [best, *draws, *hscrf.k_best(p, 3, labels)]))
-    (one, paths), (other, other_paths) = found
-    np.testing.assert_allclose(other.log_partition, one.log_partition, **CLOSE)
-    for (part, level, counts), (_, _, again) in zip(one.counts.parts(), other.counts.parts(), strict=True):
-        np.testing.assert_allclose(again, counts, **CLOSE, err_msg=f"{part} of {level}")
-    assert other_paths == paths

@@ -272,7 +272,6 @@ class Plan:
             np.column_stack(table),
             any(block.given for block in blocks if block.key[0] == "start"),
             any(block.given for block in blocks if block.key[0] == "stop"),
-            segmental,
             bottom == self.topology.depth - 1 and self.topology.unit_bottom,
         )
         return LayerPlan(top, bottom, layer, tuple(blocks), size)
@@ -344,7 +343,7 @@ class Plan:
             return result
         if lossy.all():
             return self._expectations(LOG, values)[0]
-        merged = self._empty()
+        merged = self._empty(range(self.topology.depth))
         for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
             plan, part = self.select(which, values)
             merged = self._merge(merged, which, plan, plan._expectations(mode, part)[0])
@@ -373,11 +372,11 @@ class Plan:
             segments = segments_of(states[:, plan.top], ends[:, plan.top])
             numbers = self._numbers(mode, plan, values, tables, lossy)
             steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
-            work = _kernels.make_scratch(plan.layer, steps, False)
+            work = _kernels.make_scratch(plan.layer, numbers[1], steps, False)
             room = steps + work.node.shape[1] + 2
             weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
             out = (states, ends, work, np.empty(steps), np.empty(len(segments)))
-            _kernels.trace(mode, plan.layer, numbers, plan.top, segments, rng, *out, weight, where)
+            _kernels.trace(mode, plan.layer, *numbers, plan.top, segments, rng, *out, weight, where)
             if single and plan.top == 0:
                 mass = np.full((self.tables[0].rows, 1), -np.inf)
                 mass[rows, 0] = out[-1][::draws]
@@ -453,8 +452,8 @@ class Plan:
         from hscrf import _kernels
 
         steps = int(self.tables[plan.top].reach.max())
-        work = _kernels.make_scratch(plan.layer, steps, counts is not None)
-        _kernels.sweep(mode, plan.layer, numbers, counts, self.offsets, post, *out, work, np.empty(steps))
+        work = _kernels.make_scratch(plan.layer, numbers[1], steps, counts is not None)
+        _kernels.sweep(mode, plan.layer, *numbers, counts, self.offsets, post, *out, work, np.empty(steps))
 
     def _finish(self, mode: Mode, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
         """Log masses with the level's own persist, from what the runs left."""
@@ -484,14 +483,14 @@ class Plan:
     def _numbers(
         self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: NDArray[np.bool_]
     ) -> Any:
-        """The values of a layer in the given arithmetic.
+        """The values of a layer and the segments of its bottom (None without a table) in the given arithmetic.
 
         LINEAR: sequences whose tokens differ too much are marked as lossy; if other potentials do, all are, and there
         are no values.
         """
         from hscrf import _kernels
 
-        flat = np.zeros(plan.size)
+        flat = np.empty(plan.size)
         peak = np.zeros(self.steps)
         reached = 0.0  # by the factors between a leaf that ends and the next that starts
         for block in plan.blocks:
@@ -500,49 +499,50 @@ class Plan:
             if mode is LINEAR and block.key[0] == "token":
                 view = view[:-1]
                 highest = np.empty(self.steps)
-                _kernels.shift_rows(view, view, highest)
+                lowest = _kernels.shift_rows(view, view, highest)
                 peak += highest
                 limit = -SPREAD / (plan.bottom - plan.top)
-                if lowest_finite(view) < limit:
+                if lowest < limit:
                     steps = ((view < limit) & (view > -np.inf)).any(axis=1)
                     lossy |= np.logical_or.reduceat(steps, self.offsets[:-1])
             elif mode is LINEAR:
                 reached += max(-lowest_finite(view), view.max(initial=0.0))
-        child = tables.get(plan.bottom, ABSENT)
+        child = tables.get(plan.bottom)
         if mode is not LINEAR:
-            return _kernels.Values(flat, peak, child, peak)
+            return _kernels.Values(flat, peak), None if child is None else _kernels.Segments(child, peak)
         if reached > SPREAD:
             lossy[:] = True
             return None
-        with np.errstate(under="ignore"):
-            np.exp(flat, out=flat)
-            return _kernels.Values(flat, peak, *to_linear(child))
+        _kernels.exponentiate(flat)
+        return _kernels.Values(flat, peak), None if child is None else _kernels.Segments(*to_linear(child))
 
     def _fill(self, block: Block, values: Arrays, view: Floats) -> None:
         """Write the log-potentials of a block."""
         part, d = block.key
         if part == "token":
+            view[-1] = 0.0
             view = view[:-1]
-            if block.key in values:
-                view += values[block.key]
+            view[:] = values.get(block.key, 0.0)
             # the durations and segments of a unit bottom are tokens too
             if ("duration", d) in values:
                 view += values["duration", d][0]
             if ("segment", d) in values:
                 view += values["segment", d][:, 0]
-        elif block.given and block.columns is not None:
-            np.take(values[block.key].reshape(block.rows, -1), block.columns, axis=1, out=view)
-        elif block.given:
+        elif not block.given:
+            view[:] = 0.0
+        elif block.columns is None:
             view[:] = values[block.key]
+        else:
+            np.take(values[block.key].reshape(block.rows, -1), block.columns, axis=1, out=view, mode="clip")
         if block.forbidden is not None:
             np.putmask(view, np.broadcast_to(block.forbidden, view.shape), -np.inf)
 
-    def _empty(self) -> Expectations:
-        """Zero counts and posteriors."""
+    def _empty(self, levels: Sequence[int]) -> Expectations:
+        """Zero counts and posteriors; at other levels than these, room for those of tokens and states is not made."""
         return Expectations(
             np.zeros(self.offsets.size - 1),
-            {key: np.zeros(shape) for key, shape in self.shapes.items()},
-            [np.zeros((self.steps, size)) for size in self.topology.n_states],
+            {key: np.zeros(shape) for key, shape in self.shapes.items() if key[0] != "token" or key[1] in levels},
+            [np.zeros((self.steps if d in levels else 0, size)) for d, size in enumerate(self.topology.n_states)],
             [np.zeros(self.steps) for _ in self.topology.levels],
             {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in self.tables.items()},
         )
@@ -553,7 +553,7 @@ class Plan:
 
         single = self.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
         tables, lossy = self._inside(mode, values, down_to=1 if single else 0)
-        result = self._empty()
+        result = self._empty(self.explicit)
         if lossy.all():
             return result, lossy
         roots = self._root_rows()
@@ -587,7 +587,7 @@ class Plan:
         """Move the counts of a layer from the flat array to the parts they belong to."""
         segmental = plan.bottom in self.tables
         for k in range(1, plan.bottom - plan.top + (0 if segmental else 1)):
-            result.ending[plan.top + k][:] = counts.ending[k]
+            result.ending[plan.top + k] = counts.ending[k]
         for block in plan.blocks:
             part, d = block.key
             view = block.view(counts.pot)
@@ -599,12 +599,12 @@ class Plan:
             elif block.given and block.columns is not None:
                 result.counts[block.key].reshape(block.rows, -1)[:, block.columns] = view
             elif block.given:
-                result.counts[block.key][:] = view
+                result.counts[block.key] = view
 
     def _count_tokens(self, d: int, result: Expectations) -> None:
         """The state posteriors of a Markov level are its token counts; a unit bottom has other parts like them."""
         state = result.state[d]
-        if ("token", d) in result.counts:
+        if ("token", d) in self.shapes:
             result.counts["token", d] = state
         if ("duration", d) in result.counts:
             result.counts["duration", d][0] = state.sum(axis=0)
@@ -665,7 +665,7 @@ def to_linear(table: Floats) -> tuple[Floats, Floats]:
         block = slice(begin, begin + 4096)
         rows, out = table[block], linear[block]
         _kernels.shift_rows(rows, out, shift[block])
-        np.exp(out, out=out)
+        _kernels.exponentiate(out.reshape(-1))
         if out.min() < SMALLEST:
             out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
     return linear, shift

@@ -125,7 +125,7 @@ class KBest:
         plan = self.plan.layers[item.layer]
         work, weight, where = self._run(item.layer, item.s, item.i)
         numbers = self.numbers[item.layer]
-        count = self.kernels.list_incoming(MAX, plan.layer, numbers, *item[1:], work, weight, where)
+        count = self.kernels.list_incoming(MAX, plan.layer, *numbers, *item[1:], work, weight, where)
         items: list[tuple[Item, ...]] = []
         for kind, node, t in where[:count].tolist():
             then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
@@ -143,8 +143,8 @@ class KBest:
         if (layer, s, i) not in self.runs:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
-            work = self.kernels.make_scratch(structure, steps, False)
-            self.kernels.walk_forward(MAX, structure, self.numbers[layer], i, s, steps, work, np.empty(steps))
+            work = self.kernels.make_scratch(structure, self.numbers[layer][1], steps, False)
+            self.kernels.walk_forward(MAX, structure, *self.numbers[layer], i, s, steps, work, np.empty(steps))
             room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]

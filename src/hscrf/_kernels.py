@@ -6,7 +6,7 @@ state is a *leaf*: a stack of states from just below the top down to the layer's
 above them form a trie, numbered level by level, the top itself being node ``level_at[s, 0]``.
 
     enter[j, leaf]   a leaf starts at j                 (``descend``: across by ``trans``, down by ``init``)
-    leaf[j, leaf]    a leaf is alive, or ends, at j     (``extend``: tokens, or a sum over child segments)
+    leaf[j, leaf]    a leaf is alive at j               (``extend_step``: tokens; ``sum_segments``: child segments)
     up[node]         the node ends at j                 (``ascend``: up by ``end``)
 
 The same code runs in three arithmetics, told apart by ``mode``: LINEAR (sums of products, each row of a run scaled),
@@ -20,6 +20,7 @@ Times are rows of the packed batch, so one call serves many sequences. All poten
 array; a node holds the address and the stride in time (0: constant) of each of its potentials.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,6 @@ from numba import njit
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
-LONG = 4096  # longer runs of a unit bottom keep one leaf row and make the others again: memory is slower than sums
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
@@ -62,7 +62,6 @@ class Layer(NamedTuple):
     table: np.ndarray  # (N, 3) rows of segments, see BASE, CHILD_BASE, CHILD_REACH
     starts: bool  # is there any start potential (else they are all one)
     stops: bool
-    segmental: bool  # the bottom has a table of segments
     unit: bool  # the bottom has length one
 
 
@@ -79,7 +78,16 @@ class Values(NamedTuple):
 
     pot: np.ndarray  # flat, see ``Layer``
     peak: np.ndarray  # (N,) LINEAR: log scale of all tokens at t together
-    child: np.ndarray  # (rows, S) segments of the bottom, if it has a table
+
+
+class Segments(NamedTuple):
+    """The segments of a bottom that has a table of them.
+
+    Else None stands for them: like ``mode`` a type of its own, so that models without durations compile only what
+    they need.
+    """
+
+    mass: np.ndarray  # (rows, S)
     shift: np.ndarray  # (rows,) LINEAR: their log scale; no possible segment is exactly zero
 
 
@@ -92,37 +100,37 @@ class Counts(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space of one run: W steps, n leaves, m nodes."""
+    """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones."""
 
     enter: np.ndarray  # (W + 1, n) leaves that start at each step
-    leaf: np.ndarray  # (W + 1 or 1, n) leaves alive at each step, or only at the current one, see ``recall``
-    bar: np.ndarray  # (W + 1 or 2, n) the bars of ``enter``, see ``bar_row``; none in a forward pass
+    leaf: np.ndarray  # (W + 1, n) leaves alive at each step; none if the bottom has unit length, see ``recall``
+    inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at each step
+    bar: np.ndarray  # (W + 1 or 1, n) the bars of ``enter``: without a table, only those of the step after
     scale: np.ndarray  # (W + 1,) log scale of ``enter`` at j, and of ``leaf`` at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
     since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
-    node: np.ndarray  # (6, m) UP .. PASSED: values of the nodes at the current step
-    clock: np.ndarray  # (2,) the times that UP and DOWN belong to, for ``incoming``
+    node: np.ndarray  # (7, m) UP .. PASSED: values of the nodes at the current step
 
 
-UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, PASSED = 0, 1, 2, 3, 4, 5  # of Scratch.node
+UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, POSTERIOR, PASSED = 0, 1, 2, 3, 4, 5, 6  # of Scratch.node
 
 
-def make_scratch(layer, steps, backward):
+def make_scratch(layer, child, steps, backward):
     """Work space for any run of a layer up to a number of steps."""
     depth = layer.level_at.shape[1] - 2
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
-    nodes = int((layer.level_at[:, depth + 1] - layer.level_at[:, 0]).max())
+    inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     return Scratch(
         np.empty((steps + 1, leaves)),
-        np.empty((1 if layer.unit and steps > LONG else steps + 1, leaves)),
-        np.empty((((steps + 1) if layer.segmental else 2) if backward else 0, leaves)),
+        np.empty((0 if layer.unit else steps + 1, leaves)),
+        np.empty((2, steps + 1, inner)),
+        np.empty((0 if layer.unit or not backward else 1 if child is None else steps + 1, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1, dtype=np.int64),
-        np.empty((6, nodes)),
-        np.full(2, -1),
+        np.empty((7, inner + leaves)),
     )
 
 
@@ -160,10 +168,8 @@ def probability(mode, a, b):
 
 @part
 def linear_product(pot, at, node, first, n):
-    """DOWN[v] = sum_u UP[u] trans[u, v] of n siblings. Four rows at a time keep the sums in registers."""
+    """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings. Four rows at a time keep the sums in registers."""
     at, first, n = unsigned(at), unsigned(first), unsigned(n)
-    for v in range(n):
-        node[DOWN, first + v] = 0.0
     u, four, one_more = unsigned(0), unsigned(4), unsigned(1)
     while u + four <= n:
         x0, x1 = node[UP, first + u], node[UP, first + u + one_more]
@@ -182,15 +188,28 @@ def linear_product(pot, at, node, first, n):
 
 @part
 def best_product(pot, at, node, first, n):
-    """DOWN[v] = max_u UP[u] + trans[u, v] of n siblings."""
+    """DOWN[v] = max(DOWN[v], max_u UP[u] + trans[u, v]) of n siblings."""
     at, first, n = unsigned(at), unsigned(first), unsigned(n)
-    for v in range(n):
-        node[DOWN, first + v] = -np.inf
     for u in range(n):
         value, row = node[UP, first + u], at + u * n
         if value > -np.inf:
             for v in range(n):
                 node[DOWN, first + v] = max(value + pot[row + v], node[DOWN, first + v])
+
+
+@part
+def log_product(pot, at, node, first, n):
+    """DOWN[v] = log(exp DOWN[v] + sum_u exp(UP[u] + trans[u, v])) of n siblings."""
+    at, first, n = unsigned(at), unsigned(first), unsigned(n)
+    for v in range(n):
+        before = best = node[DOWN, first + v]
+        for u in range(n):
+            best = max(best, node[UP, first + u] + pot[at + u * n + v])
+        if best > -np.inf:
+            total = np.exp(before - best)
+            for u in range(n):
+                total += np.exp(node[UP, first + u] + pot[at + u * n + v] - best)
+            node[DOWN, first + v] = best + np.log(total)
 
 
 @part
@@ -209,18 +228,13 @@ def linear_product_back(pot, grad, at, node, first, n):
 
 @inlined
 def product(mode, pot, at, node, first, n):
-    """DOWN of n siblings v from UP of u: the sum over u of up[u] * trans[u, v], in any arithmetic."""
+    """Add to DOWN of n siblings v the sum over u of up[u] * trans[u, v], in any arithmetic."""
     if mode is None:
         linear_product(pot, at, node, first, n)
-        return
-    best_product(pot, at, node, first, n)
-    if not mode:
-        for v in range(n):
-            best, total = node[DOWN, first + v], 0.0
-            if best > -np.inf:
-                for u in range(n):
-                    total += np.exp(node[UP, first + u] + pot[at + u * n + v] - best)
-                node[DOWN, first + v] = best + np.log(total)
+    elif mode:
+        best_product(pot, at, node, first, n)
+    else:
+        log_product(pot, at, node, first, n)
 
 
 @inlined
@@ -252,22 +266,25 @@ def shape_of(layer, s):
 
 
 @inlined
-def leaf_row(work, step):
-    return step if work.leaf.shape[0] > 1 else 0
+def end_leaves(mode, layer, pot, s, j, work):
+    """Turn UP of the leaves of a bottom without a table from those alive at j into those that end there."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    if not layer.may_end[depth, j]:
+        leaf = unsigned(bottom - root)
+        for k in range(unsigned(stop - bottom)):
+            work.node[UP, leaf + k] = zero(mode)
+    elif layer.stops:
+        for x in range(bottom - root, stop - root):
+            work.node[UP, x] = times(mode, work.node[UP, x], pot[cell(layer, STOP, root + x, j)])
 
 
 @inlined
-def ascend(mode, layer, pot, s, i, j, work):
-    """Fill UP at j: the mass of each node that ends there; return that of the top. Cost O(nodes)."""
-    depth, root, bottom, stop = shape_of(layer, s)
-    leaf = unsigned(bottom - root)
-    closed = not layer.segmental and not layer.may_end[depth, j]
-    for k in range(unsigned(stop - bottom)):
-        work.node[UP, leaf + k] = zero(mode) if closed else work.leaf[leaf_row(work, j - i), k]
-    if layer.stops and not layer.segmental:
-        for k in range(stop - bottom):
-            x = bottom - root + k
-            work.node[UP, x] = times(mode, work.node[UP, x], pot[cell(layer, STOP, bottom + k, j)])
+def ascend(mode, layer, pot, s, j, work):
+    """Fill UP of the inner nodes at j, the mass of each that ends there, from the leaves'; return that of the top.
+
+    Cost O(nodes).
+    """
+    depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             total = zero(mode)
@@ -307,33 +324,27 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
 
 
 @inlined
-def descend(mode, layer, pot, s, i, j, work, last):
-    """Fill DOWN at j + 1, levels 1 .. last: the mass of each node that starts there; the top itself does if j < i.
+def descend(mode, layer, pot, s, i, j, work):
+    """Fill DOWN at j + 1: the mass of each node that starts there; the top itself does if j < i.
 
     Cost O(sum over sibling groups of their size squared).
     """
-    root = layer.level_at[s, 0]
+    depth, root, _, _ = shape_of(layer, s)
     fresh = j < i
     work.node[DOWN, 0] = one(mode) if fresh else zero(mode)
-    for level in range(1, last + 1):
+    for level in range(1, depth + 1):
         across = not fresh and layer.may_cross[level, j]
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid = layer.node[FIRST, node]
             n = layer.node[COUNT, node]
-            if across:
-                # under the node, u ends at j and v starts at j + 1
-                product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
-            first = unsigned(kid - root)
-            if not across:
-                for k in range(unsigned(n)):
-                    work.node[DOWN, first + k] = zero(mode)
+            # the node itself starts at j + 1 with first child k
             above = work.node[DOWN, node - root]
-            if above > zero(mode):
-                # or the node itself starts at j + 1 with first child k
-                at = unsigned(cell(layer, INIT, node, j + 1))
-                for k in range(unsigned(n)):
-                    value = times(mode, above, pot[at + k])
-                    work.node[DOWN, first + k] = plus(mode, work.node[DOWN, first + k], value)
+            at, first = unsigned(cell(layer, INIT, node, j + 1)), unsigned(kid - root)
+            for k in range(unsigned(n)):
+                work.node[DOWN, first + k] = times(mode, above, pot[at + k])
+            if across:
+                # or, under the node, u ends at j and v starts at j + 1
+                product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
             if layer.starts:
                 for k in range(n):
                     x = kid - root + k
@@ -388,122 +399,131 @@ def multiply_tokens(mode, layer, pot, s, t, work, last):
 
 @inlined
 def count_tokens(layer, grad, s, node, t, work):
-    """Add the posteriors of the children of a node, kept in DOWN_BAR, to the counts of their tokens at t."""
+    """Add POSTERIOR of the children of a node to the counts of their tokens at t; that of the node is their sum."""
     root = layer.level_at[s, 0]
     kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
     passed = t * layer.node[TOKEN + 1, kid]
+    total = 0.0
     for k in range(unsigned(layer.node[COUNT, node])):
-        grad[unsigned(layer.node[TOKEN, kid + k] + passed)] += work.node[DOWN_BAR, first + k]
+        posterior = work.node[POSTERIOR, first + k]
+        grad[unsigned(layer.node[TOKEN, kid + k] + passed)] += posterior
+        total += posterior
+    work.node[POSTERIOR, node - root] = total
 
 
 @inlined
-def rescale(work, step, n, scale):
-    """LINEAR: scale a leaf row that has left the comfortable range; note its factor and its log scale.
+def rescale(work, leaf, n, step, scale):
+    """LINEAR: scale UP of the leaves if it has left the comfortable range; note its factor and its log scale.
 
-    Return its smallest positive value.
+    Return its smallest positive value, before or after that.
     """
     largest, smallest = 0.0, 1.0
-    row = leaf_row(work, step)
-    for k in range(unsigned(n)):
-        value = work.leaf[row, k]
+    for k in range(n):
+        value = work.node[UP, leaf + k]
         largest = max(largest, value)
         if 0.0 < value < smallest:
             smallest = value
     work.gain[step] = 1.0
     work.scale[step + 1] = scale
     if largest > 0.0 and not LOW < largest < HIGH:
-        work.gain[step] = 1.0 / largest
+        gain = 1.0 / largest
+        work.gain[step] = gain
         work.scale[step + 1] = scale + np.log(largest)
-        for k in range(unsigned(n)):
-            work.leaf[row, k] *= work.gain[step]
-        smallest *= work.gain[step]
+        for k in range(n):
+            work.node[UP, leaf + k] *= gain
+        smallest *= min(gain, 1.0)
     return smallest
 
 
 @inlined
 def extend_step(mode, layer, values, s, i, j, work):
-    """Fill the leaf row of j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
+    """Fill UP of the leaves at j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
 
-    Return, as ``sum_segments`` does, its smallest positive value (LINEAR).
+    Return, as ``sum_segments`` does, the smallest positive value (LINEAR). Tokens are at most one, so nothing that
+    starts at j is smaller.
     """
     depth, root, bottom, stop = shape_of(layer, s)
-    goes_on = not layer.unit and j > i and layer.may_cross[depth + 1, j - 1]
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    leaf = unsigned(bottom - root)
-    for k in range(unsigned(stop - bottom)):
-        value = work.enter[j - i, k]
-        if goes_on:
-            value = plus(mode, value, work.leaf[j - i - 1, k])
-        work.leaf[leaf_row(work, j - i), k] = times(mode, value, work.node[TOKENS, leaf + k])
+    leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
+    for k in range(n):
+        value = work.node[DOWN, leaf + k]
+        work.enter[step, k] = value
+        work.node[UP, leaf + k] = times(mode, value, work.node[TOKENS, leaf + k])
+    if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
+        for k in range(n):
+            value = times(mode, work.leaf[step - 1, k], work.node[TOKENS, leaf + k])
+            work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
+    smallest = 1.0
     if mode is None:
-        return rescale(work, j - i, stop - bottom, work.scale[j - i] + values.peak[j])
-    work.gain[j - i] = 0.0
-    return 1.0
+        smallest = rescale(work, leaf, n, step, work.scale[step] + values.peak[j])
+    else:
+        work.gain[step] = 0.0
+    if not layer.unit:
+        for k in range(n):
+            work.leaf[step, k] = work.node[UP, leaf + k]
+    end_leaves(mode, layer, values.pot, s, j, work)
+    return smallest
 
 
 @inlined
-def recall(mode, layer, pot, s, i, j, work):
-    """Fill TOKENS at j; where only one leaf row is kept, make it that of j again."""
+def recall(mode, layer, pot, child, s, i, j, work):
+    """Make UP, and TOKENS if the bottom has no table, belong to j again."""
     depth, root, bottom, stop = shape_of(layer, s)
-    multiply_tokens(mode, layer, pot, s, j, work, depth)
-    if work.leaf.shape[0] == 1:
-        leaf, gain = unsigned(bottom - root), work.gain[j - i]
-        for k in range(unsigned(stop - bottom)):
-            work.leaf[0, k] = times(mode, times(mode, work.enter[j - i, k], work.node[TOKENS, leaf + k]), gain)
-
-
-@inlined
-def bar_row(layer, step):
-    """Where the bars of ``enter`` of a step are: without segments only those of the next step are needed."""
-    return step if layer.segmental else step & 1
+    leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
+    for x in range(bottom - root):
+        work.node[UP, x] = work.inner[UP, step, x]
+    if child is None:
+        multiply_tokens(mode, layer, pot, s, j, work, depth)
+    if layer.unit:
+        gain = work.gain[step]
+        for k in range(n):
+            value = times(mode, work.enter[step, k], work.node[TOKENS, leaf + k])
+            work.node[UP, leaf + k] = times(mode, value, gain)
+    else:
+        for k in range(n):
+            work.node[UP, leaf + k] = work.leaf[step, k]
+    if child is None:
+        end_leaves(mode, layer, pot, s, j, work)
 
 
 @inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
-    """Reverse of ``extend_step`` and of the leaves' part of ``ascend``: the bars of ``enter`` at j from UP_BAR.
-
-    TOKENS at j are there already, see ``recall``.
-    """
+    """Reverse of ``extend_step``: from UP_BAR of the leaves at j to DOWN_BAR; TOKENS are there, see ``recall``."""
     depth, root, bottom, stop = shape_of(layer, s)
-    goes_on = not layer.unit and j + 1 < i + steps and layer.may_cross[depth + 1, j]
-    leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
-    if layer.may_end[depth, j]:
-        ended = 0.0
+    leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
+    gain, ended = work.gain[step], 0.0
+    if not layer.unit:
         for k in range(n):
             ended += probability(mode, work.node[UP, leaf + k], work.node[UP_BAR, leaf + k])
-        counts.ending[depth, j] += ended
-        if layer.stops:
-            for x in range(bottom - root, stop - root):
-                where = cell(layer, STOP, root + x, j)
-                counts.pot[where] += probability(mode, work.node[UP, x], work.node[UP_BAR, x])
-                work.node[UP_BAR, x] = times(mode, work.node[UP_BAR, x], values.pot[where])
-    else:
+        if not layer.may_end[depth, j]:
+            for k in range(n):
+                work.node[UP_BAR, leaf + k] = zero(mode)
+    if layer.stops:
+        for x in range(bottom - root, stop - root):
+            where = cell(layer, STOP, root + x, j)
+            counts.pot[where] += probability(mode, work.node[UP, x], work.node[UP_BAR, x])
+            work.node[UP_BAR, x] = times(mode, work.node[UP_BAR, x], values.pot[where])
+    if layer.unit:
         for k in range(n):
-            work.node[UP_BAR, leaf + k] = zero(mode)
-    gain = work.gain[j - i]
-    for k in range(n):
-        bar = work.node[UP_BAR, leaf + k]
-        if goes_on:
-            bar = plus(mode, bar, work.bar[bar_row(layer, j + 1 - i), k])
-        work.node[DOWN_BAR, leaf + k] = probability(mode, work.leaf[leaf_row(work, j - i), k], bar)
-        work.bar[bar_row(layer, j - i), k] = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
+            bar = times(mode, times(mode, work.node[UP_BAR, leaf + k], work.node[TOKENS, leaf + k]), gain)
+            posterior = probability(mode, work.enter[step, k], bar)
+            work.node[DOWN_BAR, leaf + k] = bar
+            work.node[POSTERIOR, leaf + k] = posterior
+            ended += posterior
+    else:
+        goes_on = j + 1 < i + steps and layer.may_cross[depth + 1, j]
+        for k in range(n):
+            bar = work.node[UP_BAR, leaf + k]
+            if goes_on:
+                bar = plus(mode, bar, work.bar[0, k])
+            work.node[POSTERIOR, leaf + k] = probability(mode, work.leaf[step, k], bar)
+            bar = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
+            work.node[DOWN_BAR, leaf + k] = bar
+            work.bar[0, k] = bar
+    counts.ending[depth, j] += ended
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             count_tokens(layer, counts.pot, s, node, j, work)
-            if level > 0:
-                add_children(layer, s, node, work)
-
-
-@inlined
-def add_children(layer, s, node, work):
-    """Posterior of a node, kept in DOWN_BAR, as the sum of its children's."""
-    root = layer.level_at[s, 0]
-    first = unsigned(layer.node[FIRST, node] - root)
-    total = 0.0
-    for k in range(unsigned(layer.node[COUNT, node])):
-        total += work.node[DOWN_BAR, first + k]
-    work.node[DOWN_BAR, node - root] = total
-    return total
 
 
 @inlined
@@ -535,7 +555,7 @@ def pass_tokens(mode, layer, pot, s, t, work):
 
 
 @part
-def weigh(layer, values, i, j, work):
+def weigh(layer, values, child, i, j, work):
     """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest."""
     base = layer.table[j, CHILD_BASE]
     largest = -np.inf
@@ -545,20 +565,21 @@ def weigh(layer, values, i, j, work):
         peaks += values.peak[t]
         work.weight[lag] = -np.inf
         if reaches(layer, t, j):
-            work.weight[lag] = work.scale[t - i] + values.shift[base + lag] + peaks
+            work.weight[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
             largest = max(largest, work.weight[lag])
     return largest
 
 
 @part
-def exponentiate(work, count, scale):
+def unweigh(work, count, scale):
+    """From the log scales that ``weigh`` left to factors relative to a scale."""
     for lag in range(count):
         work.weight[lag] = np.exp(work.weight[lag] - scale)
 
 
 @part
-def sum_segments(mode, layer, values, s, i, j, work):
-    """Fill the leaf row of j from the child segments t..j that end there. Cost O(L leaves).
+def sum_segments(mode, layer, values, child, s, i, j, work):
+    """Fill UP of the leaves from the child segments t..j that end at j. Cost O(L leaves).
 
     The Markov ancestors' tokens over t..j are a running product as t goes back, and so is their scale.
     """
@@ -568,12 +589,13 @@ def sum_segments(mode, layer, values, s, i, j, work):
     n = stop - bottom
     scale = 0.0
     if mode is None:
-        scale = weigh(layer, values, i, j, work)
+        scale = weigh(layer, values, child, i, j, work)
         if scale == -np.inf:
             return 1.0
-        exponentiate(work, count, scale)
-    if mode is None and depth == 1 and n == values.child.shape[1]:  # every state is a child of the top, in order
-        add_linear_segments(work.enter, j - i, values.child, base, work.weight, count, work.leaf[j - i], n)
+        unweigh(work, count, scale)
+    if mode is None and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
+        row = work.node[UP, bottom - root :]
+        add_linear_segments(work.enter, j - i, child.mass, base, work.weight, count, row, n)
     else:
         begin_tokens(mode, layer, s, work)
         for lag in range(count):
@@ -584,9 +606,9 @@ def sum_segments(mode, layer, values, s, i, j, work):
                     factor = work.node[PASSED, node - root]
                     if mode is None:
                         factor *= work.weight[lag]
-                    add_segment(mode, layer, values.child, base + lag, node, bottom, factor, t - i, j - i, work)
+                    add_segment(mode, layer, child.mass, base + lag, node, root, bottom, factor, t - i, work)
     if mode is None:
-        return rescale(work, j - i, n, scale)
+        return rescale(work, unsigned(bottom - root), unsigned(n), j - i, scale)
     return 1.0
 
 
@@ -611,30 +633,29 @@ def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, we
 
 
 @part
-def add_segment(mode, layer, child, line, node, bottom, factor, entered, step, work):
-    """Add the segments of all children of a node to the leaf row: entered * child * factor."""
+def add_segment(mode, layer, mass, line, node, root, bottom, factor, entered, work):
+    """Add the segments of all children of a node to UP: entered * child * factor."""
     first = layer.node[FIRST, node]
     for leaf in range(first, first + layer.node[COUNT, node]):
-        k = leaf - bottom
-        value = times(mode, times(mode, work.enter[entered, k], child[line, layer.node[STATE, leaf]]), factor)
-        work.leaf[step, k] = plus(mode, work.leaf[step, k], value)
+        value = times(mode, work.enter[entered, leaf - bottom], mass[line, layer.node[STATE, leaf]])
+        work.node[UP, leaf - root] = plus(mode, work.node[UP, leaf - root], times(mode, value, factor))
 
 
 @part
-def sum_segments_back(mode, layer, values, counts, s, i, j, work):
+def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
     """Reverse of ``sum_segments``: the bars of ``enter`` at every t, posteriors of the segments and of the tokens."""
     depth, root, bottom, stop = shape_of(layer, s)
     base = layer.table[j, CHILD_BASE]
     count = j - work.since[j - i] + 1
     if mode is None:
-        weigh(layer, values, i, j, work)
-        exponentiate(work, count, work.scale[j - i + 1])
+        weigh(layer, values, child, i, j, work)
+        unweigh(work, count, work.scale[j - i + 1])
         n = stop - bottom
-        if depth == 1 and n == values.child.shape[1]:
+        if depth == 1 and n == child.mass.shape[1]:
             enter, enter_bar = work.enter, work.bar
             bars = work.node[UP_BAR, bottom - root :]
-            child, post = values.child, counts.child
-            add_linear_segments_back(enter, enter_bar, j - i, child, post, base, work.weight, count, bars, n)
+            mass, post = child.mass, counts.child
+            add_linear_segments_back(enter, enter_bar, j - i, mass, post, base, work.weight, count, bars, n)
             return
     begin_tokens(mode, layer, s, work)
     for lag in range(count):
@@ -646,25 +667,25 @@ def sum_segments_back(mode, layer, values, counts, s, i, j, work):
             factor = work.node[PASSED, node - root]
             if mode is None:
                 factor *= work.weight[lag]
-            work.node[DOWN_BAR, node - root] = add_segment_back(
-                mode, layer, values.child, counts.child, base + lag, node, root, bottom, factor, t - i, work
+            work.node[POSTERIOR, node - root] = add_segment_back(
+                mode, layer, child.mass, counts.child, base + lag, node, root, bottom, factor, t - i, work
             )
         if depth > 1:
             add_token_counts(layer, counts.pot, s, t, j, work)
 
 
 @part
-def add_segment_back(mode, layer, child, child_post, line, node, root, bottom, factor, entered, work):
+def add_segment_back(mode, layer, mass, post, line, node, root, bottom, factor, entered, work):
     """Reverse of ``add_segment``, the leaves' bars being in UP_BAR; return the posterior of these segments."""
     first = layer.node[FIRST, node]
     total = 0.0
     for leaf in range(first, first + layer.node[COUNT, node]):
         k, state = leaf - bottom, layer.node[STATE, leaf]
-        pair = times(mode, times(mode, child[line, state], factor), work.node[UP_BAR, leaf - root])
+        pair = times(mode, times(mode, mass[line, state], factor), work.node[UP_BAR, leaf - root])
         work.bar[entered, k] = plus(mode, work.bar[entered, k], pair)
-        post = probability(mode, work.enter[entered, k], pair)
-        child_post[line, state] += post
-        total += post
+        posterior = probability(mode, work.enter[entered, k], pair)
+        post[line, state] += posterior
+        total += posterior
     return total
 
 
@@ -677,20 +698,22 @@ def add_token_counts(layer, grad, s, t, j, work):
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, 0, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            posterior = work.node[DOWN_BAR, node - root]
             if level < depth - 1:
-                posterior = add_children(layer, s, node, work)
+                work.node[POSTERIOR, node - root] = 0.0
+                for k in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
+                    work.node[POSTERIOR, node - root] += work.node[POSTERIOR, k - root]
+            posterior = work.node[POSTERIOR, node - root]
             grad[cell(layer, TOKEN, node, t)] += posterior
             grad[cell(layer, TOKEN, node, j + 1)] -= posterior
 
 
 @part
-def lost_segments(layer, values, s, i, j, work):
+def lost_segments(layer, values, child, s, i, j, work):
     """LINEAR: has a leaf a sum too small to trust, although some segment of it could end at j?"""
     _, root, bottom, stop = shape_of(layer, s)
     suspect = False
-    for k in range(stop - bottom):
-        suspect |= work.leaf[j - i, k] < TINY
+    for x in range(bottom - root, stop - root):
+        suspect |= work.node[UP, x] < TINY
     if not suspect:
         return False
     begin_tokens(LINEAR, layer, s, work)
@@ -699,72 +722,88 @@ def lost_segments(layer, values, s, i, j, work):
         if not reaches(layer, j - lag, j):
             continue
         for leaf in range(bottom, stop):
-            k, row = leaf - bottom, layer.table[j, CHILD_BASE] + lag
-            entered = work.enter[j - lag - i, k] > 0.0 and work.node[PASSED, layer.node[PARENT, leaf] - root] > 0.0
-            if entered and work.leaf[j - i, k] < TINY and values.child[row, layer.node[STATE, leaf]] > 0.0:
+            row = layer.table[j, CHILD_BASE] + lag
+            entered = work.enter[j - lag - i, leaf - bottom] > 0.0
+            entered = entered and work.node[PASSED, layer.node[PARENT, leaf] - root] > 0.0
+            if entered and work.node[UP, leaf - root] < TINY and child.mass[row, layer.node[STATE, leaf]] > 0.0:
                 return True
     return False
 
 
 @part
-def forward_run(mode, layer, values, i, s, steps, work, mass):
+def extend_segments(mode, layer, values, child, s, i, j, work):
+    """``extend_step`` for a bottom that has a table."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    step, low = j - i, 1.0
+    for x in range(bottom - root, stop - root):
+        value = work.node[DOWN, x]
+        work.enter[step, x + root - bottom] = value
+        if 0.0 < value < low:
+            low = value
+        work.node[UP, x] = zero(mode)
+    since = work.since[step - 1] if step > 0 else i
+    while since < j and not reaches(layer, since, j):
+        since += 1
+    work.since[step] = since
+    work.scale[step + 1] = work.scale[step]
+    if layer.may_end[depth, j]:
+        low = min(low, sum_segments(mode, layer, values, child, s, i, j, work))
+        if mode is None and lost_segments(layer, values, child, s, i, j, work):
+            low = 0.0
+    for x in range(bottom - root, stop - root):
+        work.leaf[step, x + root - bottom] = work.node[UP, x]
+    return low
+
+
+@part
+def forward_run(mode, layer, values, child, i, s, steps, work, mass):
     """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
 
     Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
     """
-    depth, root, bottom, stop = shape_of(layer, s)
+    _, root, bottom, _ = shape_of(layer, s)
     low = 1.0
-    since = i
     work.scale[0] = 0.0
     for j in range(i, i + steps):
-        descend(mode, layer, values.pot, s, i, j - 1, work, depth)
-        for k in range(unsigned(stop - bottom)):
-            value = work.node[DOWN, unsigned(bottom - root) + k]
-            work.enter[j - i, k] = value
-            if 0.0 < value < low:
-                low = value
-        if not layer.segmental:
+        descend(mode, layer, values.pot, s, i, j - 1, work)
+        if child is None:
             low = min(low, extend_step(mode, layer, values, s, i, j, work))
         else:
-            for k in range(stop - bottom):
-                work.leaf[j - i, k] = zero(mode)
-            while since < j and not reaches(layer, since, j):
-                since += 1
-            work.since[j - i] = since
-            work.scale[j - i + 1] = work.scale[j - i]
-            if layer.may_end[depth, j]:
-                low = min(low, sum_segments(mode, layer, values, s, i, j, work))
-                if mode is None and lost_segments(layer, values, s, i, j, work):
-                    low = 0.0
-        mass[j - i] = ascend(mode, layer, values.pot, s, i, j, work)
+            low = min(low, extend_segments(mode, layer, values, child, s, i, j, work))
+        mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
+        for x in range(bottom - root):
+            work.inner[UP, j - i, x] = work.node[UP, x]
+            work.inner[DOWN, j - i, x] = work.node[DOWN, x]
     return low
 
 
 @kernel
-def walk_forward(mode, layer, values, i, s, steps, work, mass):
+def walk_forward(mode, layer, values, child, i, s, steps, work, mass):
     """``forward_run`` for Python."""
-    forward_run(mode, layer, values, i, s, steps, work, mass)
+    forward_run(mode, layer, values, child, i, s, steps, work, mass)
 
 
 @part
-def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
+def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar):
     """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
     depth, root, bottom, stop = shape_of(layer, s)
-    for row in range(steps + 1 if layer.segmental else 2):
-        for k in range(stop - bottom):
-            work.bar[row, k] = zero(mode)
+    leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
+    if child is not None:
+        for row in range(steps + 1):
+            for k in range(n):
+                work.bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if j >= i:
-            if not layer.segmental:
-                recall(mode, layer, values.pot, s, i, j, work)
-            ascend(mode, layer, values.pot, s, i, j, work)
+            recall(mode, layer, values.pot, child, s, i, j, work)
         if j + 1 < i + steps:
-            # inner nodes that start at j + 1 are redone, the leaves' values are known
-            descend(mode, layer, values.pot, s, i, j, work, depth - 1)
-            leaf = unsigned(bottom - root)
-            for k in range(unsigned(stop - bottom)):
-                work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
-                work.node[DOWN_BAR, leaf + k] = work.bar[bar_row(layer, j + 1 - i), k]
+            for x in range(bottom - root):
+                work.node[DOWN, x] = work.inner[DOWN, j + 1 - i, x]
+            if layer.starts:
+                for k in range(n):
+                    work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
+            if child is not None:
+                for k in range(n):
+                    work.node[DOWN_BAR, leaf + k] = work.bar[j + 1 - i, k]
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):
@@ -772,19 +811,19 @@ def backward_run(mode, layer, values, counts, i, s, steps, work, mass_bar):
         if j >= i:
             work.node[UP_BAR, 0] = mass_bar[j - i]
             ascend_back(mode, layer, values.pot, counts, s, j, work)
-            if not layer.segmental:
+            if child is None:
                 extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
             elif layer.may_end[depth, j]:
-                sum_segments_back(mode, layer, values, counts, s, i, j, work)
+                sum_segments_back(mode, layer, values, child, counts, s, i, j, work)
 
 
 @kernel
-def sweep(mode, layer, values, counts, offsets, post, mass, scale, lossy, work, line):
+def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work, line):
     """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
 
     Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
     below; runs without posterior are left out. Runs are walked again for this rather than kept.
-    Cost: runs x steps x (L leaves + sum of squared group sizes), L = 1 unless the bottom is segmental.
+    Cost: runs x steps x (L leaves + sum of squared group sizes), L = 1 unless the bottom has a table.
     """
     for n in range(offsets.size - 1):
         for i in range(offsets[n], offsets[n + 1]):
@@ -794,7 +833,7 @@ def sweep(mode, layer, values, counts, offsets, post, mass, scale, lossy, work, 
                     continue
                 if counts is not None and not has_posterior(layer, i, s, reach, post):
                     continue
-                low = forward_run(mode, layer, values, i, s, reach, work, line)
+                low = forward_run(mode, layer, values, child, i, s, reach, work, line)
                 lossy[n] |= low < TINY
                 for k in range(reach):
                     row = layer.table[i + k, BASE] + k
@@ -806,7 +845,7 @@ def sweep(mode, layer, values, counts, offsets, post, mass, scale, lossy, work, 
                     else:
                         line[k] = zero(mode)
                 if counts is not None:
-                    backward_run(mode, layer, values, counts, i, s, reach, work, line)
+                    backward_run(mode, layer, values, child, counts, i, s, reach, work, line)
 
 
 @part
@@ -829,8 +868,11 @@ def bar_of(mode, value, posterior):
 
 @kernel
 def shift_rows(table, out, shift):
-    """out = table - shift, the highest value of each row (0 where the whole row is impossible)."""
-    n = unsigned(table.shape[1])
+    """out = table - shift, the highest value of each row (0 where the whole row is impossible).
+
+    Return the lowest possible value of out, at most zero.
+    """
+    n, lowest = unsigned(table.shape[1]), 0.0
     for row in range(table.shape[0]):
         highest = -np.inf
         for s in range(n):
@@ -839,7 +881,32 @@ def shift_rows(table, out, shift):
             highest = 0.0
         shift[row] = highest
         for s in range(n):
-            out[row, s] = table[row, s] - highest
+            value = table[row, s] - highest
+            out[row, s] = value
+            lowest = min(lowest, value if value > -np.inf else 0.0)
+    return lowest
+
+
+# exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is exact to the last bit. Adding ROUND leaves the integer
+# k in the low bits of a float. log(2) has two parts, so that k times the first is exact.
+LOG2_E, LOG_2, LOG_2_REST, ROUND = 1 / math.log(2.0), 0.693145751953125, 1.4286068203094172e-06, 1.5 * 2.0**52
+SERIES = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
+LOWEST = -708.0  # exp of anything lower is taken for zero
+
+
+@jit(cache=True, nogil=True, fastmath={"contract"}, _nrt=False)
+def exponentiate(values):
+    """Replace values (n,), at most 709, by their exponentials. Vectorised, so four times as fast as numpy's on AVX2."""
+    for i in range(unsigned(values.size)):
+        x = max(values[i], LOWEST)
+        shifted = x * LOG2_E + ROUND
+        k = shifted - ROUND
+        r = x - k * LOG_2 - k * LOG_2_REST
+        total = 0.0
+        for term in SERIES:
+            total = total * r + term
+        power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+        values[i] = total * power if values[i] >= LOWEST else 0.0
 
 
 @kernel
@@ -937,20 +1004,6 @@ ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
 
 
 @part
-def tune(mode, layer, pot, s, i, t, work, starting):
-    """Make UP belong to t, or, if something is starting at t, UP to t - 1 and DOWN of the inner nodes to t."""
-    j = t - 1 if starting else t
-    if work.clock[0] != j and j >= i:
-        if work.leaf.shape[0] == 1:
-            recall(mode, layer, pot, s, i, j, work)
-        ascend(mode, layer, pot, s, i, j, work)
-        work.clock[0] = j
-    if starting and work.clock[1] != t:
-        descend(mode, layer, pot, s, i, j, work, layer.level_at.shape[1] - 3)
-        work.clock[1] = t
-
-
-@part
 def put(weight, where, k, value, kind, node, t):
     weight[k] = value
     where[k, 0] = kind
@@ -960,7 +1013,43 @@ def put(weight, where, k, value, kind, node, t):
 
 
 @part
-def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
+def value_of_end(layer, pot, child, s, i, node, t, work):
+    """UP of a node at t, in LOG or MAX."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    if node < bottom:
+        return work.inner[UP, t - i, node - root]
+    if child is not None:
+        return work.leaf[t - i, node - bottom]
+    if not layer.may_end[depth, t]:
+        return -np.inf
+    value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
+    if not layer.unit:
+        return value + work.leaf[t - i, node - bottom]
+    value += work.enter[t - i, node - bottom]
+    while node > root:
+        value += pot[cell(layer, TOKEN, node, t)]
+        node = layer.node[PARENT, node]
+    return value
+
+
+@part
+def incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where):
+    """``incoming`` for a leaf that lives at t, if the bottom has a table: the starts of its segment."""
+    k = 0
+    if child is not None:
+        _, root, bottom, _ = shape_of(layer, s)
+        begin_tokens(mode, layer, s, work)
+        for begin in range(t, work.since[t - i] - 1, -1):
+            pass_tokens(mode, layer, pot, s, begin, work)
+            if reaches(layer, begin, t):
+                value = child.mass[layer.table[t, CHILD_BASE] + t - begin, layer.node[STATE, node]]
+                value += work.enter[begin - i, node - bottom] + work.node[PASSED, layer.node[PARENT, node] - root]
+                k = put(weight, where, k, value, STARTS, node, begin)
+    return k
+
+
+@part
+def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
     """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
 
     A candidate's weight is its own value plus that of the step. The order breaks ties: siblings in the topology's
@@ -973,44 +1062,37 @@ def incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
     if kind == ENDS and node >= bottom:
         k = put(weight, where, k, 0.0, LIVES, node, t)
     elif kind == ENDS:
-        tune(mode, layer, pot, s, i, t, work, False)
         at = cell(layer, END, node, t)
         for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
-            k = put(weight, where, k, work.node[UP, last - root] + pot[at + k], ENDS, last, t)
-    elif kind == LIVES and not layer.segmental:
+            value = value_of_end(layer, pot, child, s, i, last, t, work)
+            k = put(weight, where, k, value + pot[at + k], ENDS, last, t)
+    elif kind == LIVES and child is None:
         k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
             k = put(weight, where, k, work.leaf[t - 1 - i, node - bottom], LIVES, node, t - 1)
     elif kind == LIVES:
-        begin_tokens(mode, layer, s, work)
-        for begin in range(t, work.since[t - i] - 1, -1):
-            pass_tokens(mode, layer, pot, s, begin, work)
-            if reaches(layer, begin, t):
-                value = values.child[layer.table[t, CHILD_BASE] + t - begin, layer.node[STATE, node]]
-                value += work.enter[begin - i, node - bottom] + work.node[PASSED, parent - root]
-                k = put(weight, where, k, value, STARTS, node, begin)
+        k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
     elif t == i:
         k = put(weight, where, k, 0.0, FRESH, node, t)
     else:  # the node starts at t
-        tune(mode, layer, pot, s, i, t, work, True)
         level = level_of(layer, s, node)
         first = layer.node[FIRST, parent]
         if layer.may_cross[level, t - 1]:
             n = layer.node[COUNT, parent]
             at = cell(layer, TRANS, parent, t - 1) + node - first
             for u in range(n):
-                value = work.node[UP, first - root + u] + pot[at + u * n]
-                k = put(weight, where, k, value, ENDS, first + u, t - 1)
+                value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
+                k = put(weight, where, k, value + pot[at + u * n], ENDS, first + u, t - 1)
         if level > 1:
-            value = work.node[DOWN, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
+            value = work.inner[DOWN, t - i, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
             k = put(weight, where, k, value, STARTS, parent, t)
     return k
 
 
 @kernel
-def list_incoming(mode, layer, values, s, i, kind, node, t, work, weight, where):
+def list_incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
     """``incoming`` for Python."""
-    return incoming(mode, layer, values, s, i, kind, node, t, work, weight, where)
+    return incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
 
 
 @kernel
@@ -1051,7 +1133,7 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @kernel
-def trace(mode, layer, values, top, segments, rng, states, ends, work, line, mass, weight, where):
+def trace(mode, layer, values, child, top, segments, rng, states, ends, work, line, mass, weight, where):
     """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
@@ -1062,9 +1144,7 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, line, mas
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, i, s, j - i + 1, work, line)
-            work.clock[0] = -1
-            work.clock[1] = -1
+            forward_run(mode, layer, values, child, i, s, j - i + 1, work, line)
         mass[n] = line[j - i]
         if mass[n] == -np.inf:
             continue
@@ -1074,7 +1154,7 @@ def trace(mode, layer, values, top, segments, rng, states, ends, work, line, mas
         picked = 0
         while where[picked, 0] != FRESH:
             kind, node, t = where[picked]
-            count = incoming(mode, layer, values, s, i, kind, node, t, work, weight, where)
+            count = incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
             picked = choose(mode, weight, count, rng)
             if kind == LIVES:
                 record(layer, top, depth, node, where[picked, 2], t, states[draw])

@@ -380,7 +380,11 @@ class TestErrors:
         ("data.csv", "sequence,x,tag\na,1,N\na,2\n", "data.csv, line 3: there are 2 columns, expected 3"),
         ("data.csv", "sequence,x,tga\na,1,N\n", "data.csv, line 1: there is no column 'tag', only sequence, x, tga"),
         ("data.crfsuite", "N\ta\nN\ta:x\n", "data.crfsuite, line 2: the attribute 'a:x' is not name or name:weight"),
-        ("data.csv", "day,x,tag\na,1,N\n", "data.csv, line 1: there is no column 'sequence', only day, x, tag (--seq"),
+        (
+            "data.csv",
+            "day,x,tag\na,1,N\n",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (option seq",
+        ),
         (
             "data.csv",
             "sequence,x,tag\n" + "a,1,N\n" * 19 + "a,warm,N\n",
@@ -416,7 +420,7 @@ class TestErrors:
             (["score", "--tolerance", "-1"], "'-1' is no whole number of at least 0"),
             (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=a whole number"),
             (["fit", "--max-duration", "tag=3,tag=4"], "'tag=3,tag=4' names a level twice"),
-            (["fit", "--levels", "tag=2,tag=3"], "--levels is 'tag=2,tag=3', which names a level twice"),
+            (["fit", "--levels", "tag=2,tag=3"], "--levels is 'tag=2,tag=3', expected names, or each once"),
         ],
     )
     def test_values_of_options(self, folder, words, message):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hscrf.labels import InfeasibleError, Labels
+from hscrf.labels import InfeasibleError, Labels, read_labels
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=60, deadline=None)
@@ -591,3 +591,12 @@ def test_views_need_what_they_show():
         labels.column("phrase", "bioes")
     with pytest.raises(ValueError, match="scheme is 'iob'"):
         labels.column("phrase", "iob")
+
+
+def test_a_plain_column_is_cut_where_segments_above_it_end():
+    topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]}, max_duration={"tag": None})
+    given = {"phrase": [(0, 2, "NP"), (2, 4, "VP")], "tag": ["N", "N", "N", "V"]}
+    labels = read_labels(topology, given, "plain", 4)
+    assert labels.segments("tag") == [(0, 2, "N"), (2, 3, "N"), (3, 4, "V")]
+    with pytest.raises(InfeasibleError, match=r"level 'phrase' ends at 1, but 'tag' goes on there"):
+        read_labels(topology, {**given, "tag": ["B-N", "I-N", "I-N", "B-V"]}, {"tag": "bio"}, 4)

@@ -54,12 +54,10 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 def places_of(text: str, option: str = "--levels") -> dict[str, int]:
     """Columns, counted from 0, from chunk=3,pos=2."""
     try:
-        places = [(name, int(place) - 1) for name, place in (part.split("=") for part in text.split(","))]
-    except ValueError:
-        raise UserError(f"{option} is {text!r}, expected names, or all with a column as in chunk=3,pos=2") from None
-    if len(dict(places)) < len(places):
-        raise UserError(f"{option} is {text!r}, which names a level twice")
-    return dict(places)
+        return {name: place - 1 for name, place in pairs_of(int)(text).items()}
+    except argparse.ArgumentTypeError:
+        expected = "names, or each once with its column as in chunk=3,pos=2"
+        raise UserError(f"{option} is {text!r}, expected {expected}") from None
 
 
 def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:

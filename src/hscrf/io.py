@@ -593,7 +593,8 @@ def _table_plan(
     try:
         _check_names([*own, *(features or ())], header)
     except ValueError as error:
-        hint = "" if sequence in header or sequence is None else " (--sequence names the column of the sequence)"
+        known = sequence in header or sequence is None
+        hint = "" if known else " (option sequence says which column names the sequence)"
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
     if not used:

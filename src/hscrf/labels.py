@@ -127,9 +127,7 @@ class Labels:
             if d in given:
                 runs = boundaries == "runs" or schemes[d] != "plain"
                 states[d], ends[d] = _read_column(topology, d, given[d], schemes[d], runs)
-                if schemes[d] != "plain":
-                    _check_cuts(topology, d, given[d], ends)
-            ends[d][ends[d - 1] == 1] = 1
+            _cut(topology, d, given.get(d), schemes[d], ends)
         if topology.unit_bottom:
             ends[-1] = 1
         return cls(topology, states, ends)._checked()
@@ -567,6 +565,9 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
     states, ends = both.states.copy(), both.ends.copy()
     rows = [topology.level(level) for level in columns]
     states[rows], ends[rows] = labels.states[rows], labels.ends[rows]
+    schemes = _schemes(topology, scheme)
+    for d in sorted(set(rows) - {0}):
+        _cut(topology, d, columns[topology.levels[d]], schemes[d], ends)
     both = Labels(topology, states, ends)
     both.check()
     return both
@@ -670,6 +671,13 @@ def _read_column(
     ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1
     ends[:-1][(closes[:-1] == 1) | (opens[1:] == 1)] = 1
     return state.astype(np.int32), ends.astype(np.int8)
+
+
+def _cut(topology: Topology, d: int, column: Column | None, scheme: str, ends: NDArray[np.int8]) -> None:
+    """End a level wherever the one above it ends, unless a prefix of its column says that it goes on."""
+    if column is not None and scheme != "plain":
+        _check_cuts(topology, d, column, ends)
+    ends[d][ends[d - 1] == 1] = 1
 
 
 def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int8]) -> None:

@@ -124,6 +124,18 @@ def test_the_unit_of_a_column_does_not_matter(unit):
     assert raw.predict([table * scale for table in tables]) != plain.predict(tables)
 
 
+def test_a_penalty_of_its_own(tmp_path):
+    tables, labels = make_nested(12, (2, 3), separation=0.5, random_state=0)
+    features = [Token("level2", penalty=4.0), Trans("root"), Trans("level1", penalty=0.5)]
+    model = HSCRF(features=features, c2=0.7, solver=LBFGS(tol=1e-8, delta=0.0)).fit(tables, labels)
+    loss, gradient = model._objective(tables, labels, None, objective.Workers())[0](model.coef_)
+    penalty = np.repeat([4.0, 1.0, 0.5], [block.size for block in model.blocks_])
+    np.testing.assert_allclose(gradient, -2 * 0.7 * penalty * model.coef_, atol=1e-5)
+    assert model.loss_ == pytest.approx(loss + 0.7 * (penalty * model.coef_**2).sum(), rel=1e-12)
+    model.save(tmp_path / "m")
+    assert hscrf.load(tmp_path / "m").fit(tables, labels).loss_ == model.loss_
+
+
 def test_unseen_features_are_ignored(model):
     noisy = [[[*step, "w=unheard", "cap"] for step in x] for x in X]
     assert model.predict(noisy) == model.predict(X)
@@ -841,6 +853,13 @@ def broken_nesting(n):
 
 
 FIT = {
+    "negative penalty": (
+        HSCRF(features=[Token("tag", penalty=-1.0)]),
+        X,
+        Y,
+        ValueError,
+        r"features\[0\]: penalty is -1.0, expected a finite number of at least 0",
+    ),
     "fewer labels": (HSCRF(), X, Y[:4], ValueError, "X has 6 sequences but Y has 4"),
     "shorter labels": (HSCRF(), X, without_step(2), ValueError, r"X\[2\] has 5 steps but Y\[2\] has 4"),
     "ragged columns": (

@@ -132,6 +132,21 @@ def test_elastic_net_meets_the_optimality_conditions(start):
     np.testing.assert_allclose(slope[~held], -4.0 * np.sign(result.weights[~held]), atol=1e-4)
 
 
+@pytest.mark.parametrize(("c1", "c2"), [(0.0, 1.0), (2.0, 0.0), (2.0, 0.5)])
+def test_a_penalty_for_each_weight_is_the_same_as_other_units(c1, c2):
+    """u c1 |w| + u^2 c2 w^2 is c1 |v| + c2 v^2 of v = u w."""
+    objective, scaled, unit = Logistic(), Logistic(), np.where(np.arange(10) < 5, 3.0, 1.0)
+    scaled.x = scaled.x / unit
+    best = EXACT.minimize(scaled, np.zeros(10), c1, c2)
+    result = EXACT.minimize(objective, np.zeros(10), c1 * unit, c2 * unit**2)
+    np.testing.assert_allclose(result.weights, best.weights / unit, atol=1e-5)
+    assert result.loss == pytest.approx(best.loss, rel=1e-9)
+    close = SGD(epochs=60).minimize(objective, np.zeros(10), c1 * unit, c2 * unit**2, random_state=0)
+    assert close.loss == pytest.approx(best.loss, rel=2e-3)
+    with pytest.raises(ValueError, match=r"c2 is .*-0.5.*, expected a finite number"):
+        LBFGS().minimize(objective, np.zeros(10), c2=-0.5 * unit)
+
+
 def test_a_large_l1_penalty_leaves_nothing():
     result = LBFGS().minimize(Logistic(), np.ones(10), c1=1e4)
     np.testing.assert_array_equal(result.weights, 0)

@@ -42,7 +42,8 @@ class HSCRF(BaseEstimator):
     ----------
     topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
     features : block specifications (``hscrf.Token`` and so on); None takes sensible ones for every level.
-    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none.
+    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Features may be penalised
+        more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both.
     solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
     scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none.
     min_count : named features that occur less often are left out.
@@ -126,7 +127,7 @@ class HSCRF(BaseEstimator):
             monitor = self._monitor(development, patience, saver)
             weights = saver.resume(weights) if saver else weights
             solver = solvers.solver_of(self.solver)
-            result = solver.minimize(objective, weights, self.c1, self.c2, monitor, self.random_state)
+            result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
         self.coef_ = result.weights
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_ = result.reason, result.history
@@ -176,6 +177,14 @@ class HSCRF(BaseEstimator):
             return np.zeros(size)
         return 0.1 * np.random.default_rng(as_seed(self.random_state)).normal(size=size)
 
+    def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
+        """c1 and c2 of all weights, or of each of them where the features have penalties of their own."""
+        factors = [spec.penalty for spec in self._specifications()]
+        if all(factor == 1.0 for factor in factors):
+            return self.c1, self.c2
+        each = np.repeat(factors, [block.size for block in self.blocks_])
+        return self.c1 * each, self.c2 * each
+
     def _monitor(self, development: Any, patience: int, saver: Checkpoint | None) -> solvers.Monitor:
         evaluate = None
         if development is not None:
@@ -193,7 +202,8 @@ class HSCRF(BaseEstimator):
         arrays: dict[str, NDArray[Any]] = {}
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
-        frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist(), self.c1, self.c2]
+        penalties = [self.c1, self.c2, [spec.penalty for spec in self._specifications()]]
+        frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist(), penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())
         known = pack_labels(objective.labels)
         for array in (*arrays.values(), known.states, known.ends, objective.sample_weight):
@@ -586,10 +596,12 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
 
 
-def check_specifications(features: Sequence[Any] | None, classes: tuple[type, ...]) -> None:
+def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
     for k, spec in enumerate(features or ()):
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
+        if not 0 <= spec.penalty < np.inf:
+            raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
 
 
 def lengths_of(seen: Observations) -> list[int]:

@@ -7,7 +7,7 @@ tables are those of :class:`HSCRF`. The *nested SemiCRF* needs no class: it is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -247,6 +247,7 @@ class Pair:
     level: str
     other: str
     observed: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 class DynamicCRF(HSCRF):

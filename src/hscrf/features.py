@@ -3,12 +3,14 @@
 A *block specification* (``Token``, ``Start``, ``Stop``, ``Duration``, ``Segment``, ``Init``, ``Trans``, ``End``) says
 which part of which level is fed by what. Fitted to training data it becomes a *block*: a linear map from its weights
 to one array of log-potentials (``add``), with its transpose from expected counts to the gradient (``pull``).
+Its ``penalty`` tells how many times as strongly as others its weights are penalised: evidence that is summed over long
+segments, say that of a whole activity, wants more than evidence of single steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -34,6 +36,7 @@ class Token:
 
     level: str
     average: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Start:
     """Features of the first step of a segment."""
 
     level: str
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Stop:
     """Features of the last step of a segment."""
 
     level: str
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Duration:
 
     level: str
     kind: str = "gamma"
+    penalty: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.kind not in ("gamma", "bins", "each"):
@@ -72,6 +78,7 @@ class Segment:
 
     level: str
     function: Callable[[Any, int, int], Any]
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class Init:
 
     level: str
     observed: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,7 @@ class Trans:
 
     level: str
     observed: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,7 @@ class End:
 
     level: str
     observed: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
 
 
 Specification = Token | Start | Stop | Duration | Segment | Init | Trans | End

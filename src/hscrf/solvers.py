@@ -1,6 +1,6 @@
 """Optimisers that know no CRF: they see a loss, its gradient, and pieces of both.
 
-Every solver minimises ``objective + c2 * ||w||^2 + c1 * ||w||_1`` (CRFsuite's convention: no half). ``minimize``
+Every solver minimises ``objective + sum(c2 * w^2) + sum(c1 * |w|)`` (CRFsuite's convention: no half). ``minimize``
 returns a ``Result`` that says what happened; Ctrl-C ends the run, not the program, and keeps the best weights so far.
 """
 
@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Random = int | np.random.Generator | np.random.RandomState | None
 Value = tuple[float, Floats]
+
+Penalty = float | Floats  # of all weights, or of each
 
 INTERRUPTED = "interrupted"
 
@@ -89,8 +91,8 @@ class Solver(Protocol):
         self,
         objective: Objective,
         weights: Floats,
-        c1: float = 0.0,
-        c2: float = 0.0,
+        c1: Penalty = 0.0,
+        c2: Penalty = 0.0,
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
@@ -226,9 +228,14 @@ def _at_least(thing: object, **minimum: float) -> None:
             raise ValueError(f"{type(thing).__name__}: {name} is {value}, expected at least {least}")
 
 
-def _check_penalties(c1: float, c2: float) -> None:
+def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
+    squares = float((c2 * weights) @ weights)
+    return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
+
+
+def _check_penalties(c1: Penalty, c2: Penalty) -> None:
     for name, value in (("c1", c1), ("c2", c2)):
-        if not 0 <= value < np.inf:
+        if not (np.min(value, initial=0.0) >= 0 and np.max(value, initial=0.0) < np.inf):
             raise ValueError(f"{name} is {value}, expected a finite number of at least 0")
 
 
@@ -276,8 +283,8 @@ class LBFGS:
         self,
         objective: Objective,
         weights: Floats,
-        c1: float = 0.0,
-        c2: float = 0.0,
+        c1: Penalty = 0.0,
+        c2: Penalty = 0.0,
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
@@ -285,13 +292,13 @@ class LBFGS:
         _check_penalties(c1, c2)
         run = _Run(objective, weights, monitor)
         descent = _Descent(self, objective, run, c1, c2)
-        return _supervise(run, lambda: _owlqn(descent) if c1 > 0 else _scipy_lbfgs(descent))
+        return _supervise(run, lambda: _owlqn(descent) if np.any(c1) else _scipy_lbfgs(descent))
 
 
 class _Descent:
     """The penalised loss of a run of LBFGS, and the rules that end it."""
 
-    def __init__(self, options: LBFGS, objective: Objective, run: _Run, c1: float, c2: float) -> None:
+    def __init__(self, options: LBFGS, objective: Objective, run: _Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
         self.start = run.weights
         self.losses: list[float] = []
@@ -299,7 +306,7 @@ class _Descent:
     def evaluate(self, weights: Floats) -> Value:
         """The penalised loss, and the gradient of its smooth part (all but the L1 term)."""
         loss, gradient = _check_finite(self.objective(weights), f"iteration {self.run.iteration}")
-        loss += self.c2 * float(weights @ weights) + self.c1 * float(np.abs(weights).sum())
+        loss += penalty_of(weights, self.c1, self.c2)
         self.run.offer(weights, loss)
         return loss, gradient + 2 * self.c2 * weights
 
@@ -377,9 +384,9 @@ def _owlqn(descent: _Descent) -> None:
         descent.step(weights, loss, _pseudo_gradient(weights, gradient, descent.c1))
 
 
-def _pseudo_gradient(weights: Floats, gradient: Floats, c1: float) -> Floats:
+def _pseudo_gradient(weights: Floats, gradient: Floats, c1: Penalty) -> Floats:
     """The one-sided derivative of steepest descent: zero where the L1 term holds a weight at zero."""
-    if c1 == 0:
+    if not np.any(c1):
         return gradient
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - c1, 0.0)
     return np.where(weights == 0, at_zero, gradient + c1 * np.sign(weights))
@@ -454,8 +461,8 @@ class SGD:
         self,
         objective: Objective,
         weights: Floats,
-        c1: float = 0.0,
-        c2: float = 0.0,
+        c1: Penalty = 0.0,
+        c2: Penalty = 0.0,
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
@@ -485,7 +492,7 @@ class SGD:
 class _Stochastic:
     """The moving parts of stochastic gradient descent."""
 
-    def __init__(self, options: SGD, objective: Objective, weights: Floats, c1: float, c2: float) -> None:
+    def __init__(self, options: SGD, objective: Objective, weights: Floats, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.c1, self.c2 = options, objective, c1, c2
         self.n = objective.n_parts
         self.current = weights.copy()
@@ -498,10 +505,10 @@ class _Stochastic:
         """The answer so far."""
         if not (self.options.average and self.n_mean):
             return self.current.copy()
-        return np.where(self.current == 0, 0.0, self.mean) if self.c1 else self.mean.copy()
+        return np.where(self.current == 0, 0.0, self.mean) if np.any(self.c1) else self.mean.copy()
 
     def penalty(self, weights: Floats) -> float:
-        return self.c2 * float(weights @ weights) + self.c1 * float(np.abs(weights).sum())
+        return penalty_of(weights, self.c1, self.c2)
 
     def epoch(self, epoch: int, order: Integers) -> tuple[float, float]:
         """Pass over all data; the penalised loss and the gradient norm met on the way."""
@@ -521,9 +528,9 @@ class _Stochastic:
     def step(self, which: Integers, rate: float, where: str) -> Value:
         """One step down on a batch; its loss and gradient without penalties."""
         loss, gradient = _check_finite(self.objective.part(self.current, which), where)
-        self.current *= 1 - min(1.0, rate * 2 * self.c2 / self.n)
+        self.current *= 1 - np.minimum(1.0, rate * 2 * self.c2 / self.n)
         self.current -= (rate / len(which)) * gradient
-        if self.c1:
+        if np.any(self.c1):
             size = np.maximum(np.abs(self.current) - rate * self.c1 / self.n, 0.0)
             self.current = np.copysign(size, self.current)
         return loss, gradient
@@ -581,8 +588,8 @@ class Perceptron:
         self,
         objective: Objective,
         weights: Floats,
-        c1: float = 0.0,
-        c2: float = 0.0,
+        c1: Penalty = 0.0,
+        c2: Penalty = 0.0,
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:

@@ -14,7 +14,6 @@ is?
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -112,9 +111,8 @@ def whole(truth: Columns, found: Columns) -> float:
 
 def measure(study: Study, name: str, system: Any, data: dict[str, Data]) -> tuple[Any, Columns]:
     """Fit and judge one system; time its training."""
-    begin = time.perf_counter()
-    system.fit(*data["train"])
-    study.record("cost", time.perf_counter() - begin, system=name, measure="seconds to train")
+    with study.timed("cost", system=name, measure="seconds to train"):
+        system.fit(*data["train"])
     found = system.predict(data["test"].X)
     judge(study, data["test"].columns, found, data["train"].columns, system=name)
     return system, found

@@ -122,12 +122,11 @@ def both_right(truth: Columns, found: Columns) -> float:
 
 def measure(study: Study, name: str, system: Any, train: Data, test: Data) -> tuple[Any, Columns]:
     """Fit and judge one system; time both."""
-    begin = time.perf_counter()
-    system.fit(*train)
-    study.record("cost", time.perf_counter() - begin, system=name, measure="seconds to train")
-    begin = time.perf_counter()
+    with study.timed("cost", system=name, measure="seconds to train"):
+        system.fit(*train)
+    begin = time.process_time()
     found = system.predict(test[0])
-    speed = sum(map(len, test[0])) / (time.perf_counter() - begin)
+    speed = sum(map(len, test[0])) / (time.process_time() - begin)
     study.record("cost", speed, system=name, measure="tokens per second")
     judge(study, test[1], found, train[1], plain=("pos",), system=name)
     return system, found

@@ -5,6 +5,7 @@ import pytest
 
 import hscrf
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
+from hscrf import _kernels
 from hscrf._engine import LINEAR, LOG
 from hscrf.inference import plan_of, values_of
 
@@ -449,3 +450,11 @@ def test_a_long_wait_for_the_only_way_out():
     np.testing.assert_allclose(posterior.log_partition, log_z, rtol=1e-9)
     at_goal = np.array([log_sum(-3.0 * goal[goal >= length - t]) for t in range(length)])
     np.testing.assert_allclose(posterior.state["a"][:, 2], np.exp(at_goal - log_z), rtol=1e-7)
+
+
+def test_exponentials_are_right_to_the_last_bits():
+    values = np.concatenate([np.linspace(-708.0, 709.0, 400_001), [0.0, -0.0, -708.0, 709.0, -709.0, -1e5, -np.inf]])
+    found = values.copy()
+    _kernels.exponentiate(found)
+    np.testing.assert_allclose(found[:-3], np.exp(values[:-3]), rtol=5e-16)
+    np.testing.assert_array_equal(found[-3:], 0.0)

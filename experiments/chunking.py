@@ -208,7 +208,7 @@ def f1(test: Sequence[Sentence], found: Sequence[Sequence[str]]) -> float:
 
 def run(study: Study) -> None:
     train, test = sentences(study)
-    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 50)), "SGD": SGD(epochs=study.pick(2, 5, 8))}
+    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 50)), "SGD": SGD(epochs=study.pick(2, 3, 8))}
     chosen = settings(study, train, solvers["L-BFGS"])
     sizes = study.pick((20, 40), (100, 300), (100, 300, 1000, 3000, len(train)))
     for method, solver in solvers.items():

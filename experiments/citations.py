@@ -82,7 +82,7 @@ def labels_of(topology: Topology, columns: Columns) -> list[Labels]:
 
 def run(study: Study) -> None:
     data = load(study)
-    max_iter = study.pick(10, 100, 200)
+    max_iter = study.pick(10, 60, 200)
     found, chosen = {}, {}
     for name, make in systems(max_iter).items():
         chosen[name] = penalty(study, name, data)
@@ -90,13 +90,13 @@ def run(study: Study) -> None:
         if name == OURS:
             model = system.model
     write_comparison(study, data["test"].columns, found)
-    label_economy(study, model, chosen, data, study.pick(10, 60, 100))
+    label_economy(study, model, chosen, data, study.pick(10, 30, 100))
     correction_economy(study, model, data["test"])
 
 
 def penalty(study: Study, name: str, data: dict[str, Data]) -> float:
     """The penalty with the most whole citations right on the development split, learned from a part of the training."""
-    make = systems(study.pick(10, 40, 100))[name]
+    make = systems(study.pick(10, 25, 100))[name]
     inner = part(data["train"], range(min(len(data["train"].X), study.pick(20, 150, 400))))
 
     def score(c2: float) -> float:

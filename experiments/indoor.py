@@ -269,9 +269,9 @@ def chosen_by_level(
     """
 
     def right(c2: Mapping[str, float], train: Sequence[int], test: Sequence[int]) -> float:
-        key = system, tuple(c2.items()), tuple(train)
+        key = system.name, system.levels, tuple(c2.items()), tuple(train)
         if key not in trained:
-            trained[key] = system.fit(take(task.X, train), take(task.Y, train), c2, study.pick(15, 30, 60))
+            trained[key] = system.fit(take(task.X, train), take(task.Y, train), c2, study.pick(15, 20, 60))
         return float(np.mean(list(accuracy(take(task.Y, test), trained[key](take(task.X, test), "step")).values())))
 
     def score(value: float, level: str) -> float:
@@ -292,7 +292,7 @@ def full_labels(
     for system in systems(task):
         named = {"data": task.name, "system": system.name, **keys}
         with study.timed(**named):
-            predict = system.fit(X, Y, c2[system.name, system.levels], study.pick(15, 40, None))
+            predict = system.fit(X, Y, c2[system.name, system.levels], study.pick(15, 30, None))
         for loss, decoding in DECODING.items():
             found = predict(Z, loss)
             for level, value in accuracy(truth, found).items():
@@ -308,7 +308,7 @@ def activity_given(
     study: Study, task: Task, train: Sequence[int], test: Sequence[int], c2: Penalty, **keys: Any
 ) -> None:
     """How well HSCRF finds what is below an activity if that is known: all that the nesting could give."""
-    model = nested_model(take(task.Y, train), c2, study.pick(15, 40, None))
+    model = nested_model(take(task.Y, train), c2, study.pick(15, 30, None))
     model.fit(take(task.X, train), [relabelled(model.topology, y) for y in take(task.Y, train)])
     truth = take(task.Y, test)
     top, bottom = task.levels
@@ -356,15 +356,15 @@ def partial_labels(study: Study, task: Task, split: Callable[[int], Any]) -> Non
     ``split(k)`` gives training, test and penalties of masking k.
     """
     bottom = task.levels[1]
-    for k in range(study.pick(smallest=1, quick=2, full=10)):
+    for k in range(study.pick(smallest=1, quick=1, full=10)):
         (train, test), c2 = split(k)
         X, Z, truth = take(task.X, train), take(task.X, test), take(task.Y, test)
         for hides in ("nothing", "activities", "both levels"):
             Y = take(task.Y, train)
             Y = Y if hides == "nothing" else masked(Y, hides == "both levels", k)
-            model = nested_model(Y, c2["HSCRF"], study.pick(15, 40, None), children=False)
+            model = nested_model(Y, c2["HSCRF"], study.pick(15, 30, None), children=False)
             found = columns(model.fit(X, [relabelled(model.topology, y) for y in Y]).predict(Z), task.levels)
-            found_flat = fit_flat(X, Y, c2["flat CRF"], study.pick(15, 40, None), level=bottom)(Z)
+            found_flat = fit_flat(X, Y, c2["flat CRF"], study.pick(15, 30, None), level=bottom)(Z)
             for name, guess in (("PO-HSCRF", found), ("PO-CRF", found_flat)):
                 for level, value in accuracy(truth, guess).items():
                     record_part(study, task, "partial", value, hides=hides, system=name, level=level, masking=k)

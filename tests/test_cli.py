@@ -420,7 +420,7 @@ class TestErrors:
             (["score", "--tolerance", "-1"], "'-1' is no whole number of at least 0"),
             (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=a whole number"),
             (["fit", "--max-duration", "tag=3,tag=4"], "'tag=3,tag=4' names a level twice"),
-            (["fit", "--levels", "tag=2,tag=3"], "--levels is 'tag=2,tag=3', expected names, or each once"),
+            (["fit", "--levels", "tag=2,tag=3"], "--levels: 'tag=2,tag=3' names a level twice; expected names only"),
         ],
     )
     def test_values_of_options(self, folder, words, message):
@@ -447,7 +447,7 @@ class TestErrors:
         (["predict", "test.txt", "-m", "none"], "none: No such file or directory"),
         (["predict", "test.txt", "-m", "model", "--given", "x"], "--given has 'x', but the levels are phrase, tag"),
         (["fit", "train.csv", "-m", "m"], "say which columns of the table are labels"),
-        (["fit", "train.txt", "-m", "m", "--levels", "a=1,b"], "--levels is 'a=1,b', expected names"),
+        (["fit", "train.txt", "-m", "m", "--levels", "a=1,b"], "--levels: 'a=1,b' is not LEVEL=a whole number"),
         (["fit", "train.txt", "-m", "m", "--scheme", "iob"], "--scheme is 'iob', expected plain, bio or bioes"),
         (["fit", "train.txt", "-m", "m", "--durations", "label=cubic"], "Duration kind is 'cubic'"),
         (["fit", "train.txt", "-m", "m", "--max-duration", "label=1"], "train.txt, line "),

@@ -161,6 +161,17 @@ def test_gradient(missing, observed):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-7)
 
 
+def test_pairs_may_be_penalised_more():
+    X, Y = draw_data(np.random.default_rng(0), n=10)
+    sizes = []
+    for penalty in (1.0, 50.0):
+        model = DynamicCRF(features=[hscrf.Token("a"), Pair("a", "b", penalty=penalty)]).fit(X, Y)
+        sizes.append([np.abs(weights).sum() for _, weights in model._weighted_blocks()])
+    (own, pairs), (same, fewer) = sizes
+    assert fewer < 0.2 * pairs
+    assert same == pytest.approx(own, rel=0.5)
+
+
 def test_numeric_observations():
     rng = np.random.default_rng(4)
     labels = [rng.integers(0, 2, (2, 30)) for _ in range(3)]

@@ -797,6 +797,7 @@ OTHERS = {
     "other words": (HSCRF(min_count=4), X, Y),
     "other penalty": (HSCRF(c2=0.5), X, Y),
     "other blocks": (HSCRF(features=[Stop("phrase")]), X, Y),
+    "penalty of blocks": (HSCRF(features=[Start("phrase", penalty=np.int64(2))]), X, Y),
     "other labels": (HSCRF(), X, [{"phrase": y["tag"], "tag": y["phrase"]} for y in Y]),
     "other pairs": (HSCRF(), X, [{**y, "tag": [{"D": "J", "J": "D"}.get(t, t) for t in y["tag"]]} for y in Y]),
     "other topology": (HSCRF(Topology({"phrase": ["NP", "VP"], "tag": ["D", "J", "N", "V"]})), X, Y),
@@ -808,7 +809,7 @@ def test_checkpoints_of_another_model_are_refused(tmp_path, case):
     path = tmp_path / "run"
     other, inputs, labels = OTHERS[case]
     clone(other).set_params(solver=LBFGS(max_iter=1)).fit(inputs, labels, checkpoint=path)
-    features = [Start("phrase")] if case == "other blocks" else None
+    features = [Start("phrase")] if "blocks" in case else None
     with pytest.raises(ValueError, match="is not a checkpoint of this model on this data"):
         HSCRF(features=features).fit(X, Y, checkpoint=path)
     assert path.exists()
@@ -858,7 +859,14 @@ FIT = {
         X,
         Y,
         ValueError,
-        r"features\[0\]: penalty is -1.0, expected a finite number of at least 0",
+        "penalty is -1.0, expected a f",
+    ),
+    "no penalty": (
+        HSCRF(features=[Token("tag", penalty="10")]),
+        X,
+        Y,
+        ValueError,
+        r"features\[0\]: penalty is '10', exp",
     ),
     "fewer labels": (HSCRF(), X, Y[:4], ValueError, "X has 6 sequences but Y has 4"),
     "shorter labels": (HSCRF(), X, without_step(2), ValueError, r"X\[2\] has 5 steps but Y\[2\] has 4"),

@@ -600,3 +600,5 @@ def test_a_plain_column_is_cut_where_segments_above_it_end():
     assert labels.segments("tag") == [(0, 2, "N"), (2, 3, "N"), (3, 4, "V")]
     with pytest.raises(InfeasibleError, match=r"level 'phrase' ends at 1, but 'tag' goes on there"):
         read_labels(topology, {**given, "tag": ["B-N", "I-N", "I-N", "B-V"]}, {"tag": "bio"}, 4)
+    deeper = Topology({"phrase": ["NP", "VP"], "part": ["m"], "tag": ["N", "V"]}, max_duration={"tag": None})
+    assert read_labels(deeper, given, "plain", 4).segments("tag") == labels.segments("tag")

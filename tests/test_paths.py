@@ -452,9 +452,48 @@ def test_a_long_wait_for_the_only_way_out():
     np.testing.assert_allclose(posterior.state["a"][:, 2], np.exp(at_goal - log_z), rtol=1e-7)
 
 
+@pytest.mark.parametrize("only_late", [False, True])
+def test_what_starts_tiny_is_not_lost_with_its_first_token(only_late):
+    """The way u, v is unlikely step by step, below all that a float holds beside w, until w is unlikelier still."""
+    topology, never = hscrf.Topology({"a": ["u", "v", "w"]}), -np.inf
+    token = np.zeros((8, 3))
+    token[0, 0], token[1, 1], token[2:, 2] = -215.0, -290.0, -290.0
+    p = hscrf.Potentials(
+        topology,
+        8,
+        token={"a": token},
+        init={"root": [[[-100.0, never, 0.0]]]},
+        trans={"root": [[[[never, -150.0, never], [never, 0.0, never], [never, never, 0.0]]]]},
+        end={"root": [[[never, 0.0, never if only_late else 0.0]]]},
+    )
+    np.testing.assert_allclose(hscrf.log_partition(p), -755.0, rtol=1e-12)
+    posterior = hscrf.marginals(p)
+    np.testing.assert_allclose(posterior.log_partition, -755.0, rtol=1e-12)
+    np.testing.assert_allclose(posterior.state["a"][-1], [0.0, 1.0, 0.0], atol=1e-12)
+
+
+def test_segments_far_below_those_of_other_parents_need_no_logarithms():
+    children = {"act": {"A": ["a1", "a2"], "B": ["b1", "b2"]}}
+    levels = {"act": ["A", "B"], "sub": ["a1", "a2", "b1", "b2"]}
+    topology = hscrf.Topology(levels, children=children, max_duration={"act": 60, "sub": 40})
+    rng = np.random.default_rng(0)
+    token = rng.normal(size=(120, 4)) + np.where(np.arange(120)[:, None] < 60, 8.0, -8.0) * [1, 1, -1, -1]
+    durations = {"act": rng.normal(size=(60, 2)), "sub": rng.normal(size=(40, 4))}
+    p = hscrf.Potentials(topology, 120, token={"sub": token}, duration=durations)
+    plan, values = plan_of(p, None), values_of(p)
+    tables, lossy = plan._inside(LINEAR, values)
+    assert not lossy.any()
+    np.testing.assert_allclose(
+        plan._log_z(LINEAR, tables[0]), plan._log_z(LOG, plan._inside(LOG, values)[0][0]), rtol=1e-9
+    )
+
+
 def test_exponentials_are_right_to_the_last_bits():
     values = np.concatenate([np.linspace(-708.0, 709.0, 400_001), [0.0, -0.0, -708.0, 709.0, -709.0, -1e5, -np.inf]])
     found = values.copy()
     _kernels.exponentiate(found)
     np.testing.assert_allclose(found[:-3], np.exp(values[:-3]), rtol=5e-16)
     np.testing.assert_array_equal(found[-3:], 0.0)
+    wrong = np.array([np.nan])
+    _kernels.exponentiate(wrong)
+    assert np.isnan(wrong).all()

@@ -105,7 +105,7 @@ class Scratch(NamedTuple):
     enter: np.ndarray  # (W + 1, n) leaves that start at each step
     leaf: np.ndarray  # (W + 1, n) leaves alive at each step; none if the bottom has unit length, see ``recall``
     inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at each step
-    bar: np.ndarray  # (W + 1 or 1, n) the bars of ``enter``: without a table, only those of the step after
+    bar: np.ndarray  # (W + 1, n) the bars of ``enter``; without a table one row, that of the step after, if not unit
     scale: np.ndarray  # (W + 1,) log scale of ``enter`` at j, and of ``leaf`` at j - 1
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
@@ -415,7 +415,7 @@ def count_tokens(layer, grad, s, node, t, work):
 def rescale(work, leaf, n, step, scale):
     """LINEAR: scale UP of the leaves if it has left the comfortable range; note its factor and its log scale.
 
-    Return its smallest positive value, before or after that.
+    Return its smallest positive value after that.
     """
     largest, smallest = 0.0, 1.0
     for k in range(n):
@@ -431,7 +431,7 @@ def rescale(work, leaf, n, step, scale):
         work.scale[step + 1] = scale + np.log(largest)
         for k in range(n):
             work.node[UP, leaf + k] *= gain
-        smallest *= min(gain, 1.0)
+        smallest *= gain
     return smallest
 
 
@@ -439,30 +439,30 @@ def rescale(work, leaf, n, step, scale):
 def extend_step(mode, layer, values, s, i, j, work):
     """Fill UP of the leaves at j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
 
-    Return, as ``sum_segments`` does, the smallest positive value (LINEAR). Tokens are at most one, so nothing that
-    starts at j is smaller.
+    Return the smallest positive value that starts at j or is left after that (LINEAR).
     """
     depth, root, bottom, stop = shape_of(layer, s)
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
+    leaf, n, step, low = unsigned(bottom - root), unsigned(stop - bottom), j - i, 1.0
     for k in range(n):
         value = work.node[DOWN, leaf + k]
         work.enter[step, k] = value
         work.node[UP, leaf + k] = times(mode, value, work.node[TOKENS, leaf + k])
+        if mode is None:
+            low = min(low, value if value > 0.0 else 1.0)
     if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
         for k in range(n):
             value = times(mode, work.leaf[step - 1, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
-    smallest = 1.0
     if mode is None:
-        smallest = rescale(work, leaf, n, step, work.scale[step] + values.peak[j])
+        low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = 0.0
     if not layer.unit:
         for k in range(n):
             work.leaf[step, k] = work.node[UP, leaf + k]
     end_leaves(mode, layer, values.pot, s, j, work)
-    return smallest
+    return low
 
 
 @inlined
@@ -887,7 +887,7 @@ def shift_rows(table, out, shift):
     return lowest
 
 
-# exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is exact to the last bit. Adding ROUND leaves the integer
+# exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is right to the last bit. Adding ROUND leaves the integer
 # k in the low bits of a float. log(2) has two parts, so that k times the first is exact.
 LOG2_E, LOG_2, LOG_2_REST, ROUND = 1 / math.log(2.0), 0.693145751953125, 1.4286068203094172e-06, 1.5 * 2.0**52
 SERIES = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
@@ -906,7 +906,7 @@ def exponentiate(values):
         for term in SERIES:
             total = total * r + term
         power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-        values[i] = total * power if values[i] >= LOWEST else 0.0
+        values[i] = 0.0 if values[i] < LOWEST else total * power
 
 
 @kernel

@@ -55,9 +55,10 @@ def places_of(text: str, option: str = "--levels") -> dict[str, int]:
     """Columns, counted from 0, from chunk=3,pos=2."""
     try:
         return {name: place - 1 for name, place in pairs_of(int)(text).items()}
-    except argparse.ArgumentTypeError:
-        expected = "names, or each once with its column as in chunk=3,pos=2"
-        raise UserError(f"{option} is {text!r}, expected {expected}") from None
+    except argparse.ArgumentTypeError as error:
+        raise UserError(
+            f"{option}: {error}; expected names only, or each with its column as in chunk=3,pos=2"
+        ) from None
 
 
 def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:

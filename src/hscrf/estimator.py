@@ -202,7 +202,7 @@ class HSCRF(BaseEstimator):
         arrays: dict[str, NDArray[Any]] = {}
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
-        penalties = [self.c1, self.c2, [spec.penalty for spec in self._specifications()]]
+        penalties = [self.c1, self.c2, [float(spec.penalty) for spec in self._specifications()]]
         frame = [self.topology_.to_dict(), names, blocks, objective.offsets.tolist(), penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())
         known = pack_labels(objective.labels)
@@ -600,7 +600,7 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
     for k, spec in enumerate(features or ()):
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
-        if not 0 <= spec.penalty < np.inf:
+        if not isinstance(spec.penalty, (int, float, np.number)) or not 0 <= spec.penalty < np.inf:
             raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
 
 

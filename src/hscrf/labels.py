@@ -566,8 +566,9 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
     rows = [topology.level(level) for level in columns]
     states[rows], ends[rows] = labels.states[rows], labels.ends[rows]
     schemes = _schemes(topology, scheme)
-    for d in sorted(set(rows) - {0}):
-        _cut(topology, d, columns[topology.levels[d]], schemes[d], ends)
+    for d, level in enumerate(topology.levels[1:], start=1):
+        if level not in segments:
+            _cut(topology, d, columns.get(level), schemes[d], ends)
     both = Labels(topology, states, ends)
     both.check()
     return both

@@ -161,6 +161,28 @@ def test_gradient(missing, observed):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-7)
 
 
+def test_successors_of_a_topology_limit_what_follows():
+    rng = np.random.default_rng(1)
+    X, Y = draw_data(rng, n=12)
+    for y in Y:
+        y["a"] = y["a"][:1] * LENGTH
+    stays = hscrf.Topology(LEVELS, successors={"a": {"a0": ["a0"], "a1": ["a1"]}})
+    options = {"combinations": "all", "pairs": "all", "transitions": "all", "solver": hscrf.LBFGS(max_iter=1)}
+    free, bound = (DynamicCRF(levels, **options).fit(X, Y) for levels in (hscrf.Topology(LEVELS), stays))
+    free.coef_ = 3 * rng.standard_normal(free.coef_.size)
+    names = ["level", "part", "feature", "states"]
+    bound.coef_ = (
+        free.weights_.set_index(names)["weight"].loc[list(bound.weights_[names].itertuples(index=False))].to_numpy()
+    )
+    found = bound.predict(X)
+    assert any(len(set(y.column("a"))) > 1 for y in free.predict(X))
+    assert all(len(set(y.column("a"))) == 1 for y in found)
+    told = [{"a": y.column("a")} for y in found]
+    assert [y.column("b") for y in free.predict(X, evidence=told)] == [y.column("b") for y in found]
+    with pytest.raises(hscrf.InfeasibleError):
+        bound.predict(X[:1], evidence=[{"a": ["a0", "?", "a1"]}])
+
+
 def test_pairs_may_be_penalised_more():
     X, Y = draw_data(np.random.default_rng(0), n=10)
     sizes = []

@@ -255,7 +255,8 @@ class DynamicCRF(HSCRF):
 
     The labels of a sequence are a dict from level to a list of labels, ``"?"`` where unknown. Inference is exact, on
     the combinations of labels: ``combinations="seen"`` takes those of training if no label is missing there,
-    ``"all"`` all that the ``children`` of the ``topology``, if one is given, allow. A step costs their number squared.
+    ``"all"`` all that the ``children`` of the ``topology``, if one is given, allow; its ``successors`` say which labels
+    of a level may follow each other from step to step. A step costs their number squared.
     Weights are those of the factors: ``features`` is a list of ``Token(level)``, ``Init(level)``, ``Trans(level)`` and
     ``End(level)``, all by the level itself, and ``Pair(level, other)``; None takes tokens and transitions of every
     level and pairs of neighbouring levels. Other arguments as in :class:`HSCRF`.
@@ -514,7 +515,11 @@ def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int]
     columns = range(1, levels.depth) if which is None else which
     escaped = [[state.replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
     names = [" & ".join(of[s] for of, s in zip(escaped, row, strict=True)) for row in table.tolist()]
-    return Topology({name: names})
+    follows = np.ones((len(table), len(table)), dtype=bool)
+    for d, member in zip(columns, table.T, strict=True):
+        follows &= levels.successors[d][np.ix_(member, member)]
+    after = {one: [names[q] for q in np.flatnonzero(row)] for one, row in zip(names, follows, strict=True)}
+    return Topology({name: names}, successors=None if follows.all() else {name: after})
 
 
 def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:

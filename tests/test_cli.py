@@ -296,7 +296,7 @@ class TestScore:
         (["truth.txt", "short.txt", "-m", "model"], "short.txt, line 1: sequence 1 has 1 steps, but 3 from line 1"),
         (["truth.txt", "one.txt", "-m", "model"], "truth.txt has 2 sequences, but one.txt has 1"),
         (["truth.txt", "--predicted", "x=1"], "--predicted speaks of x, but the levels are label"),
-        (["truth.txt", "--predicted", "x"], "--predicted is 'label=x', expected"),
+        (["truth.txt", "--predicted", "x"], "--predicted: 'label=x' is not LEVEL=a whole number"),
         (["truth.jsonl", "--predicted", "1", "--levels", "tag"], "--predicted is for column files and tables"),
     )
 
@@ -420,7 +420,7 @@ class TestErrors:
             (["score", "--tolerance", "-1"], "'-1' is no whole number of at least 0"),
             (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=a whole number"),
             (["fit", "--max-duration", "tag=3,tag=4"], "'tag=3,tag=4' names a level twice"),
-            (["fit", "--levels", "tag=2,tag=3"], "--levels: 'tag=2,tag=3' names a level twice; expected names only"),
+            (["fit", "--levels", "tag=2,tag=3"], "--levels: 'tag=2,tag=3' names a level twice; expected something"),
         ],
     )
     def test_values_of_options(self, folder, words, message):

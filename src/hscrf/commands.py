@@ -56,9 +56,7 @@ def places_of(text: str, option: str = "--levels") -> dict[str, int]:
     try:
         return {name: place - 1 for name, place in pairs_of(int)(text).items()}
     except argparse.ArgumentTypeError as error:
-        raise UserError(
-            f"{option}: {error}; expected names only, or each with its column as in chunk=3,pos=2"
-        ) from None
+        raise UserError(f"{option}: {error}; expected something like chunk=3,pos=2") from None
 
 
 def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:

@@ -11,9 +11,10 @@ Systems see the same features of each step: position and velocity, or the relati
 steps. **HSCRF** has gamma durations and averages of the features over each activity where activities differ in length
 (kitchen), and steps at the bottom; the **nested SemiCRF** lets the bottom persist and has gamma durations there.
 **DCRF** labels both levels by step, with exact inference; **flat CRF** is one chain for each level. Hierarchical models
-know which child occurs under which parent from their training labels. Accuracy is per time step. The features of
-CAD-120 (relations within four steps) were settled after looks at all four people, so its numbers are not those of a
-test set that nobody has seen. There, observations of activities and of sub-activities have penalties of their own in
+know which child occurs under which parent from their training labels. Accuracy is per time step. The set-up of
+CAD-120 (relations within four steps, penalties by level, which activity may follow which, the number of iterations) was
+settled after several looks at the results of all four people, so its numbers are not those of a test set that nobody
+has seen, and its p-values flatter whoever wins. There, observations of activities and of sub-activities have penalties of their own in
 every system, because evidence for an activity is summed over a whole video; they are chosen on training people only,
 each of them left out in turn, level after level (the nested SemiCRF takes those of HSCRF). A video shows one activity,
 so in the training labels none follows another: there systems know which activity may follow which, too; variants with
@@ -151,7 +152,12 @@ def systems(task: Task) -> list[System]:
 
 def solver(iterations: int | None) -> LBFGS:
     """The same for every system."""
-    return LBFGS(delta=1e-4, max_iter=iterations or 200)
+    return LBFGS(delta=1e-4, max_iter=iterations or 60)
+
+
+def limit(study: Study) -> int:
+    """Iterations of every training, also where penalties are chosen: a smaller number is a penalty, too."""
+    return int(study.pick(smallest=15, quick=30, full=60))
 
 
 def observed(level: str, c2: Penalty, name: str | None = None, **options: Any) -> Token:
@@ -317,7 +323,7 @@ def chosen_by_level(
     def right(c2: Mapping[str, float], train: Sequence[int], test: Sequence[int]) -> float:
         key = system.name, system.levels, tuple(c2.items()), tuple(train)
         if key not in trained:
-            trained[key] = system.fit(take(task.X, train), take(task.Y, train), c2, study.pick(15, 20, 60))
+            trained[key] = system.fit(take(task.X, train), take(task.Y, train), c2, limit(study))
         return float(np.mean(list(accuracy(take(task.Y, test), trained[key](take(task.X, test), "step")).values())))
 
     def score(value: float, level: str) -> float:
@@ -338,7 +344,7 @@ def full_labels(
     for system in systems(task):
         named = {"data": task.name, "system": system.name, **keys}
         with study.timed(**named):
-            predict = system.fit(X, Y, c2[system.name, system.levels], study.pick(15, 30, None))
+            predict = system.fit(X, Y, c2[system.name, system.levels], limit(study))
         for loss, decoding in DECODING.items():
             found = predict(Z, loss)
             for level, value in accuracy(truth, found).items():
@@ -354,7 +360,7 @@ def activity_given(
     study: Study, task: Task, train: Sequence[int], test: Sequence[int], c2: Penalty, **keys: Any
 ) -> None:
     """How well HSCRF finds what is below an activity if that is known: all that the nesting could give."""
-    model = nested_model(take(task.Y, train), c2, study.pick(15, 30, None), successors=task.successors)
+    model = nested_model(take(task.Y, train), c2, limit(study), successors=task.successors)
     model.fit(take(task.X, train), [relabelled(model.topology, y) for y in take(task.Y, train)])
     truth = take(task.Y, test)
     top, bottom = task.levels
@@ -408,9 +414,9 @@ def partial_labels(study: Study, task: Task, split: Callable[[int], Any]) -> Non
         for hides in ("nothing", "activities", "both levels"):
             Y = take(task.Y, train)
             Y = Y if hides == "nothing" else masked(Y, hides == "both levels", k)
-            model = nested_model(Y, c2["HSCRF"], study.pick(15, 30, None), children=False)
+            model = nested_model(Y, c2["HSCRF"], limit(study), children=False)
             found = columns(model.fit(X, [relabelled(model.topology, y) for y in Y]).predict(Z), task.levels)
-            found_flat = fit_flat(X, Y, c2["flat CRF"], study.pick(15, 30, None), level=bottom)(Z)
+            found_flat = fit_flat(X, Y, c2["flat CRF"], limit(study), level=bottom)(Z)
             for name, guess in (("PO-HSCRF", found), ("PO-CRF", found_flat)):
                 for level, value in accuracy(truth, guess).items():
                     record_part(study, task, "partial", value, hides=hides, system=name, level=level, masking=k)
@@ -537,7 +543,7 @@ def run_kitchen(study: Study) -> None:
     seeds = study.pick(smallest=1, quick=2, full=10)
     halves = list(range(n // 2)), list(range(n // 2, n))
     apart = kitchen(1000, n)  # penalties are chosen on a data set of their own
-    c2 = {(s.name, s.levels): chosen(study, apart, s, [halves], 60) for s in systems(apart)}
+    c2 = {(s.name, s.levels): chosen(study, apart, s, [halves], limit(study)) for s in systems(apart)}
     for seed in range(seeds):
         full_labels(study, kitchen(seed, n), *halves, c2, seed=seed)
     task = kitchen(0, n)

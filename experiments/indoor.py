@@ -11,14 +11,14 @@ Systems see the same features of each step: position and velocity, or the relati
 steps. **HSCRF** has gamma durations and averages of the features over each activity where activities differ in length
 (kitchen), and steps at the bottom; the **nested SemiCRF** lets the bottom persist and has gamma durations there.
 **DCRF** labels both levels by step, with exact inference; **flat CRF** is one chain for each level. Hierarchical models
-know which child occurs under which parent from their training labels. Accuracy is per time step. The set-up of
-CAD-120 (relations within four steps, penalties by level, which activity may follow which, the number of iterations) was
-settled after several looks at the results of all four people, so its numbers are not those of a test set that nobody
-has seen, and its p-values flatter whoever wins. There, observations of activities and of sub-activities have penalties of their own in
-every system, because evidence for an activity is summed over a whole video; they are chosen on training people only,
-each of them left out in turn, level after level (the nested SemiCRF takes those of HSCRF). A video shows one activity,
-so in the training labels none follows another: there systems know which activity may follow which, too; variants with
-*any successor* must learn it.
+know which child occurs under which parent from their training labels. Accuracy is per time step. The set-up of CAD-120
+(relations within four steps, penalties by level, which activity may follow which, the number of iterations) was settled
+after several looks at the results of all four people, so its numbers are not those of a test set that nobody has seen,
+and its p-values flatter whoever wins. There, observations of activities and of sub-activities have penalties of their
+own in every system, because evidence for an activity is summed over a whole video; they are chosen on training people
+only, each of them left out in turn, level after level (the nested SemiCRF takes those of HSCRF). A video shows one
+activity, so in the training labels none follows another: there systems know which activity may follow which, too;
+variants with *any successor* must learn it.
 """
 
 from __future__ import annotations

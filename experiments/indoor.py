@@ -330,7 +330,7 @@ def chosen_by_level(
         return float(np.mean([right({**c2, level: value}, *fold) for fold in folds]))
 
     c2 = dict.fromkeys(task.levels, 10.0)
-    for level in system.levels if study.variant != "smallest" else ():
+    for level in system.levels if study.variant == "full" else ():
         named = {"data": task.name, "system": system.name, "levels": level, **keys}
         c2[level] = choose(study, partial(score, level=level), (10.0, 100.0), **named)
     return c2

@@ -22,7 +22,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Random = int | np.random.Generator | np.random.RandomState | None
 Value = tuple[float, Floats]
-
 Penalty = float | Floats  # of all weights, or of each
 
 INTERRUPTED = "interrupted"
@@ -229,6 +228,7 @@ def _at_least(thing: object, **minimum: float) -> None:
 
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
+    """What the penalties add to the loss."""
     squares = float((c2 * weights) @ weights)
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 

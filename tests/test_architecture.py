@@ -14,6 +14,7 @@ ORDER = (
     "topology",
     "labels",
     "potentials",
+    "_vectors",
     "_kernels",
     "_engine",  # and every other private module
     "inference",

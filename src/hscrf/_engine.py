@@ -105,34 +105,40 @@ def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
 
 @dataclass(frozen=True)
 class Families:
-    """Compact blocks of one parent level: only pairs that the topology allows are kept."""
+    """Compact blocks of one parent level: only pairs that the topology allows are kept.
 
-    pairs: NDArray[np.int64]  # (K,) index into (S, U) of each parent's children
+    Every row of children is padded to a multiple of four, see ``_vectors``. What is there is impossible.
+    """
+
+    pairs: NDArray[np.int64]  # (K,) index into (S, U) of each parent's children, -1 in the padding
     pair_at: NDArray[np.int64]  # (S,) where the block of each parent begins
-    triples: NDArray[np.int64]  # (Q,) index into (S, U, U)
+    triples: NDArray[np.int64]  # (Q,) index into (S, U, U), -1 in the padding
     triple_at: NDArray[np.int64]  # (S,)
-    forbidden: NDArray[np.bool_]  # (1, Q) the successors forbid this triple
+    legal_pairs: NDArray[np.bool_]  # (K,) all but the padding
+    legal_triples: NDArray[np.bool_]  # (Q,) neither padding nor forbidden by the successors
 
 
 @lru_cache(maxsize=256)
 def build_families(topology: Topology, d: int) -> Families:
     below = topology.n_states[d + 1]
-    pairs, pair_at, triples, triple_at, forbidden = [], [0], [], [0], []
+    pairs, pair_at, triples, triple_at, legal = [], [0], [], [0], []
     for s, row in enumerate(topology.children[d]):
         kids = np.flatnonzero(row)
-        pairs.append(s * below + kids)
-        pair_at.append(pair_at[-1] + kids.size)
-        triples.append(((s * below + kids)[:, None] * below + kids).ravel())
-        triple_at.append(triple_at[-1] + kids.size**2)
-        forbidden.append(~topology.successors[d + 1][np.ix_(kids, kids)].ravel())
-    starts = (np.array(at[:-1], dtype=np.int64) for at in (pair_at, triple_at))
-    pair_starts, triple_starts = starts
+        padding = [(0, 0), (0, -kids.size % 4)]
+        own = (s * below + kids)[:, None]
+        pairs.append(np.pad(own.T, padding, constant_values=-1).ravel())
+        triples.append(np.pad(own * below + kids, padding, constant_values=-1).ravel())
+        legal.append(np.pad(topology.successors[d + 1][np.ix_(kids, kids)], padding).ravel())
+        pair_at.append(pair_at[-1] + pairs[-1].size)
+        triple_at.append(triple_at[-1] + triples[-1].size)
+    all_pairs = np.concatenate(pairs)
     return Families(
-        np.concatenate(pairs),
-        pair_starts,
+        all_pairs,
+        np.array(pair_at[:-1], dtype=np.int64),
         np.concatenate(triples),
-        triple_starts,
-        np.concatenate(forbidden)[None],
+        np.array(triple_at[:-1], dtype=np.int64),
+        all_pairs >= 0,
+        np.concatenate(legal),
     )
 
 
@@ -145,7 +151,7 @@ class Block:
     rows: int  # 1 (constant or absent), N, or N + 1 for tokens
     width: int
     given: bool  # is there an array to read from and to count for
-    columns: NDArray[np.int64] | None  # which columns of the array are kept; None: all
+    columns: NDArray[np.int64] | None  # which columns of the array are kept, -1 for padding; None: all
     forbidden: NDArray[np.bool_] | None  # (rows or 1, width) -inf here
 
     def view(self, flat: Floats) -> Floats:
@@ -300,10 +306,10 @@ class Plan:
             for part in ("init", "trans", "end"):
                 given = (part, d) in self.shapes
                 rows = self.shapes[part, d][0] if given else 1
+                columns, legal = families.pairs, families.legal_pairs
                 if part == "trans":
-                    put((part, d), rows, families.triples.size, given, families.triples, families.forbidden)
-                else:
-                    put((part, d), rows, families.pairs.size, given, families.pairs)
+                    columns, legal = families.triples, families.legal_triples
+                put((part, d), rows, columns.size, given, columns, ~legal[None])
         return blocks, begin
 
     def _addresses(self, trie: Trie, part: str, blocks: Mapping[Key, Block]) -> NDArray[np.int64]:
@@ -597,7 +603,8 @@ class Plan:
                 result.state[d] = view[:-1]
                 self._count_tokens(d, result)
             elif block.given and block.columns is not None:
-                result.counts[block.key].reshape(block.rows, -1)[:, block.columns] = view
+                kept = block.columns >= 0
+                result.counts[block.key].reshape(block.rows, -1)[:, block.columns[kept]] = view[:, kept]
             elif block.given:
                 result.counts[block.key] = view
 

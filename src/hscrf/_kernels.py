@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from hscrf._vectors import FOUR, add, load, multiply, multiply_add, spread, store, total
+
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
@@ -110,7 +112,7 @@ class Scratch(NamedTuple):
     gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
     weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
     since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
-    node: np.ndarray  # (7, m) UP .. PASSED: values of the nodes at the current step
+    node: np.ndarray  # (7, m + 4) UP .. PASSED: values of the nodes at the current step
 
 
 UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, POSTERIOR, PASSED = 0, 1, 2, 3, 4, 5, 6  # of Scratch.node
@@ -130,7 +132,7 @@ def make_scratch(layer, child, steps, backward):
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1, dtype=np.int64),
-        np.empty((7, inner + leaves)),
+        np.zeros((7, inner + leaves + 4)),  # vectors may reach beyond the last leaf
     )
 
 
@@ -166,32 +168,86 @@ def probability(mode, a, b):
     return a * b if mode is None else np.exp(a + b)
 
 
+@inlined
+def width(n):
+    """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
+    return (unsigned(n) + unsigned(3)) & ~unsigned(3)
+
+
+@inlined
+def place(node, row, x):
+    """Index of node[row, x] in flat memory."""
+    return unsigned(row) * unsigned(node.shape[1]) + unsigned(x)
+
+
+# Sums over the n children from ``first`` on of one node. In LINEAR four at a time: what lies behind the last child is
+# multiplied by the padding, which is zero, and so neither counts nor changes.
+
+
+@part
+def linear_init(pot, at, node, above, first, n):
+    factor, down = spread(above), place(node, DOWN, first)
+    for v in range(unsigned(0), width(n), FOUR):
+        store(multiply(factor, load(pot, unsigned(at) + v)), node, down + v)
+
+
+@part
+def linear_init_back(pot, grad, at, node, above, first, n):
+    factor, bar, at = spread(above), place(node, DOWN_BAR, first), unsigned(at)
+    sums = spread(0.0)
+    for v in range(unsigned(0), width(n), FOUR):
+        pair = multiply(load(pot, at + v), load(node, bar + v))
+        sums = add(sums, pair)
+        store(multiply_add(factor, pair, load(grad, at + v)), grad, at + v)
+    return total(sums)
+
+
+@part
+def linear_end(pot, at, node, first, n):
+    up, sums = place(node, UP, first), spread(0.0)
+    for v in range(unsigned(0), width(n), FOUR):
+        sums = multiply_add(load(pot, unsigned(at) + v), load(node, up + v), sums)
+    return total(sums)
+
+
+@part
+def linear_end_back(pot, grad, at, node, bar, first, n):
+    factor, up, up_bar, at = spread(bar), place(node, UP, first), place(node, UP_BAR, first), unsigned(at)
+    for v in range(unsigned(0), width(n), FOUR):
+        pair = multiply(factor, load(pot, at + v))
+        store(multiply_add(load(node, up + v), pair, load(grad, at + v)), grad, at + v)
+        store(add(load(node, up_bar + v), pair), node, up_bar + v)
+
+
 @part
 def linear_product(pot, at, node, first, n):
-    """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings. Four rows at a time keep the sums in registers."""
-    at, first, n = unsigned(at), unsigned(first), unsigned(n)
-    u, four, one_more = unsigned(0), unsigned(4), unsigned(1)
-    while u + four <= n:
-        x0, x1 = node[UP, first + u], node[UP, first + u + one_more]
-        x2, x3 = node[UP, first + u + unsigned(2)], node[UP, first + u + unsigned(3)]
-        row0 = at + u * n
-        row1, row2, row3 = row0 + n, row0 + n + n, row0 + n + n + n
-        for v in range(n):
-            node[DOWN, first + v] += x0 * pot[row0 + v] + x1 * pot[row1 + v] + x2 * pot[row2 + v] + x3 * pot[row3 + v]
-        u += four
+    """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings, four rows at a time."""
+    first, n, w = unsigned(first), unsigned(n), width(n)
+    down, row0, u = place(node, DOWN, first), unsigned(at), unsigned(0)
+    while u + FOUR <= n:
+        x0, x1 = spread(node[UP, first + u]), spread(node[UP, first + u + unsigned(1)])
+        x2, x3 = spread(node[UP, first + u + unsigned(2)]), spread(node[UP, first + u + unsigned(3)])
+        row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
+        for v in range(unsigned(0), w, FOUR):
+            even = multiply_add(x0, load(pot, row0 + v), load(node, down + v))
+            odd = multiply(x1, load(pot, row1 + v))
+            even = multiply_add(x2, load(pot, row2 + v), even)
+            odd = multiply_add(x3, load(pot, row3 + v), odd)
+            store(add(even, odd), node, down + v)
+        row0, u = row3 + w, u + FOUR
     while u < n:
-        x0, row0 = node[UP, first + u], at + u * n
-        for v in range(n):
-            node[DOWN, first + v] += x0 * pot[row0 + v]
-        u += one_more
+        x0 = spread(node[UP, first + u])
+        for v in range(unsigned(0), w, FOUR):
+            store(multiply_add(x0, load(pot, row0 + v), load(node, down + v)), node, down + v)
+        row0, u = row0 + w, u + unsigned(1)
 
 
 @part
 def best_product(pot, at, node, first, n):
     """DOWN[v] = max(DOWN[v], max_u UP[u] + trans[u, v]) of n siblings."""
-    at, first, n = unsigned(at), unsigned(first), unsigned(n)
+    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), width(n)
     for u in range(n):
-        value, row = node[UP, first + u], at + u * n
+        value, row = node[UP, first + u], at + u * w
         if value > -np.inf:
             for v in range(n):
                 node[DOWN, first + v] = max(value + pot[row + v], node[DOWN, first + v])
@@ -200,30 +256,95 @@ def best_product(pot, at, node, first, n):
 @part
 def log_product(pot, at, node, first, n):
     """DOWN[v] = log(exp DOWN[v] + sum_u exp(UP[u] + trans[u, v])) of n siblings."""
-    at, first, n = unsigned(at), unsigned(first), unsigned(n)
+    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), width(n)
     for v in range(n):
         before = best = node[DOWN, first + v]
         for u in range(n):
-            best = max(best, node[UP, first + u] + pot[at + u * n + v])
+            best = max(best, node[UP, first + u] + pot[at + u * w + v])
         if best > -np.inf:
             total = np.exp(before - best)
             for u in range(n):
-                total += np.exp(node[UP, first + u] + pot[at + u * n + v] - best)
+                total += np.exp(node[UP, first + u] + pot[at + u * w + v] - best)
             node[DOWN, first + v] = best + np.log(total)
 
 
 @part
 def linear_product_back(pot, grad, at, node, first, n):
     """UP_BAR[u] = sum_v trans[u, v] DOWN_BAR[v], and the posteriors of the pairs (u, v)."""
-    at, first, n = unsigned(at), unsigned(first), unsigned(n)
-    for u in range(n):
-        weight, row = node[UP, first + u], at + u * n
-        total = 0.0
-        for v in range(n):
-            pair = pot[row + v] * node[DOWN_BAR, first + v]
-            total += pair
-            grad[row + v] += weight * pair
-        node[UP_BAR, first + u] = total
+    first, n, w = unsigned(first), unsigned(n), width(n)
+    bar, row0, u = place(node, DOWN_BAR, first), unsigned(at), unsigned(0)
+    while u + FOUR <= n:
+        x0, x1 = spread(node[UP, first + u]), spread(node[UP, first + u + unsigned(1)])
+        x2, x3 = spread(node[UP, first + u + unsigned(2)]), spread(node[UP, first + u + unsigned(3)])
+        sum0 = sum1 = sum2 = sum3 = spread(0.0)
+        row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
+        for v in range(unsigned(0), w, FOUR):
+            after = load(node, bar + v)
+            pair0, pair1 = multiply(load(pot, row0 + v), after), multiply(load(pot, row1 + v), after)
+            pair2, pair3 = multiply(load(pot, row2 + v), after), multiply(load(pot, row3 + v), after)
+            store(multiply_add(x0, pair0, load(grad, row0 + v)), grad, row0 + v)
+            store(multiply_add(x1, pair1, load(grad, row1 + v)), grad, row1 + v)
+            store(multiply_add(x2, pair2, load(grad, row2 + v)), grad, row2 + v)
+            store(multiply_add(x3, pair3, load(grad, row3 + v)), grad, row3 + v)
+            sum0, sum1, sum2, sum3 = add(sum0, pair0), add(sum1, pair1), add(sum2, pair2), add(sum3, pair3)
+        node[UP_BAR, first + u] = total(sum0)
+        node[UP_BAR, first + u + unsigned(1)] = total(sum1)
+        node[UP_BAR, first + u + unsigned(2)] = total(sum2)
+        node[UP_BAR, first + u + unsigned(3)] = total(sum3)
+        row0, u = row3 + w, u + FOUR
+    while u < n:
+        node[UP_BAR, first + u] = linear_init_back(pot, grad, row0, node, node[UP, first + u], first, n)
+        row0, u = row0 + w, u + unsigned(1)
+
+
+@inlined
+def init(mode, pot, at, node, above, first, n):
+    """DOWN[v] of the children of a node that starts: above * init[v]."""
+    if mode is None:
+        linear_init(pot, at, node, above, first, n)
+        return
+    at, first = unsigned(at), unsigned(first)
+    for k in range(unsigned(n)):
+        node[DOWN, first + k] = above + pot[at + k]
+
+
+@inlined
+def init_back(mode, pot, grad, at, node, above, first, n):
+    """Reverse of ``init``: from DOWN_BAR of the children to the counts and the bar of the node, which is returned."""
+    if mode is None:
+        return linear_init_back(pot, grad, at, node, above, first, n)
+    at, first = unsigned(at), unsigned(first)
+    bar = -np.inf
+    for k in range(unsigned(n)):
+        pair = node[DOWN_BAR, first + k] + pot[at + k]
+        grad[at + k] += np.exp(above + pair)
+        bar = plus(mode, bar, pair)
+    return bar
+
+
+@inlined
+def end(mode, pot, at, node, first, n):
+    """UP of a node that ends with one of its children: the sum of UP[u] * end[u]."""
+    if mode is None:
+        return linear_end(pot, at, node, first, n)
+    at, first = unsigned(at), unsigned(first)
+    value = -np.inf
+    for k in range(unsigned(n)):
+        value = plus(mode, value, node[UP, first + k] + pot[at + k])
+    return value
+
+
+@inlined
+def end_back(mode, pot, grad, at, node, bar, first, n):
+    """Reverse of ``end``: add to the counts and to UP_BAR of the children."""
+    if mode is None:
+        linear_end_back(pot, grad, at, node, bar, first, n)
+        return
+    at, first = unsigned(at), unsigned(first)
+    for k in range(unsigned(n)):
+        pair = bar + pot[at + k]
+        grad[at + k] += np.exp(node[UP, first + k] + pair)
+        node[UP_BAR, first + k] = plus(mode, node[UP_BAR, first + k], pair)
 
 
 @inlined
@@ -242,14 +363,10 @@ def product_back(mode, pot, grad, at, node, first, n):
     """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
     if mode is None:
         linear_product_back(pot, grad, at, node, first, n)
-        return
-    for u in range(n):
-        total = -np.inf
-        for v in range(n):
-            pair = pot[at + u * n + v] + node[DOWN_BAR, first + v]
-            total = plus(mode, total, pair)
-            grad[at + u * n + v] += np.exp(node[UP, first + u] + pair)
-        node[UP_BAR, first + u] = total
+    else:
+        for u in range(n):
+            row = unsigned(at) + unsigned(u) * width(n)
+            node[UP_BAR, first + u] = init_back(mode, pot, grad, row, node, node[UP, first + u], first, n)
 
 
 @inlined
@@ -287,16 +404,13 @@ def ascend(mode, layer, pot, s, j, work):
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            total = zero(mode)
+            value = zero(mode)
             if layer.may_end[level, j]:
-                at = unsigned(cell(layer, END, node, j))
-                first = unsigned(layer.node[FIRST, node] - root)
-                # the node ends at j with last child k
-                for k in range(unsigned(layer.node[COUNT, node])):
-                    total = plus(mode, total, times(mode, work.node[UP, first + k], pot[at + k]))
+                at, first = cell(layer, END, node, j), layer.node[FIRST, node] - root
+                value = end(mode, pot, at, work.node, first, layer.node[COUNT, node])
                 if level > 0 and layer.stops:
-                    total = times(mode, total, pot[cell(layer, STOP, node, j)])
-            work.node[UP, node - root] = total
+                    value = times(mode, value, pot[cell(layer, STOP, node, j)])
+            work.node[UP, node - root] = value
     return work.node[UP, 0]
 
 
@@ -315,12 +429,8 @@ def ascend_back(mode, layer, pot, counts, s, j, work):
                 if layer.stops:
                     counts.pot[cell(layer, STOP, node, j)] += posterior
                     bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
-            at = unsigned(cell(layer, END, node, j))
-            first = unsigned(layer.node[FIRST, node] - root)
-            for k in range(unsigned(layer.node[COUNT, node])):
-                pair = times(mode, bar, pot[at + k])
-                counts.pot[at + k] += probability(mode, work.node[UP, first + k], pair)
-                work.node[UP_BAR, first + k] = plus(mode, work.node[UP_BAR, first + k], pair)
+            at, first = cell(layer, END, node, j), layer.node[FIRST, node] - root
+            end_back(mode, pot, counts.pot, at, work.node, bar, first, layer.node[COUNT, node])
 
 
 @inlined
@@ -337,11 +447,8 @@ def descend(mode, layer, pot, s, i, j, work):
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid = layer.node[FIRST, node]
             n = layer.node[COUNT, node]
-            # the node itself starts at j + 1 with first child k
-            above = work.node[DOWN, node - root]
-            at, first = unsigned(cell(layer, INIT, node, j + 1)), unsigned(kid - root)
-            for k in range(unsigned(n)):
-                work.node[DOWN, first + k] = times(mode, above, pot[at + k])
+            # the node itself starts at j + 1
+            init(mode, pot, cell(layer, INIT, node, j + 1), work.node, work.node[DOWN, node - root], kid - root, n)
             if across:
                 # or, under the node, u ends at j and v starts at j + 1
                 product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
@@ -367,17 +474,14 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
                     work.node[DOWN_BAR, x] = times(mode, work.node[DOWN_BAR, x], pot[where])
             above = work.node[DOWN, node - root]
             above_bar = zero(mode)
-            first = unsigned(kid - root)
             if above > zero(mode):
-                at = unsigned(cell(layer, INIT, node, j + 1))
-                for k in range(unsigned(n)):
-                    pair = times(mode, work.node[DOWN_BAR, first + k], pot[at + k])
-                    grad[at + k] += probability(mode, above, pair)
-                    above_bar = plus(mode, above_bar, pair)
+                at = cell(layer, INIT, node, j + 1)
+                above_bar = init_back(mode, pot, grad, at, work.node, above, kid - root, n)
             work.node[DOWN_BAR, node - root] = above_bar
             if across:
                 product_back(mode, pot, grad, cell(layer, TRANS, node, j), work.node, kid - root, n)
             else:
+                first = unsigned(kid - root)
                 for k in range(unsigned(n)):
                     work.node[UP_BAR, first + k] = zero(mode)
 
@@ -1078,11 +1182,11 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
         level = level_of(layer, s, node)
         first = layer.node[FIRST, parent]
         if layer.may_cross[level, t - 1]:
-            n = layer.node[COUNT, parent]
             at = cell(layer, TRANS, parent, t - 1) + node - first
-            for u in range(n):
+            row = np.int64(width(layer.node[COUNT, parent]))
+            for u in range(layer.node[COUNT, parent]):
                 value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
-                k = put(weight, where, k, value + pot[at + u * n], ENDS, first + u, t - 1)
+                k = put(weight, where, k, value + pot[at + u * row], ENDS, first + u, t - 1)
         if level > 1:
             value = work.inner[DOWN, t - i, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
             k = put(weight, where, k, value, STARTS, parent, t)

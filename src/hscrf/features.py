@@ -498,8 +498,8 @@ def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
     families = build_families(topology, d)
     below = topology.n_states[d + 1]
     if part == "trans":
-        return families.triples[~families.forbidden[0]], (topology.n_states[d], below, below)
-    return families.pairs, (topology.n_states[d], below)
+        return families.triples[families.legal_triples], (topology.n_states[d], below, below)
+    return families.pairs[families.legal_pairs], (topology.n_states[d], below)
 
 
 def family_events(topology: Topology, known: Known, key: Key) -> Events:

@@ -1,0 +1,116 @@
+"""Four numbers at once, for the compiled functions.
+
+LLVM vectorises loops by itself, but takes a row of 42 numbers sixteen at a time and its last ten one by one, and
+checks before every row that no two arrays overlap. In models of many small groups that takes as long as the sums
+themselves. Here a kernel says what it means: rows are padded to multiples of four and walked in steps of ``FOUR``.
+Arrays are taken for flat memory: the item of a table at (row, column) has the index row * columns + column, unsigned.
+
+Numba's cache does not watch this file: whoever changes it empties the cache, or changes ``_kernels``, too.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, register_model
+
+FOUR = np.uint64(4)
+VECTOR = ir.VectorType(ir.DoubleType(), 4)
+LANES = ir.VectorType(ir.IntType(32), 4)
+FUSED = ("contract",)  # a product and a sum may become one instruction
+
+
+class Four(types.Type):
+    """Numba's name for four floats in a register."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Four")
+
+
+@register_model(Four)
+class FourModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+four = Four()
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), VECTOR.as_pointer())
+
+
+@intrinsic
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """The four numbers from an index on."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.load(_address(context, builder, signature.args[0], *given), align=8)
+
+    return four(array, types.uint64), generate
+
+
+@intrinsic
+def store(_typing: Any, value: Any, array: Any, index: Any) -> Any:
+    """Write four numbers from an index on."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        builder.store(given[0], _address(context, builder, signature.args[1], *given[1:]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(four, array, types.uint64), generate
+
+
+@intrinsic
+def spread(_typing: Any, value: Any) -> Any:
+    """The same number four times."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        none = ir.Constant(VECTOR, ir.Undefined)
+        first = builder.insert_element(none, given[0], ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, none, ir.Constant(LANES, [0, 0, 0, 0]))
+
+    return four(types.float64), generate
+
+
+@intrinsic
+def add(_typing: Any, a: Any, b: Any) -> Any:
+    """a + b."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fadd(*given, flags=FUSED)
+
+    return four(four, four), generate
+
+
+@intrinsic
+def multiply(_typing: Any, a: Any, b: Any) -> Any:
+    """a * b."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fmul(*given, flags=FUSED)
+
+    return four(four, four), generate
+
+
+@intrinsic
+def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fadd(builder.fmul(*given[:2], flags=FUSED), given[2], flags=FUSED)
+
+    return four(four, four, four), generate
+
+
+@intrinsic
+def total(_typing: Any, value: Any) -> Any:
+    """The sum of the four."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        a, b, c, d = (builder.extract_element(given[0], ir.Constant(ir.IntType(32), k)) for k in range(4))
+        return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+    return types.float64(four), generate

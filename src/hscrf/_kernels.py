@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hscrf._vectors import FOUR, add, load, multiply, multiply_add, spread, store, total
+from hscrf._vectors import FOUR, add, higher, lanes, load, lower_positive, multiply, multiply_add, spread, store, total, totals
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
@@ -122,6 +122,7 @@ def make_scratch(layer, child, steps, backward):
     """Work space for any run of a layer up to a number of steps."""
     depth = layer.level_at.shape[1] - 2
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
+    leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     return Scratch(
         np.empty((steps + 1, leaves)),
@@ -132,7 +133,7 @@ def make_scratch(layer, child, steps, backward):
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1, dtype=np.int64),
-        np.zeros((7, inner + leaves + 4)),  # vectors may reach beyond the last leaf
+        np.empty((7, inner + leaves + 4)),
     )
 
 
@@ -287,10 +288,7 @@ def linear_product_back(pot, grad, at, node, first, n):
             store(multiply_add(x2, pair2, load(grad, row2 + v)), grad, row2 + v)
             store(multiply_add(x3, pair3, load(grad, row3 + v)), grad, row3 + v)
             sum0, sum1, sum2, sum3 = add(sum0, pair0), add(sum1, pair1), add(sum2, pair2), add(sum3, pair3)
-        node[UP_BAR, first + u] = total(sum0)
-        node[UP_BAR, first + u + unsigned(1)] = total(sum1)
-        node[UP_BAR, first + u + unsigned(2)] = total(sum2)
-        node[UP_BAR, first + u + unsigned(3)] = total(sum3)
+        store(totals(sum0, sum1, sum2, sum3), node, place(node, UP_BAR, first + u))
         row0, u = row3 + w, u + FOUR
     while u < n:
         node[UP_BAR, first + u] = linear_init_back(pot, grad, row0, node, node[UP, first + u], first, n)
@@ -521,12 +519,11 @@ def rescale(work, leaf, n, step, scale):
 
     Return its smallest positive value after that.
     """
-    largest, smallest = 0.0, 1.0
-    for k in range(n):
-        value = work.node[UP, leaf + k]
-        largest = max(largest, value)
-        if 0.0 < value < smallest:
-            smallest = value
+    up, high, low = place(work.node, UP, leaf), spread(0.0), spread(1.0)
+    for k in range(unsigned(0), width(n), FOUR):
+        value = load(work.node, up + k)
+        high, low = higher(high, value), lower_positive(low, value)
+    largest, smallest = max(lanes(high)), min(lanes(low))
     work.gain[step] = 1.0
     work.scale[step + 1] = scale
     if largest > 0.0 and not LOW < largest < HIGH:
@@ -540,6 +537,27 @@ def rescale(work, leaf, n, step, scale):
 
 
 @inlined
+def enter_leaves(mode, work, leaf, n, step):
+    """Keep DOWN of the leaves as ``enter``, and make UP of them: DOWN * TOKENS.
+
+    Return the smallest positive value of DOWN (LINEAR).
+    """
+    if mode is None:
+        down, up, tokens = place(work.node, DOWN, leaf), place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
+        kept, low = place(work.enter, step, 0), spread(1.0)
+        for k in range(unsigned(0), width(n), FOUR):
+            value = load(work.node, down + k)
+            store(value, work.enter, kept + k)
+            store(multiply(value, load(work.node, tokens + k)), work.node, up + k)
+            low = lower_positive(low, value)
+        return min(lanes(low))
+    for k in range(n):
+        work.enter[step, k] = work.node[DOWN, leaf + k]
+        work.node[UP, leaf + k] = work.node[DOWN, leaf + k] + work.node[TOKENS, leaf + k]
+    return 1.0
+
+
+@inlined
 def extend_step(mode, layer, values, s, i, j, work):
     """Fill UP of the leaves at j when the bottom has no table: it starts at j, or (not unit) goes on from j - 1.
 
@@ -547,13 +565,8 @@ def extend_step(mode, layer, values, s, i, j, work):
     """
     depth, root, bottom, stop = shape_of(layer, s)
     multiply_tokens(mode, layer, values.pot, s, j, work, depth)
-    leaf, n, step, low = unsigned(bottom - root), unsigned(stop - bottom), j - i, 1.0
-    for k in range(n):
-        value = work.node[DOWN, leaf + k]
-        work.enter[step, k] = value
-        work.node[UP, leaf + k] = times(mode, value, work.node[TOKENS, leaf + k])
-        if mode is None:
-            low = min(low, value if value > 0.0 else 1.0)
+    leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
+    low = enter_leaves(mode, work, leaf, n, step)
     if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
         for k in range(n):
             value = times(mode, work.leaf[step - 1, k], work.node[TOKENS, leaf + k])
@@ -865,9 +878,10 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
 
     Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
     """
-    _, root, bottom, _ = shape_of(layer, s)
+    _, root, bottom, stop = shape_of(layer, s)
     low = 1.0
     work.scale[0] = 0.0
+    work.node[:, stop - root : stop - root + 4] = 0.0  # nothing comes from beyond the last leaf
     for j in range(i, i + steps):
         descend(mode, layer, values.pot, s, i, j - 1, work)
         if child is None:

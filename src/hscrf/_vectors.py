@@ -106,11 +106,63 @@ def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def higher(_typing: Any, a: Any, b: Any) -> Any:
+    """The higher of a and b."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *given), *given)
+
+    return four(four, four), generate
+
+
+@intrinsic
+def lower_positive(_typing: Any, a: Any, b: Any) -> Any:
+    """b where it is positive and lower than a, else a."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        a, b = given
+        positive = builder.fcmp_ordered(">", b, ir.Constant(VECTOR, [0.0, 0.0, 0.0, 0.0]))
+        return builder.select(builder.and_(positive, builder.fcmp_ordered("<", b, a)), b, a)
+
+    return four(four, four), generate
+
+
+def _lanes(builder: Any, value: Any) -> list[Any]:
+    return [builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+
+
+@intrinsic
+def lanes(_typing: Any, value: Any) -> Any:
+    """The four numbers as a tuple."""
+    result = types.UniTuple(types.float64, 4)
+
+    def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return context.make_tuple(builder, result, _lanes(builder, given[0]))
+
+    return result(four), generate
+
+
+@intrinsic
 def total(_typing: Any, value: Any) -> Any:
     """The sum of the four."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        a, b, c, d = (builder.extract_element(given[0], ir.Constant(ir.IntType(32), k)) for k in range(4))
+        a, b, c, d = _lanes(builder, given[0])
         return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
 
     return types.float64(four), generate
+
+
+@intrinsic
+def totals(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The sum of a, that of b, of c and of d."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        def sum_up(x: Any, y: Any, left: list[int], right: list[int]) -> Any:
+            parts = (builder.shuffle_vector(x, y, ir.Constant(LANES, picked)) for picked in (left, right))
+            return builder.fadd(*parts)
+
+        ab, cd = (sum_up(*pair, [0, 4, 2, 6], [1, 5, 3, 7]) for pair in (given[:2], given[2:]))
+        return sum_up(ab, cd, [0, 1, 4, 5], [2, 3, 6, 7])
+
+    return four(four, four, four, four), generate

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hscrf._vectors import FOUR, add, higher, lanes, load, lower_positive, multiply, multiply_add, spread, store, total, totals
+from hscrf._vectors import FOUR, add, higher, lanes, load, lower_positive, multiply, multiply_add, prefetch, spread, store, total, totals
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
@@ -485,6 +485,16 @@ def descend_back(mode, layer, pot, grad, s, i, j, work):
 
 
 @inlined
+def fetch_tokens(layer, pot, s, t):
+    """Have the tokens of time t, or their counts, in the cache when they are needed: nothing else foresees it."""
+    for level in range(1, layer.level_at.shape[1] - 1):
+        node = layer.level_at[s, level]
+        row = unsigned(cell(layer, TOKEN, node, t) - layer.node[STATE, node])
+        for k in range(unsigned(0), unsigned(layer.node[TOKEN + 1, node]), unsigned(8)):
+            prefetch(pot, row + k)
+
+
+@inlined
 def multiply_tokens(mode, layer, pot, s, t, work, last):
     """Fill TOKENS of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
     root = layer.level_at[s, 0]
@@ -885,6 +895,7 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
     for j in range(i, i + steps):
         descend(mode, layer, values.pot, s, i, j - 1, work)
         if child is None:
+            fetch_tokens(layer, values.pot, s, j + 1)
             low = min(low, extend_step(mode, layer, values, s, i, j, work))
         else:
             low = min(low, extend_segments(mode, layer, values, child, s, i, j, work))
@@ -911,6 +922,8 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
             for k in range(n):
                 work.bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
+        if child is None:
+            fetch_tokens(layer, counts.pot, s, j - 1)
         if j >= i:
             recall(mode, layer, values.pot, child, s, i, j, work)
         if j + 1 < i + steps:

@@ -166,3 +166,19 @@ def totals(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         return sum_up(ab, cd, [0, 1, 4, 5], [2, 3, 6, 7])
 
     return four(four, four, four, four), generate
+
+
+@intrinsic
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the memory around an index, which need not exist, to be brought into the cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        at = builder.bitcast(builder.gep(data, [given[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(function, [at, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate

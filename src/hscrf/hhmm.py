@@ -508,10 +508,15 @@ class EmissionEncoder(Encoder):
         known = {symbol: k for symbol, k in self.names.items() if not isinstance(symbol, str)}
         if not known:
             return np.full(symbols.size, -1, dtype=np.int32)
-        names, codes = np.array(list(known)), np.array(list(known.values()))
+        names, codes = np.array(list(known)), np.array(list(known.values()), dtype=np.int32)
+        lowest, highest = int(names.min()), int(names.max())
+        if highest - lowest < 4 * symbols.size and np.can_cast(symbols.dtype, np.int64):
+            table = np.full(highest - lowest + 3, -1, dtype=np.int32)  # with room for what is below and above
+            table[names - lowest + 1] = codes
+            return table[np.clip(symbols.astype(np.int64), lowest - 1, highest + 1) - (lowest - 1)]
         order = np.argsort(names)
         at = order[np.minimum(np.searchsorted(names, symbols, sorter=order), names.size - 1)]
-        return np.where(names[at] == symbols, codes[at], -1).astype(np.int32)
+        return np.where(names[at] == symbols, codes[at], np.int32(-1))
 
 
 HHMM._encoder_class = EmissionEncoder

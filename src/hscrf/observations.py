@@ -45,10 +45,13 @@ class Sparse:
 
     def take(self, rows: Ints) -> Sparse:
         """Some of the steps; neighbours are shared, not copied."""
-        entries: Any = slice(self.indptr[rows[0]], self.indptr[rows[-1] + 1])
-        if rows[-1] - rows[0] != len(rows) - 1:
-            entries, _ = entries_of(self, rows)
-        indptr = np.concatenate([[0], np.cumsum(np.diff(self.indptr)[rows])])
+        entries: Any
+        if rows[-1] - rows[0] == len(rows) - 1:
+            indptr = self.indptr[rows[0] : rows[-1] + 2]
+            entries, indptr = slice(indptr[0], indptr[-1]), indptr - indptr[0]
+        else:
+            entries, counts = entries_of(self, rows)
+            indptr = np.concatenate([[0], np.cumsum(counts)])
         return Sparse(indptr, self.indices[entries], self.data[entries] if self.data.size else self.data, self.size)
 
     def by_columns(self) -> Columns:

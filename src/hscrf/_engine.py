@@ -29,7 +29,7 @@ SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two c
 SMALLEST = 1e-300  # as in _kernels: stands for what is possible but too small to matter
 FAMILY = ("init", "trans", "end")
 ABSENT = np.empty((0, 0))
-ABSENT_SEGMENT = np.empty((0, 0, 0))
+PERSIST = ("token", "start", "stop", "duration", "segment")
 
 
 @dataclass(frozen=True)
@@ -165,18 +165,20 @@ class Block:
 class SegmentTable(NamedTuple):
     """Admissible segments of an explicit level as rows, by their last step j and then by their length.
 
-    Rows base[j] .. base[j] + width[j] hold the segments that end at j, from length one on: a sum over the starts of
-    one end reads memory in order. Some of them may be inadmissible.
+    Row base[j] + l holds the segment that ends at j and starts l steps earlier, l = skip[j] .. skip[j] + width[j] - 1:
+    a sum over the starts of one end reads memory in order. Some of them may be inadmissible.
     """
 
-    base: NDArray[np.int64]  # (N,), -1 where no segment may end
-    width: NDArray[np.int64]  # (N,)
+    base: NDArray[np.int64]  # (N,) may be negative where some are skipped
+    skip: NDArray[np.int64]  # (N,)
+    width: NDArray[np.int64]  # (N,) 0 where no segment may end
     reach: NDArray[np.int64]  # (N, S) longest admissible segment of each state from t, 0 if none may start
+    sure: NDArray[np.int64]  # (N,) the least of them
     rows: int
 
     def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of all segments that end at these steps, in order."""
-        return ranges(self.base[steps], self.width[steps])
+        return ranges((self.base + self.skip)[steps], self.width[steps])
 
 
 class LayerPlan(NamedTuple):
@@ -245,9 +247,9 @@ class Plan:
         may_start[self.offsets[:-1]] = True
         reach = np.empty((self.steps, longest.size), dtype=np.int64)
         _kernels.find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach)
-        base, width = np.empty(self.steps, dtype=np.int64), np.empty(self.steps, dtype=np.int64)
-        rows = _kernels.find_rows(self.offsets, reach.max(axis=1), self.evidence.may_end[d], base, width)
-        return SegmentTable(base, width, reach, rows)
+        base, skip, width = np.empty((3, self.steps), dtype=np.int64)
+        rows = _kernels.find_rows(self.offsets, reach.max(axis=1), self.evidence.may_end[d], base, skip, width)
+        return SegmentTable(base, skip, width, reach, reach.min(axis=1), rows)
 
     def _layer(self, top: int, bottom: int) -> LayerPlan:
         from hscrf import _kernels
@@ -262,20 +264,18 @@ class Plan:
         may_cross[2:] = np.logical_and.accumulate(go_on, axis=0)
         parts = ("token", "start", "stop", "init", "trans", "end")
         places = [self._addresses(trie, part, addresses) for part in parts]
-        none = np.full(self.steps, -1)
         child = self.tables.get(bottom)
-        table = [
-            self.tables[top].base,
-            none if child is None else child.base,
-            none if child is None else child.reach.max(axis=1),
-        ]
+        table = np.zeros((self.steps, 4), dtype=np.int64)
+        table[:, _kernels.BASE] = self.tables[top].base
+        if child is not None:
+            table[:, _kernels.CHILD_BASE :] = np.column_stack([child.base, child.reach.max(axis=1), child.skip])
         layer = _kernels.Layer(
             trie.level_at,
             np.vstack([trie.parent, trie.first, trie.count, trie.state, *places]),
             np.ascontiguousarray(self.evidence.may_end[top : bottom + 1]),
             may_cross,
             self.tables[top].reach,
-            np.column_stack(table),
+            table,
             any(block.given for block in blocks if block.key[0] == "start"),
             any(block.given for block in blocks if block.key[0] == "stop"),
             bottom == self.topology.depth - 1 and self.topology.unit_bottom,
@@ -402,7 +402,7 @@ class Plan:
     def by_start(self, d: int, posterior: Floats) -> Floats:
         """The rows of an explicit level as an array (N, L, S) by start and length."""
         table = self.tables[d]
-        dense = np.zeros((self.steps, int(table.width.max()), posterior.shape[1]))
+        dense = np.zeros((self.steps, int((table.skip + table.width).max()), posterior.shape[1]))
         last = np.repeat(np.arange(self.steps), table.width)
         length = np.arange(table.rows) - table.base[last]
         dense[last - length, length] = posterior
@@ -419,7 +419,7 @@ class Plan:
         """The row of the root's segment over each whole sequence, -1 if none is admissible."""
         table = self.tables[0]
         last, lengths = self.offsets[1:] - 1, np.diff(self.offsets)
-        return np.where(table.width[last] == lengths, table.base[last] + lengths - 1, -1)
+        return np.where(table.skip[last] + table.width[last] == lengths, table.base[last] + lengths - 1, -1)
 
     def _log_z(self, mode: Mode, root: Floats) -> Floats:
         """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
@@ -473,18 +473,10 @@ class Plan:
     def _add_persist(self, d: int, values: Arrays, table: Floats) -> None:
         from hscrf import _kernels
 
-        segments = self.tables[d]
-        own = [values.get((part, d), ABSENT) for part in ("token", "start", "stop", "duration")]
-        _kernels.add_persist(
-            segments.base,
-            segments.width,
-            segments.reach,
-            self.topology.min_duration[d],
-            *own,
-            values.get(("segment", d), ABSENT_SEGMENT),
-            table,
-            np.empty(table.shape[1]),
-        )
+        base, skip, width, reach, sure, _ = self.tables[d]
+        rows = (base, skip, width, reach, sure, self.topology.min_duration[d])
+        own = [values.get((part, d), ABSENT).reshape(-1, table.shape[1]) for part in PERSIST]
+        _kernels.add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
 
     def _numbers(
         self, mode: Mode, plan: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: NDArray[np.bool_]
@@ -622,12 +614,10 @@ class Plan:
         from hscrf import _kernels
 
         table = self.tables[d]
-        own = [result.counts.get((part, d), ABSENT) for part in ("start", "stop", "duration")]
-        segment = result.counts.get(("segment", d), ABSENT_SEGMENT)
-        post = result.segments[d]
-        alive = np.empty(post.shape[1])
-        found = (result.state[d], result.ending[d])
-        _kernels.add_persist_back(table.base, table.width, post, *found, *own, segment, alive)
+        post, found = result.segments[d], (result.state[d], result.ending[d])
+        own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in PERSIST[1:]]
+        alive = np.empty((1, post.shape[1]))
+        _kernels.add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
         if ("token", d) in result.counts:
             result.counts["token", d] = result.state[d]
 

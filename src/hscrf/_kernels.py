@@ -26,7 +26,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hscrf._vectors import FOUR, add, higher, lanes, load, lower_positive, multiply, multiply_add, prefetch, spread, store, total, totals
+from hscrf._vectors import (
+    FOUR,
+    add,
+    higher,
+    lanes,
+    load,
+    lower_above,
+    multiply,
+    multiply_add,
+    prefetch,
+    spread,
+    store,
+    total,
+    totals,
+)
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
@@ -61,7 +75,7 @@ class Layer(NamedTuple):
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: np.ndarray  # (N, 3) rows of segments, see BASE, CHILD_BASE, CHILD_REACH
+    table: np.ndarray  # (N, 4) rows of segments, see BASE .. CHILD_SKIP
     starts: bool  # is there any start potential (else they are all one)
     stops: bool
     unit: bool  # the bottom has length one
@@ -70,9 +84,11 @@ class Layer(NamedTuple):
 PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # rows of Layer.node; children are consecutive from FIRST
 TOKEN, BEGIN, STOP = 4, 6, 8
 INIT, TRANS, END = 10, 12, 14  # the block of the node's children
-# Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, -1 where none
-# may end; the segment that starts l steps earlier lies l rows further. And the longest bottom segment from t.
-BASE, CHILD_BASE, CHILD_REACH = 0, 1, 2
+# Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, NOWHERE if no
+# segment may end; the segment that starts l steps earlier lies l rows further. The longest bottom segment from t. How
+# many of the shortest that end at j have no row, because none starts there: the row of one step may be negative.
+BASE, CHILD_BASE, CHILD_REACH, CHILD_SKIP = 0, 1, 2, 3
+NOWHERE = -(2**60)
 
 
 class Values(NamedTuple):
@@ -179,6 +195,19 @@ def width(n):
 def place(node, row, x):
     """Index of node[row, x] in flat memory."""
     return unsigned(row) * unsigned(node.shape[1]) + unsigned(x)
+
+
+@inlined
+def add_row(target, row, source, line):
+    """target[row] += source[line] of two tables with as many columns, neither of them padded."""
+    n, k = unsigned(target.shape[1]), unsigned(0)
+    at, where = place(target, row, 0), place(source, line, 0)
+    while k + FOUR <= n:
+        store(add(load(target, at + k), load(source, where + k)), target, at + k)
+        k += FOUR
+    while k < n:
+        target[row, k] += source[line, k]
+        k += unsigned(1)
 
 
 # Sums over the n children from ``first`` on of one node. In LINEAR four at a time: what lies behind the last child is
@@ -532,7 +561,7 @@ def rescale(work, leaf, n, step, scale):
     up, high, low = place(work.node, UP, leaf), spread(0.0), spread(1.0)
     for k in range(unsigned(0), width(n), FOUR):
         value = load(work.node, up + k)
-        high, low = higher(high, value), lower_positive(low, value)
+        high, low = higher(high, value), lower_above(low, value, spread(0.0))
     largest, smallest = max(lanes(high)), min(lanes(low))
     work.gain[step] = 1.0
     work.scale[step + 1] = scale
@@ -559,7 +588,7 @@ def enter_leaves(mode, work, leaf, n, step):
             value = load(work.node, down + k)
             store(value, work.enter, kept + k)
             store(multiply(value, load(work.node, tokens + k)), work.node, up + k)
-            low = lower_positive(low, value)
+            low = lower_above(low, value, spread(0.0))
         return min(lanes(low))
     for k in range(n):
         work.enter[step, k] = work.node[DOWN, leaf + k]
@@ -721,8 +750,8 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
             return 1.0
         unweigh(work, count, scale)
     if mode is None and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
-        row = work.node[UP, bottom - root :]
-        add_linear_segments(work.enter, j - i, child.mass, base, work.weight, count, row, n)
+        lags = layer.table[j, CHILD_SKIP], count
+        add_linear_segments(work.enter, j - i, child.mass, base, work.weight, lags, work.node, bottom - root)
     else:
         begin_tokens(mode, layer, s, work)
         for lag in range(count):
@@ -740,23 +769,40 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
 
 
 @part
-def add_linear_segments(enter, step, child, base, weight, count, row, n):
-    """row[k] += sum over lag of enter[step - lag, k] * child[base + lag, k] * weight[lag]."""
-    for lag in range(count):
-        factor = weight[lag]
-        for k in range(n):
-            row[k] += enter[step - lag, k] * child[base + lag, k] * factor
+def add_linear_segments(enter, step, child, base, weight, lags, node, first):
+    """UP[k] += sum over lag of enter[step - lag, k] * child[base + lag, k] * weight[lag], for all states k in order."""
+    n, k, up = unsigned(child.shape[1]), unsigned(0), place(node, UP, first)
+    while k + FOUR <= n:
+        sums = load(node, up + k)
+        for lag in range(*lags):
+            value = multiply(load(enter, place(enter, step - lag, k)), load(child, place(child, base + lag, k)))
+            sums = multiply_add(value, spread(weight[lag]), sums)
+        store(sums, node, up + k)
+        k += FOUR
+    while k < n:
+        for lag in range(*lags):
+            node[UP, unsigned(first) + k] += enter[step - lag, k] * child[base + lag, k] * weight[lag]
+        k += unsigned(1)
 
 
 @part
-def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, count, bars, n):
+def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, lags, node, first):
     """Reverse of ``add_linear_segments``."""
-    for lag in range(count):
-        factor = weight[lag]
-        for k in range(n):
-            pair = child[base + lag, k] * factor * bars[k]
-            enter_bar[step - lag, k] += pair
-            child_post[base + lag, k] += enter[step - lag, k] * pair
+    n, bars = unsigned(child.shape[1]), place(node, UP_BAR, first)
+    for lag in range(*lags):
+        k, factor = unsigned(0), spread(weight[lag])
+        entered, line = place(enter, step - lag, 0), place(child, base + lag, 0)
+        while k + FOUR <= n:
+            pair = multiply(multiply(load(child, line + k), factor), load(node, bars + k))
+            store(add(load(enter_bar, entered + k), pair), enter_bar, entered + k)
+            value = multiply_add(load(enter, entered + k), pair, load(child_post, line + k))
+            store(value, child_post, line + k)
+            k += FOUR
+        while k < n:
+            pair1 = child[base + lag, k] * weight[lag] * node[UP_BAR, unsigned(first) + k]
+            enter_bar[step - lag, k] += pair1
+            child_post[base + lag, k] += enter[step - lag, k] * pair1
+            k += unsigned(1)
 
 
 @part
@@ -779,10 +825,8 @@ def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
         unweigh(work, count, work.scale[j - i + 1])
         n = stop - bottom
         if depth == 1 and n == child.mass.shape[1]:
-            enter, enter_bar = work.enter, work.bar
-            bars = work.node[UP_BAR, bottom - root :]
-            mass, post = child.mass, counts.child
-            add_linear_segments_back(enter, enter_bar, j - i, mass, post, base, work.weight, count, bars, n)
+            lags, rows = (layer.table[j, CHILD_SKIP], count), (work.enter, work.bar, j - i, child.mass, counts.child)
+            add_linear_segments_back(*rows, base, work.weight, lags, work.node, bottom - root)
             return
     begin_tokens(mode, layer, s, work)
     for lag in range(count):
@@ -968,7 +1012,7 @@ def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy,
                 lossy[n] |= low < TINY
                 for k in range(reach):
                     row = layer.table[i + k, BASE] + k
-                    if layer.table[i + k, BASE] >= 0:
+                    if layer.table[i + k, BASE] != NOWHERE:
                         mass[row, s] = line[k]
                         scale[row, s] = work.scale[k + 1]
                         if counts is not None:
@@ -984,7 +1028,7 @@ def has_posterior(layer, i, s, reach, post):
     """Has any segment of s from i a posterior."""
     for k in range(reach):
         base = layer.table[i + k, BASE]
-        if base >= 0 and post[base + k, s] > 0.0:
+        if base != NOWHERE and post[base + k, s] > 0.0:
             return True
     return False
 
@@ -1003,19 +1047,36 @@ def shift_rows(table, out, shift):
 
     Return the lowest possible value of out, at most zero.
     """
-    n, lowest = unsigned(table.shape[1]), 0.0
+    n, low, lowest = unsigned(table.shape[1]), spread(0.0), 0.0
     for row in range(table.shape[0]):
-        highest = -np.inf
-        for s in range(n):
-            highest = max(highest, table[row, s])
+        highest, at, target = highest_of(table, row), place(table, row, 0), place(out, row, 0)
         if highest == -np.inf:
             highest = 0.0
         shift[row] = highest
-        for s in range(n):
-            value = table[row, s] - highest
-            out[row, s] = value
-            lowest = min(lowest, value if value > -np.inf else 0.0)
-    return lowest
+        minus, k = spread(-highest), unsigned(0)
+        while k + FOUR <= n:
+            value = add(load(table, at + k), minus)
+            store(value, out, target + k)
+            low = lower_above(low, value, spread(-np.inf))
+            k += FOUR
+        while k < n:
+            out[row, k] = table[row, k] - highest
+            if -np.inf < out[row, k] < lowest:
+                lowest = out[row, k]
+            k += unsigned(1)
+    return min(lowest, min(lanes(low)))
+
+
+@inlined
+def highest_of(table, row):
+    """The highest value of a row."""
+    n, at, k, high = unsigned(table.shape[1]), place(table, row, 0), unsigned(0), spread(-np.inf)
+    while k + FOUR <= n:
+        high, k = higher(high, load(table, at + k)), k + FOUR
+    highest = max(lanes(high))
+    while k < n:
+        highest, k = max(highest, table[row, k]), k + unsigned(1)
+    return highest
 
 
 # exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is right to the last bit. Adding ROUND leaves the integer
@@ -1059,10 +1120,11 @@ def find_reach(offsets, allowed, may_start, may_go_on, longest, reach):
 
 
 @kernel
-def find_rows(offsets, longest, may_end, base, width):
-    """Fill base and width (N,): the rows of the segments that end at j, back to the oldest start that reaches j.
+def find_rows(offsets, longest, may_end, base, skip, width):
+    """Fill base, skip and width (N,): the rows of the segments that end at j.
 
-    longest (N,) is the longest segment from each start. Return the number of rows.
+    They start between the oldest and the latest start that reaches j: the last step and the ``skip`` before it are no
+    such start. longest (N,) is the longest segment from each start. Return the number of rows.
     """
     rows = 0
     for n in range(offsets.size - 1):
@@ -1070,63 +1132,74 @@ def find_rows(offsets, longest, may_end, base, width):
         for j in range(offsets[n], offsets[n + 1]):
             while since < j and since + longest[since] <= j:
                 since += 1
-            width[j] = j - since + 1 if may_end[j] and since + longest[since] > j else 0
-            base[j] = rows if width[j] else -1
+            base[j], skip[j], width[j] = NOWHERE, 0, 0
+            if may_end[j] and since + longest[since] > j:
+                until = j
+                while until + longest[until] <= j:
+                    until -= 1
+                base[j], skip[j], width[j] = rows - (j - until), j - until, until - since + 1
             rows += width[j]
     return rows
 
 
 @kernel
-def add_persist(base, width, reach, shortest, token, start, stop, duration, segment, table, tokens):
+def add_persist(base, skip, width, reach, sure, shortest, token, start, stop, duration, segment, table, tokens):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
-    token, start, stop (N, S); duration (L, S); segment (N, L, S); work space tokens (S,). Cost O(rows S).
+    token, start, stop (N, S); duration (L, S); segment (N L, S); work space tokens (1, S). Every state is admissible
+    from i for ``shortest`` (S,) to sure[i] steps. Cost O(rows S), and O(steps of all segments) with tokens.
     """
+    required, longest = 0, segment.shape[0] // base.size
+    for s in range(shortest.size):
+        required = max(required, shortest[s])
     for j in range(base.size):
-        for s in range(tokens.size):
-            tokens[s] = stop[j, s] if stop.size else 0.0
-        for k in range(width[j]):
+        tokens[:] = 0.0
+        if stop.size and width[j]:
+            add_row(tokens, 0, stop, j)
+        for k in range(0 if token.size else skip[j], skip[j] + width[j]):
             i, row = j - k, base[j] + k
-            for s in range(tokens.size):
-                if token.size:
-                    tokens[s] += token[i, s]
-                value = tokens[s]
-                if start.size:
-                    value += start[i, s]
-                if k >= reach[i, s] or k + 1 < shortest[s]:
-                    value = -np.inf
-                table[row, s] += value
-            if duration.size and k < duration.shape[0]:
-                for s in range(tokens.size):
-                    table[row, s] += duration[k, s]
-            if segment.size and k < segment.shape[1]:
-                for s in range(tokens.size):
-                    table[row, s] += segment[i, k, s]
+            if token.size:
+                add_row(tokens, 0, token, i)
+                if k < skip[j]:
+                    continue
+            add_row(table, row, tokens, 0)
+            if start.size:
+                add_row(table, row, start, i)
+            if k < duration.shape[0]:
+                add_row(table, row, duration, k)
+            if k < longest:
+                prefetch(segment, place(segment, (i + 4) * longest + k, 0))  # the walk is diagonal
+                add_row(table, row, segment, i * longest + k)
+            if k >= sure[i] or k + 1 < required:
+                for s in range(shortest.size):
+                    if k >= reach[i, s] or k + 1 < shortest[s]:
+                        table[row, s] = -np.inf
 
 
 @kernel
-def add_persist_back(base, width, post, state, ending, start, stop, duration, segment, alive):
+def add_persist_back(base, skip, width, post, state, ending, start, stop, duration, segment, alive):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
+    longest = segment.shape[0] // base.size
     for j in range(base.size):
-        for s in range(alive.size):
-            alive[s] = 0.0
-        for k in range(width[j] - 1, -1, -1):
+        if not width[j]:
+            continue
+        alive[:] = 0.0
+        for k in range(skip[j] + width[j] - 1, -1, -1):
             i, row = j - k, base[j] + k
-            for s in range(alive.size):
-                alive[s] += post[row, s]
-                state[i, s] += alive[s]
+            if k >= skip[j]:
+                add_row(alive, 0, post, row)
                 if start.size:
-                    start[i, s] += post[row, s]
-            if duration.size and k < duration.shape[0]:
-                for s in range(alive.size):
-                    duration[k, s] += post[row, s]
-            if segment.size and k < segment.shape[1]:
-                for s in range(alive.size):
-                    segment[i, k, s] += post[row, s]
-        for s in range(alive.size):
-            ending[j] += alive[s]
-            if stop.size:
-                stop[j, s] += alive[s]
+                    add_row(start, i, post, row)
+                if k < duration.shape[0]:
+                    add_row(duration, k, post, row)
+                if k < longest:
+                    prefetch(segment, place(segment, (i + 4) * longest + k, 0))
+                    add_row(segment, i * longest + k, post, row)
+            add_row(state, i, alive, 0)
+        for s in range(alive.shape[1]):
+            ending[j] += alive[0, s]
+        if stop.size:
+            add_row(stop, j, alive, 0)
 
 
 # The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is

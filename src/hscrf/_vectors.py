@@ -116,15 +116,15 @@ def higher(_typing: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def lower_positive(_typing: Any, a: Any, b: Any) -> Any:
-    """b where it is positive and lower than a, else a."""
+def lower_above(_typing: Any, a: Any, b: Any, bound: Any) -> Any:
+    """b where it is above the bound and lower than a, else a."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        a, b = given
-        positive = builder.fcmp_ordered(">", b, ir.Constant(VECTOR, [0.0, 0.0, 0.0, 0.0]))
-        return builder.select(builder.and_(positive, builder.fcmp_ordered("<", b, a)), b, a)
+        a, b, bound = given
+        both = builder.and_(builder.fcmp_ordered(">", b, bound), builder.fcmp_ordered("<", b, a))
+        return builder.select(both, b, a)
 
-    return four(four, four), generate
+    return four(four, four, four), generate
 
 
 def _lanes(builder: Any, value: Any) -> list[Any]:

@@ -58,7 +58,7 @@ class Evidence:
         return Evidence(self.may_end[:, steps], self.may_go_on[:, steps], allowed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trie:
     """Nodes of all stacks of states of levels top .. bottom, one trie for each top state after the other."""
 
@@ -142,6 +142,18 @@ def build_families(topology: Topology, d: int) -> Families:
     )
 
 
+@lru_cache(maxsize=1024)
+def places_of(topology: Topology, trie: Trie, part: str, d: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nodes of a level, and where each begins in a row of the level's block of a part."""
+    nodes = np.flatnonzero(trie.level == d)
+    within = trie.state[nodes]
+    if part in ("init", "end"):
+        within = build_families(topology, d).pair_at[within]
+    elif part == "trans":
+        within = build_families(topology, d).triple_at[within]
+    return nodes, within
+
+
 @dataclass(frozen=True)
 class Block:
     """Where one part of one level lies in the flat array of a layer."""
@@ -173,7 +185,8 @@ class SegmentTable(NamedTuple):
     skip: NDArray[np.int64]  # (N,)
     width: NDArray[np.int64]  # (N,) 0 where no segment may end
     reach: NDArray[np.int64]  # (N, S) longest admissible segment of each state from t, 0 if none may start
-    sure: NDArray[np.int64]  # (N,) the least of them
+    most: NDArray[np.int64]  # (N,) of these
+    least: NDArray[np.int64]  # (N,)
     rows: int
 
     def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -246,10 +259,10 @@ class Plan:
         may_start[1:] = self.evidence.may_end[d, :-1]
         may_start[self.offsets[:-1]] = True
         reach = np.empty((self.steps, longest.size), dtype=np.int64)
-        _kernels.find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach)
-        base, skip, width = np.empty((3, self.steps), dtype=np.int64)
-        rows = _kernels.find_rows(self.offsets, reach.max(axis=1), self.evidence.may_end[d], base, skip, width)
-        return SegmentTable(base, skip, width, reach, reach.min(axis=1), rows)
+        base, skip, width, most, least = np.empty((5, self.steps), dtype=np.int64)
+        _kernels.find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach, most, least)
+        rows = _kernels.find_rows(self.offsets, most, self.evidence.may_end[d], base, skip, width)
+        return SegmentTable(base, skip, width, reach, most, least, rows)
 
     def _layer(self, top: int, bottom: int) -> LayerPlan:
         from hscrf import _kernels
@@ -259,16 +272,16 @@ class Plan:
         blocks, size = self._blocks(top, bottom, segmental)
         addresses = {block.key: block for block in blocks}
         depth = bottom - top
-        go_on = self.evidence.may_go_on[top + 1 : bottom + 1]
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
-        may_cross[2:] = np.logical_and.accumulate(go_on, axis=0)
+        for k in range(1, depth + 1):
+            np.logical_and(may_cross[k], self.evidence.may_go_on[top + k], out=may_cross[k + 1])
         parts = ("token", "start", "stop", "init", "trans", "end")
         places = [self._addresses(trie, part, addresses) for part in parts]
         child = self.tables.get(bottom)
         table = np.zeros((self.steps, 4), dtype=np.int64)
         table[:, _kernels.BASE] = self.tables[top].base
         if child is not None:
-            table[:, _kernels.CHILD_BASE :] = np.column_stack([child.base, child.reach.max(axis=1), child.skip])
+            table[:, _kernels.CHILD_BASE :] = np.column_stack([child.base, child.most, child.skip])
         layer = _kernels.Layer(
             trie.level_at,
             np.vstack([trie.parent, trie.first, trie.count, trie.state, *places]),
@@ -309,23 +322,17 @@ class Plan:
                 columns, legal = families.pairs, families.legal_pairs
                 if part == "trans":
                     columns, legal = families.triples, families.legal_triples
-                put((part, d), rows, columns.size, given, columns, ~legal[None])
+                put((part, d), rows, columns.size, given, columns, None if legal.all() else ~legal[None])
         return blocks, begin
 
     def _addresses(self, trie: Trie, part: str, blocks: Mapping[Key, Block]) -> NDArray[np.int64]:
         """Address and stride of a part for each node; nodes without the part have zeros."""
         table = np.zeros((2, trie.state.size), dtype=np.int64)
         for (name, d), block in blocks.items():
-            if name != part:
-                continue
-            nodes = trie.level == d
-            within = trie.state[nodes]
-            if part in ("init", "end"):
-                within = build_families(self.topology, d).pair_at[within]
-            elif part == "trans":
-                within = build_families(self.topology, d).triple_at[within]
-            table[0, nodes] = block.begin + within
-            table[1, nodes] = block.stride
+            if name == part:
+                nodes, within = places_of(self.topology, trie, part, d)
+                table[0, nodes] = block.begin + within
+                table[1, nodes] = block.stride
         return table
 
     # -- numbers ---------------------------------------------------------------------------------------------
@@ -457,7 +464,7 @@ class Plan:
         """Walk all runs of a layer, also backward if there are counts to fill."""
         from hscrf import _kernels
 
-        steps = int(self.tables[plan.top].reach.max())
+        steps = int(self.tables[plan.top].most.max())
         work = _kernels.make_scratch(plan.layer, numbers[1], steps, counts is not None)
         _kernels.sweep(mode, plan.layer, *numbers, counts, self.offsets, post, *out, work, np.empty(steps))
 
@@ -473,8 +480,8 @@ class Plan:
     def _add_persist(self, d: int, values: Arrays, table: Floats) -> None:
         from hscrf import _kernels
 
-        base, skip, width, reach, sure, _ = self.tables[d]
-        rows = (base, skip, width, reach, sure, self.topology.min_duration[d])
+        base, skip, width, reach, _, least, _ = self.tables[d]
+        rows = (base, skip, width, reach, least, self.topology.min_duration[d])
         own = [values.get((part, d), ABSENT).reshape(-1, table.shape[1]) for part in PERSIST]
         _kernels.add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
 

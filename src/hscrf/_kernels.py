@@ -1102,8 +1102,11 @@ def exponentiate(values):
 
 
 @kernel
-def find_reach(offsets, allowed, may_start, may_go_on, longest, reach):
-    """Fill reach (N, S): how many steps from t a segment of s may last. allowed (N or 1, S), longest (S,)."""
+def find_reach(offsets, allowed, may_start, may_go_on, longest, reach, most, least):
+    """Fill reach (N, S): how many steps from t a segment of s may last; and the most and the least of them (N,).
+
+    allowed (N or 1, S), longest (S,).
+    """
     last = allowed.shape[0] - 1
     for n in range(offsets.size - 1):
         for t in range(offsets[n + 1] - 1, offsets[n] - 1, -1):
@@ -1115,8 +1118,10 @@ def find_reach(offsets, allowed, may_start, may_go_on, longest, reach):
                 else:
                     reach[t, s] = 1 + reach[t + 1, s]
     for t in range(reach.shape[0]):
+        most[t], least[t] = 0, offsets[-1]
         for s in range(reach.shape[1]):
             reach[t, s] = min(reach[t, s], longest[s]) if may_start[t] else 0
+            most[t], least[t] = max(most[t], reach[t, s]), min(least[t], reach[t, s])
 
 
 @kernel
@@ -1143,11 +1148,11 @@ def find_rows(offsets, longest, may_end, base, skip, width):
 
 
 @kernel
-def add_persist(base, skip, width, reach, sure, shortest, token, start, stop, duration, segment, table, tokens):
+def add_persist(base, skip, width, reach, least, shortest, token, start, stop, duration, segment, table, tokens):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
-    token, start, stop (N, S); duration (L, S); segment (N L, S); work space tokens (1, S). Every state is admissible
-    from i for ``shortest`` (S,) to sure[i] steps. Cost O(rows S), and O(steps of all segments) with tokens.
+    token, start, stop (N, S); duration (L, S); segment (N L, S); work space tokens (1, S). State s is admissible from i
+    for shortest[s] to reach[i, s] steps, at least least[i]. Cost O(rows S); with tokens the rows skipped count, too.
     """
     required, longest = 0, segment.shape[0] // base.size
     for s in range(shortest.size):
@@ -1170,7 +1175,7 @@ def add_persist(base, skip, width, reach, sure, shortest, token, start, stop, du
             if k < longest:
                 prefetch(segment, place(segment, (i + 4) * longest + k, 0))  # the walk is diagonal
                 add_row(table, row, segment, i * longest + k)
-            if k >= sure[i] or k + 1 < required:
+            if k >= least[i] or k + 1 < required:
                 for s in range(shortest.size):
                     if k >= reach[i, s] or k + 1 < shortest[s]:
                         table[row, s] = -np.inf

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import enumeration as twin
 import hscrf
-from hscrf.hhmm import Categorical, Gaussian, hhmm_potentials
+from hscrf.hhmm import Categorical, EmissionEncoder, Gaussian, hhmm_potentials
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-10}
 
@@ -309,6 +309,19 @@ def test_symbols_may_be_integers_strings_or_lists_of_one():
         assert len(model.emission_.symbols) == 2
         np.testing.assert_allclose(model.emission_.probability.sum(axis=1), 1)
     assert hscrf.HHMM(topology, random_state=0).fit([["a", "b"]]).predict([["a", "new"]])[0].length == 2
+
+
+@pytest.mark.parametrize("far", [0, 10**9], ids=["in a row", "far apart"])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+def test_integer_symbols_of_any_kind_are_found(kind, far):
+    signed = kind[0] == "i"
+    encoder = EmissionEncoder()
+    encoder.names = {symbol: k for k, symbol in enumerate([7, 3, 100, *[-2] * signed, *[far] * bool(far)])}
+    given = [3, 0, 7, 127, 100, 3, 6, *[-2, -3, -128] * signed]
+    symbols = np.array(20 * given, dtype=kind)  # so many that a table is made of those in a row
+    expected = [encoder.names.get(symbol, -1) for symbol in symbols.tolist()]
+    assert encoder._codes(symbols).tolist() == expected
+    assert encoder._codes(symbols).dtype == np.int32
 
 
 def test_means_far_from_zero_keep_their_digits(hmm):

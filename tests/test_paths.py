@@ -113,6 +113,54 @@ def test_scaled_and_logarithmic_arithmetic_agree(seed):
     np.testing.assert_allclose(plan.log_partition(values), scaled.log_z, **CLOSE)
 
 
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Work space is full of NaN: whatever is used without having been written shows."""
+    make = _kernels.make_scratch
+
+    def full_of_nan(*arguments):
+        work = make(*arguments)
+        for array in work:
+            array.fill(np.nan if array.dtype == float else -1)
+        return work
+
+    monkeypatch.setattr(_kernels, "make_scratch", full_of_nan)
+
+
+@pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, seed):
+    """Sums take four children at a time; groups of 1 to 9 end anywhere, and neighbours must not mix."""
+    rng = np.random.default_rng([seed, len(bottom)])
+    kinds = (*("markov",) * (seed % 3), bottom)
+    p = draw_model(rng, kinds, 9, size=int(rng.integers(4, 10)), sparse=True, classes=1 + seed % 2, longest=4)
+    plan, values = plan_of(p, draw_evidence(rng, p, 0.1) if seed % 4 == 3 else None), values_of(p)
+    scaled, lossy = plan._expectations(LINEAR, values)
+    assert not lossy.any()
+    same_expectations(plan._expectations(LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(plan.log_partition(values), scaled.log_z, **CLOSE)
+    if len(kinds) < 3:
+        best = hscrf.k_best(p, 3)
+        np.testing.assert_allclose([hscrf.score(p, labels) for labels in best], [y.score for y in best], **CLOSE)
+        assert hscrf.decode(p) == best[0]
+
+
+def test_segments_that_cannot_start_have_no_rows():
+    rng = np.random.default_rng(5)
+    p = draw_model(rng, ("markov", "unit"), 50)
+    assert plan_of(p, None).tables[0].rows == 1  # the root starts at the first step and ends at the last
+    p = draw_model(rng, ("segmental", "unit"), 50, size=3, longest=50)
+    ends = np.full((3, 50), -1)
+    ends[1] = np.isin(np.arange(50), [9, 19, 49])
+    known = hscrf.Labels(p.topology, np.full((3, 50), -1), ends)
+    plan = plan_of(p, known)
+    assert plan.tables[1].rows == 3  # one of each known segment
+    assert [plan.tables[1].rows_of(np.array([t])).size for t in (8, 9, 19, 49)] == [0, 1, 1, 1]
+    segments = hscrf.marginals(p, known).segment(p.topology.levels[1])
+    np.testing.assert_allclose([segments[0, 9].sum(), segments[10, 9].sum(), segments[20, 29].sum()], 1.0, **CLOSE)
+    np.testing.assert_allclose(segments.sum(), 3.0, **CLOSE)
+
+
 # -------------------------------------------------------------------- references: plain recursions in log space
 
 

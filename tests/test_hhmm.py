@@ -322,6 +322,10 @@ def test_integer_symbols_of_any_kind_are_found(kind, far):
     expected = [encoder.names.get(symbol, -1) for symbol in symbols.tolist()]
     assert encoder._codes(symbols).tolist() == expected
     assert encoder._codes(symbols).dtype == np.int32
+    for first, second in ((np.iinfo(kind).min, 1), (np.iinfo(kind).max, -1)):  # at either end of what the kind holds
+        encoder.names = {first: 0, first + second: 1}
+        found = encoder._codes(np.array([first + second, 5, first, 100], dtype=kind))
+        assert found.tolist() == [1, -1, 0, -1]
 
 
 def test_means_far_from_zero_keep_their_digits(hmm):

@@ -520,6 +520,34 @@ def test_what_starts_tiny_is_not_lost_with_its_first_token(only_late):
     np.testing.assert_allclose(posterior.state["a"][-1], [0.0, 1.0, 0.0], atol=1e-12)
 
 
+def cut_off(kids, gap, length, bottom):
+    """States of two parents, or of none: only those of the first can be reached, and each step costs them ``gap``."""
+    limits = {"unit": {}, "markov": {"x": None}, "segmental": {"x": 4}}[bottom]
+    names = [f"x{k}" for k in range(sum(kids))]
+    token = np.where(np.arange(len(names)) < kids[0], -gap, 0.0) * np.ones((length, 1))
+    if len(kids) == 1:  # the first state alone
+        token[:, 1:] = 0.0
+        start, across = np.full((1, 1, len(names)), -np.inf), np.zeros((1, 1, len(names), len(names)))
+        start[..., 0], across[..., 0, 1:] = 0.0, -np.inf
+        topology = hscrf.Topology({"x": names}, max_duration=limits)
+        return hscrf.Potentials(topology, length, token={"x": token}, init={"root": start}, trans={"root": across})
+    children = {"y": {"A": names[: kids[0]], "B": names[kids[0] :]}}
+    successors = {"y": {"A": ["A"], "B": ["B"]}}
+    topology = hscrf.Topology({"y": ["A", "B"], "x": names}, children, successors, max_duration=limits)
+    return hscrf.Potentials(topology, length, token={"x": token}, init={"root": np.array([[[0.0, -np.inf]]])})
+
+
+@pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
+@pytest.mark.parametrize("kids", [(2,), (5,), (3, 2), (4, 3)], ids=str)
+@pytest.mark.parametrize(("gap", "length"), [(2.0, 500), (60.0, 13), (250.0, 3)])
+def test_what_cannot_be_reached_may_be_much_better(kids, gap, length, bottom):
+    p = cut_off(kids, gap, length, bottom)
+    plan, values = plan_of(p, None), values_of(p)
+    found, expected = plan.expectations(values), plan._expectations(LOG, values)[0]
+    same_expectations(expected, found, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(plan.log_partition(values), expected.log_z, **CLOSE)
+
+
 def test_segments_far_below_those_of_other_parents_need_no_logarithms():
     children = {"act": {"A": ["a1", "a2"], "B": ["b1", "b2"]}}
     levels = {"act": ["A", "B"], "sub": ["a1", "a2", "b1", "b2"]}

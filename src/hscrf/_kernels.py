@@ -643,6 +643,12 @@ def recall(mode, layer, pot, child, s, i, j, work):
 
 
 @inlined
+def bar_if(mode, value, bar):
+    """The bar of a value; zero if that is impossible, for what would follow may be infinitely better than the rest."""
+    return bar if value > zero(mode) else zero(mode)
+
+
+@inlined
 def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     """Reverse of ``extend_step``: from UP_BAR of the leaves at j to DOWN_BAR; TOKENS are there, see ``recall``."""
     depth, root, bottom, stop = shape_of(layer, s)
@@ -662,6 +668,7 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
     if layer.unit:
         for k in range(n):
             bar = times(mode, times(mode, work.node[UP_BAR, leaf + k], work.node[TOKENS, leaf + k]), gain)
+            bar = bar_if(mode, work.enter[step, k], bar)
             posterior = probability(mode, work.enter[step, k], bar)
             work.node[DOWN_BAR, leaf + k] = bar
             work.node[POSTERIOR, leaf + k] = posterior
@@ -672,9 +679,10 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
             bar = work.node[UP_BAR, leaf + k]
             if goes_on:
                 bar = plus(mode, bar, work.bar[0, k])
+            bar = bar_if(mode, work.leaf[step, k], bar)
             work.node[POSTERIOR, leaf + k] = probability(mode, work.leaf[step, k], bar)
             bar = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
-            work.node[DOWN_BAR, leaf + k] = bar
+            work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[step, k], bar)
             work.bar[0, k] = bar
     counts.ending[depth, j] += ended
     for level in range(depth - 1, -1, -1):
@@ -880,11 +888,12 @@ def add_token_counts(layer, grad, s, t, j, work):
 
 @part
 def lost_segments(layer, values, child, s, i, j, work):
-    """LINEAR: has a leaf a sum too small to trust, although some segment of it could end at j?"""
+    """LINEAR: had a leaf, before it was rescaled, a sum too small to trust, although some segment could end at j?"""
     _, root, bottom, stop = shape_of(layer, s)
+    least = TINY * max(1.0, work.gain[j - i])
     suspect = False
     for x in range(bottom - root, stop - root):
-        suspect |= work.node[UP, x] < TINY
+        suspect |= work.node[UP, x] < least
     if not suspect:
         return False
     begin_tokens(LINEAR, layer, s, work)
@@ -896,7 +905,7 @@ def lost_segments(layer, values, child, s, i, j, work):
             row = layer.table[j, CHILD_BASE] + lag
             entered = work.enter[j - lag - i, leaf - bottom] > 0.0
             entered = entered and work.node[PASSED, layer.node[PARENT, leaf] - root] > 0.0
-            if entered and work.node[UP, leaf - root] < TINY and child.mass[row, layer.node[STATE, leaf]] > 0.0:
+            if entered and work.node[UP, leaf - root] < least and child.mass[row, layer.node[STATE, leaf]] > 0.0:
                 return True
     return False
 
@@ -916,6 +925,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     while since < j and not reaches(layer, since, j):
         since += 1
     work.since[step] = since
+    work.gain[step] = 1.0
     work.scale[step + 1] = work.scale[step]
     if layer.may_end[depth, j]:
         low = min(low, sum_segments(mode, layer, values, child, s, i, j, work))
@@ -978,7 +988,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
                     work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
             if child is not None:
                 for k in range(n):
-                    work.node[DOWN_BAR, leaf + k] = work.bar[j + 1 - i, k]
+                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[j + 1 - i, k], work.bar[j + 1 - i, k])
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):

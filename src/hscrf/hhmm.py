@@ -510,7 +510,8 @@ class EmissionEncoder(Encoder):
             return np.full(symbols.size, -1, dtype=np.int32)
         names, codes = np.array(list(known)), np.array(list(known.values()), dtype=np.int32)
         lowest, highest = int(names.min()), int(names.max())
-        if highest - lowest < 4 * symbols.size and np.can_cast(symbols.dtype, np.int64):
+        few = lowest > -(2**63) and highest < 2**63 - 1 and highest - lowest < 4 * symbols.size
+        if few and np.can_cast(symbols.dtype, np.int64):
             table = np.full(highest - lowest + 3, -1, dtype=np.int32)  # with room for what is below and above
             table[names - lowest + 1] = codes
             return table[np.clip(symbols.astype(np.int64), lowest - 1, highest + 1) - (lowest - 1)]

@@ -44,7 +44,7 @@ class Sparse:
         return Sparse(indptr, indices, self.data[entries] if self.data.size else self.data, int(mask.sum()))
 
     def take(self, rows: Ints) -> Sparse:
-        """Some of the steps; neighbours are shared, not copied."""
+        """Some of the steps, each at most once; neighbours are shared, not copied."""
         entries: Any
         if rows[-1] - rows[0] == len(rows) - 1:
             indptr = self.indptr[rows[0] : rows[-1] + 2]

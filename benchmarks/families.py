@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
@@ -43,13 +44,20 @@ FULL = {"sentences": 1000, "length": 400, "hmm": (100, 1000), "joint": 9000, "re
 
 def least(work, repeat):
     """Seconds of the fastest run, the first left out."""
-    work()
-    seconds = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
+    return in_turns([work], repeat)[0]
+
+
+def in_turns(works, repeat):
+    """Seconds of the fastest run of each, the first left out; they take turns, so that a slow spell meets them all."""
+    for work in works:
         work()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+    seconds = [[] for _ in works]
+    for _ in range(repeat):
+        for work, times in zip(works, seconds, strict=True):
+            begin = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - begin)
+    return [min(times) for times in seconds]
 
 
 def missing(module):
@@ -157,8 +165,7 @@ def semi_beside_torch(rng, size):
     ours = plan.expectations(values)
     assert np.isclose(ours.log_z.sum(), theirs()), "the two disagree"
     assert np.allclose(ours.counts["trans", 0][0, 0], table.grad.numpy()), "the two disagree"
-    mine = least(lambda: plan.expectations(values), size["repeat"])
-    other = least(theirs, max(2, size["repeat"] // 2))
+    mine, other = in_turns([lambda: plan.expectations(values), theirs], size["repeat"])
     yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", mine, "PyTorch", other
 
 
@@ -252,10 +259,8 @@ def joint_beside_product(rng, size):
     models = hscrf.HSCRF(scheme={"phrase": "bio"}), hscrf.ChainCRF()
     objectives = [objective_of(model, X, Y) for model, Y in zip(models, (nested, product), strict=True)]
     weights = [0.01 * rng.standard_normal(objective.size) for objective in objectives]
-    ours, theirs = (
-        least(lambda: objective(w), min(size["repeat"], 3))  # noqa: B023
-        for objective, w in zip(objectives, weights, strict=True)
-    )
+    works = [partial(objective, w) for objective, w in zip(objectives, weights, strict=True)]
+    ours, theirs = in_turns(works, size["repeat"])
     title = f"HSCRF, joint ({'CoNLL-2000' if folder else 'generated'}), value and gradient: {sum(map(len, X))} steps"
     yield title, ours, f"ChainCRF on {len({y for labels in product for y in labels})} product labels", theirs
 

@@ -198,15 +198,15 @@ def place(node, row, x):
 
 
 @inlined
-def add_row(target, row, source, line):
-    """target[row] += source[line] of two tables with as many columns, neither of them padded."""
-    n, k = unsigned(target.shape[1]), unsigned(0)
+def add_row(target, row, source, line, factor=1.0):
+    """target[row] += factor * source[line] of two tables with as many columns, neither of them padded."""
+    n, k, times_factor = unsigned(target.shape[1]), unsigned(0), spread(factor)
     at, where = place(target, row, 0), place(source, line, 0)
     while k + FOUR <= n:
-        store(add(load(target, at + k), load(source, where + k)), target, at + k)
+        store(multiply_add(times_factor, load(source, where + k), load(target, at + k)), target, at + k)
         k += FOUR
     while k < n:
-        target[row, k] += source[line, k]
+        target[row, k] += factor * source[line, k]
         k += unsigned(1)
 
 
@@ -221,14 +221,20 @@ def linear_init(pot, at, node, above, first, n):
         store(multiply(factor, load(pot, unsigned(at) + v)), node, down + v)
 
 
+@inlined
+def count_pairs(pot, grad, row, weight, after):
+    """Four pairs of a row, trans * after; add weight times them to their counts."""
+    pair = multiply(load(pot, row), after)
+    store(multiply_add(weight, pair, load(grad, row)), grad, row)
+    return pair
+
+
 @part
 def linear_init_back(pot, grad, at, node, above, first, n):
-    factor, bar, at = spread(above), place(node, DOWN_BAR, first), unsigned(at)
+    weight, bar, at = spread(above), place(node, DOWN_BAR, first), unsigned(at)
     sums = spread(0.0)
     for v in range(unsigned(0), width(n), FOUR):
-        pair = multiply(load(pot, at + v), load(node, bar + v))
-        sums = add(sums, pair)
-        store(multiply_add(factor, pair, load(grad, at + v)), grad, at + v)
+        sums = add(sums, count_pairs(pot, grad, at + v, weight, load(node, bar + v)))
     return total(sums)
 
 
@@ -306,17 +312,14 @@ def linear_product_back(pot, grad, at, node, first, n):
     while u + FOUR <= n:
         x0, x1 = spread(node[UP, first + u]), spread(node[UP, first + u + unsigned(1)])
         x2, x3 = spread(node[UP, first + u + unsigned(2)]), spread(node[UP, first + u + unsigned(3)])
-        sum0 = sum1 = sum2 = sum3 = spread(0.0)
         row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
+        sum0 = sum1 = sum2 = sum3 = spread(0.0)
         for v in range(unsigned(0), w, FOUR):
             after = load(node, bar + v)
-            pair0, pair1 = multiply(load(pot, row0 + v), after), multiply(load(pot, row1 + v), after)
-            pair2, pair3 = multiply(load(pot, row2 + v), after), multiply(load(pot, row3 + v), after)
-            store(multiply_add(x0, pair0, load(grad, row0 + v)), grad, row0 + v)
-            store(multiply_add(x1, pair1, load(grad, row1 + v)), grad, row1 + v)
-            store(multiply_add(x2, pair2, load(grad, row2 + v)), grad, row2 + v)
-            store(multiply_add(x3, pair3, load(grad, row3 + v)), grad, row3 + v)
-            sum0, sum1, sum2, sum3 = add(sum0, pair0), add(sum1, pair1), add(sum2, pair2), add(sum3, pair3)
+            sum0 = add(sum0, count_pairs(pot, grad, row0 + v, x0, after))
+            sum1 = add(sum1, count_pairs(pot, grad, row1 + v, x1, after))
+            sum2 = add(sum2, count_pairs(pot, grad, row2 + v, x2, after))
+            sum3 = add(sum3, count_pairs(pot, grad, row3 + v, x3, after))
         store(totals(sum0, sum1, sum2, sum3), node, place(node, UP_BAR, first + u))
         row0, u = row3 + w, u + FOUR
     while u < n:
@@ -1409,6 +1412,9 @@ def find_names(given, hashes, numbers, unknown, found):
         found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
 
 
+SPARSE = 8  # a pair by itself takes as long as so many states of a row
+
+
 # From features to scores and from counts to gradients. Sparse features are pairs (feature, state) with one weight each:
 # feature f has the pairs pair_at[f] .. pair_at[f + 1]. ``data`` is empty if every value is one.
 
@@ -1434,24 +1440,49 @@ def pull_rows(indptr, indices, data, pair_at, pair_state, counts, gradient):
 
 
 @kernel
-def score_columns(names, begin, rows, data, pair_at, pair_state, weights, out):
-    """``score_rows`` for entries by feature: those of names[k] are begin[k] .. begin[k + 1]."""
+def score_columns(names, begin, rows, data, pair_at, pair_state, weights, out, dense):
+    """``score_rows`` for entries by feature: those of names[k] are begin[k] .. begin[k + 1].
+
+    The pairs of a feature that has many are spread over a row ``dense`` (1, S), which is added as a whole.
+    """
     for k in range(names.size):
-        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+        first, last = pair_at[names[k]], pair_at[names[k] + 1]
+        if is_dense(last - first, begin[k + 1] - begin[k], dense):
+            dense[:] = 0.0
+            for q in range(first, last):
+                dense[0, pair_state[q]] = weights[q]
+            for e in range(begin[k], begin[k + 1]):
+                add_row(out, rows[e], dense, 0, data[e] if data.size else 1.0)
+            continue
+        for q in range(first, last):
             state, weight = pair_state[q], weights[q]
             for e in range(begin[k], begin[k + 1]):
                 out[rows[e], state] += weight * data[e] if data.size else weight
 
 
 @kernel
-def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient):
-    """``pull_rows`` for entries by feature."""
+def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient, dense):
+    """``pull_rows`` for entries by feature, see ``score_columns``."""
     for k in range(names.size):
-        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
-            state, total = pair_state[q], 0.0
+        first, last = pair_at[names[k]], pair_at[names[k] + 1]
+        if is_dense(last - first, begin[k + 1] - begin[k], dense):
+            dense[:] = 0.0
             for e in range(begin[k], begin[k + 1]):
-                total += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
-            gradient[q] += total
+                add_row(dense, 0, counts, rows[e], data[e] if data.size else 1.0)
+            for q in range(first, last):
+                gradient[q] += dense[0, pair_state[q]]
+            continue
+        for q in range(first, last):
+            state, value = pair_state[q], 0.0
+            for e in range(begin[k], begin[k + 1]):
+                value += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
+            gradient[q] += value
+
+
+@inlined
+def is_dense(pairs, entries, dense):
+    """Is it faster to take whole rows of states than each pair by itself."""
+    return entries > 2 and SPARSE * pairs > dense.shape[1]
 
 
 @kernel

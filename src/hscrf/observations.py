@@ -94,13 +94,13 @@ class Columns:
         from hscrf import _kernels
 
         x = (self.names, self.begin, self.rows, self.data)
-        _kernels.score_columns(*x, pair_at, pair_cell, weights, out)
+        _kernels.score_columns(*x, pair_at, pair_cell, weights, out, np.empty((1, out.shape[1])))
 
     def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
         from hscrf import _kernels
 
         x = (self.names, self.begin, self.rows, self.data)
-        _kernels.pull_columns(*x, pair_at, pair_cell, counts, gradient)
+        _kernels.pull_columns(*x, pair_at, pair_cell, counts, gradient, np.empty((1, counts.shape[1])))
 
 
 @dataclass(frozen=True)

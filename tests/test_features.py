@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 from hscrf import Duration, End, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.features import default_specifications, fit_blocks
 from hscrf.objective import pack_labels
-from hscrf.observations import Encoder, Lookup
+from hscrf.observations import Encoder, Lookup, Sparse
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
 TOPOLOGY = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, max_duration={"b": 3})
@@ -260,6 +260,32 @@ def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY, transi
     encoder = Encoder()
     seen = encoder.fit_pack(X)
     return fit_blocks([spec], topology, encoder, seen, pack_labels(labels), pairs, transitions)[0], encoder, seen
+
+
+@pytest.mark.parametrize("states", [3, 8, 30])
+@pytest.mark.parametrize("valued", [False, True], ids=["names", "numbers"])
+def test_rows_and_columns_give_the_same(states, valued):
+    """Features of few and of many entries, with one state or with all of them."""
+    rng = np.random.default_rng(states)
+    features, steps = 12, 50
+    there = rng.random((steps, features)) < np.linspace(0.02, 0.9, features)
+    data = rng.normal(size=there.sum()) if valued else np.empty(0)
+    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    rows = Sparse(indptr, np.nonzero(there)[1].astype(np.int32), data, features)
+    paired = rng.random((features, states)) < np.tile([0.0, 0.1, 0.6, 1.0], 3)[:, None]
+    pair_at = np.concatenate([[0], np.cumsum(paired.sum(axis=1))])
+    cells = np.nonzero(paired)[1].astype(np.int32)
+    weights, counts = rng.normal(size=cells.size), rng.normal(size=(steps, states))
+    values = np.zeros(there.shape)
+    values[there] = data if valued else 1.0
+    table = np.zeros(paired.shape)
+    table[paired] = weights
+    for seen in (rows, rows.by_columns()):
+        scores, gradient = np.zeros((steps, states)), np.zeros(cells.size)
+        seen.add_scores(pair_at, cells, weights, scores)
+        seen.pull_counts(pair_at, cells, counts, gradient)
+        np.testing.assert_allclose(scores, values @ table, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(gradient, (values.T @ counts)[paired], rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("pairs", ["seen", "all"])

@@ -145,6 +145,15 @@ def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, s
         assert hscrf.decode(p) == best[0]
 
 
+@pytest.mark.parametrize("kinds", [("unit",), ("markov", "segmental"), ("segmental", "unit")])
+def test_arrays_may_lie_in_memory_as_they_like(kinds):
+    p = draw_model(np.random.default_rng(3), kinds, 12, size=5, longest=4)
+    values = values_of(p)
+    turned = {key: np.asfortranarray(array) for key, array in values.items()}
+    plan = plan_of(p, None)
+    same_expectations(plan.expectations(values), plan.expectations(turned), rtol=1e-12)
+
+
 def test_segments_that_cannot_start_have_no_rows():
     rng = np.random.default_rng(5)
     p = draw_model(rng, ("markov", "unit"), 50)

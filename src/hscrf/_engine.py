@@ -482,7 +482,7 @@ class Plan:
 
         base, skip, width, reach, _, least, _ = self.tables[d]
         rows = (base, skip, width, reach, least, self.topology.min_duration[d])
-        own = [values.get((part, d), ABSENT).reshape(-1, table.shape[1]) for part in PERSIST]
+        own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in PERSIST]
         _kernels.add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
 
     def _numbers(

@@ -45,6 +45,7 @@ from hscrf._vectors import (
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
 TINY = 1e-140  # products of two such numbers are still normal floats
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
+FAINT = 1e-290  # a sum below this may owe more than its last digits to such
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 # What Python calls; what only other kernels call; and what is inlined because a call at every step would cost more than
@@ -893,7 +894,7 @@ def add_token_counts(layer, grad, s, t, j, work):
 def lost_segments(layer, values, child, s, i, j, work):
     """LINEAR: had a leaf, before it was rescaled, a sum too small to trust, although some segment could end at j?"""
     _, root, bottom, stop = shape_of(layer, s)
-    least = TINY * max(1.0, work.gain[j - i])
+    least = max(TINY, FAINT * work.gain[j - i])
     suspect = False
     for x in range(bottom - root, stop - root):
         suspect |= work.node[UP, x] < least

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import extending, types
+from numba.core import errors
 
 intrinsic: Any = extending.intrinsic  # what it makes takes no first argument, which a checker cannot know
 FOUR = np.uint64(4)
@@ -37,6 +38,12 @@ class FourModel(extending.models.PrimitiveModel):
 four = Four()
 
 
+def _refuse_views(array: Any) -> None:
+    """Flat memory is that of whole rows: an array with gaps between them would be misread."""
+    if array.layout != "C":
+        raise errors.TypingError(f"{array} does not lie in memory row by row")
+
+
 def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), VECTOR.as_pointer())
@@ -45,6 +52,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> A
 @intrinsic
 def load(_typing: Any, array: Any, index: Any) -> Any:
     """The four numbers from an index on."""
+    _refuse_views(array)
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.load(_address(context, builder, signature.args[0], *given), align=8)
@@ -55,6 +63,7 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
 @intrinsic
 def store(_typing: Any, value: Any, array: Any, index: Any) -> Any:
     """Write four numbers from an index on."""
+    _refuse_views(array)
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         builder.store(given[0], _address(context, builder, signature.args[1], *given[1:]), align=8)

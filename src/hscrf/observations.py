@@ -99,7 +99,7 @@ class Columns:
     def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
         from hscrf import _kernels
 
-        x = (self.names, self.begin, self.rows, self.data)
+        x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
         _kernels.pull_columns(*x, pair_at, pair_cell, counts, gradient, np.empty((1, counts.shape[1])))
 
 

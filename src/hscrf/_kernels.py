@@ -30,6 +30,8 @@ from hscrf._vectors import (
     FOUR,
     add,
     higher,
+    lane_sum,
+    lane_sums,
     lanes,
     load,
     lower_above,
@@ -38,8 +40,6 @@ from hscrf._vectors import (
     prefetch,
     spread,
     store,
-    total,
-    totals,
 )
 
 LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
@@ -187,7 +187,7 @@ def probability(mode, a, b):
 
 
 @inlined
-def width(n):
+def padded(n):
     """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
     return (unsigned(n) + unsigned(3)) & ~unsigned(3)
 
@@ -218,7 +218,7 @@ def add_row(target, row, source, line, factor=1.0):
 @part
 def linear_init(pot, at, node, above, first, n):
     factor, down = spread(above), place(node, DOWN, first)
-    for v in range(unsigned(0), width(n), FOUR):
+    for v in range(unsigned(0), padded(n), FOUR):
         store(multiply(factor, load(pot, unsigned(at) + v)), node, down + v)
 
 
@@ -234,36 +234,42 @@ def count_pairs(pot, grad, row, weight, after):
 def linear_init_back(pot, grad, at, node, above, first, n):
     weight, bar, at = spread(above), place(node, DOWN_BAR, first), unsigned(at)
     sums = spread(0.0)
-    for v in range(unsigned(0), width(n), FOUR):
+    for v in range(unsigned(0), padded(n), FOUR):
         sums = add(sums, count_pairs(pot, grad, at + v, weight, load(node, bar + v)))
-    return total(sums)
+    return lane_sum(sums)
 
 
 @part
 def linear_end(pot, at, node, first, n):
     up, sums = place(node, UP, first), spread(0.0)
-    for v in range(unsigned(0), width(n), FOUR):
+    for v in range(unsigned(0), padded(n), FOUR):
         sums = multiply_add(load(pot, unsigned(at) + v), load(node, up + v), sums)
-    return total(sums)
+    return lane_sum(sums)
 
 
 @part
 def linear_end_back(pot, grad, at, node, bar, first, n):
     factor, up, up_bar, at = spread(bar), place(node, UP, first), place(node, UP_BAR, first), unsigned(at)
-    for v in range(unsigned(0), width(n), FOUR):
+    for v in range(unsigned(0), padded(n), FOUR):
         pair = multiply(factor, load(pot, at + v))
         store(multiply_add(load(node, up + v), pair, load(grad, at + v)), grad, at + v)
         store(add(load(node, up_bar + v), pair), node, up_bar + v)
 
 
+@inlined
+def spread_each(node, x):
+    """UP of the four nodes from x on, each of them four times."""
+    a, b, c, d = lanes(load(node, place(node, UP, x)))
+    return spread(a), spread(b), spread(c), spread(d)
+
+
 @part
 def linear_product(pot, at, node, first, n):
     """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings, four rows at a time."""
-    first, n, w = unsigned(first), unsigned(n), width(n)
+    first, n, w = unsigned(first), unsigned(n), padded(n)
     down, row0, u = place(node, DOWN, first), unsigned(at), unsigned(0)
     while u + FOUR <= n:
-        x0, x1 = spread(node[UP, first + u]), spread(node[UP, first + u + unsigned(1)])
-        x2, x3 = spread(node[UP, first + u + unsigned(2)]), spread(node[UP, first + u + unsigned(3)])
+        x0, x1, x2, x3 = spread_each(node, first + u)
         row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
         for v in range(unsigned(0), w, FOUR):
             even = multiply_add(x0, load(pot, row0 + v), load(node, down + v))
@@ -282,7 +288,7 @@ def linear_product(pot, at, node, first, n):
 @part
 def best_product(pot, at, node, first, n):
     """DOWN[v] = max(DOWN[v], max_u UP[u] + trans[u, v]) of n siblings."""
-    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), width(n)
+    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), padded(n)
     for u in range(n):
         value, row = node[UP, first + u], at + u * w
         if value > -np.inf:
@@ -293,7 +299,7 @@ def best_product(pot, at, node, first, n):
 @part
 def log_product(pot, at, node, first, n):
     """DOWN[v] = log(exp DOWN[v] + sum_u exp(UP[u] + trans[u, v])) of n siblings."""
-    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), width(n)
+    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), padded(n)
     for v in range(n):
         before = best = node[DOWN, first + v]
         for u in range(n):
@@ -308,11 +314,10 @@ def log_product(pot, at, node, first, n):
 @part
 def linear_product_back(pot, grad, at, node, first, n):
     """UP_BAR[u] = sum_v trans[u, v] DOWN_BAR[v], and the posteriors of the pairs (u, v)."""
-    first, n, w = unsigned(first), unsigned(n), width(n)
+    first, n, w = unsigned(first), unsigned(n), padded(n)
     bar, row0, u = place(node, DOWN_BAR, first), unsigned(at), unsigned(0)
     while u + FOUR <= n:
-        x0, x1 = spread(node[UP, first + u]), spread(node[UP, first + u + unsigned(1)])
-        x2, x3 = spread(node[UP, first + u + unsigned(2)]), spread(node[UP, first + u + unsigned(3)])
+        x0, x1, x2, x3 = spread_each(node, first + u)
         row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
         sum0 = sum1 = sum2 = sum3 = spread(0.0)
         for v in range(unsigned(0), w, FOUR):
@@ -321,7 +326,7 @@ def linear_product_back(pot, grad, at, node, first, n):
             sum1 = add(sum1, count_pairs(pot, grad, row1 + v, x1, after))
             sum2 = add(sum2, count_pairs(pot, grad, row2 + v, x2, after))
             sum3 = add(sum3, count_pairs(pot, grad, row3 + v, x3, after))
-        store(totals(sum0, sum1, sum2, sum3), node, place(node, UP_BAR, first + u))
+        store(lane_sums(sum0, sum1, sum2, sum3), node, place(node, UP_BAR, first + u))
         row0, u = row3 + w, u + FOUR
     while u < n:
         node[UP_BAR, first + u] = linear_init_back(pot, grad, row0, node, node[UP, first + u], first, n)
@@ -396,7 +401,7 @@ def product_back(mode, pot, grad, at, node, first, n):
         linear_product_back(pot, grad, at, node, first, n)
     else:
         for u in range(n):
-            row = unsigned(at) + unsigned(u) * width(n)
+            row = unsigned(at) + unsigned(u) * padded(n)
             node[UP_BAR, first + u] = init_back(mode, pot, grad, row, node, node[UP, first + u], first, n)
 
 
@@ -563,7 +568,7 @@ def rescale(work, leaf, n, step, scale):
     Return its smallest positive value after that.
     """
     up, high, low = place(work.node, UP, leaf), spread(0.0), spread(1.0)
-    for k in range(unsigned(0), width(n), FOUR):
+    for k in range(unsigned(0), padded(n), FOUR):
         value = load(work.node, up + k)
         high, low = higher(high, value), lower_above(low, value, spread(0.0))
     largest, smallest = max(lanes(high)), min(lanes(low))
@@ -588,7 +593,7 @@ def enter_leaves(mode, work, leaf, n, step):
     if mode is None:
         down, up, tokens = place(work.node, DOWN, leaf), place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
         kept, low = place(work.enter, step, 0), spread(1.0)
-        for k in range(unsigned(0), width(n), FOUR):
+        for k in range(unsigned(0), padded(n), FOUR):
             value = load(work.node, down + k)
             store(value, work.enter, kept + k)
             store(multiply(value, load(work.node, tokens + k)), work.node, up + k)
@@ -1302,7 +1307,7 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
         first = layer.node[FIRST, parent]
         if layer.may_cross[level, t - 1]:
             at = cell(layer, TRANS, parent, t - 1) + node - first
-            row = np.int64(width(layer.node[COUNT, parent]))
+            row = np.int64(padded(layer.node[COUNT, parent]))
             for u in range(layer.node[COUNT, parent]):
                 value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
                 k = put(weight, where, k, value + pot[at + u * row], ENDS, first + u, t - 1)

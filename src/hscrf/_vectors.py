@@ -152,7 +152,7 @@ def lanes(_typing: Any, value: Any) -> Any:
 
 
 @intrinsic
-def total(_typing: Any, value: Any) -> Any:
+def lane_sum(_typing: Any, value: Any) -> Any:
     """The sum of the four."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
@@ -163,7 +163,7 @@ def total(_typing: Any, value: Any) -> Any:
 
 
 @intrinsic
-def totals(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def lane_sums(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """The sum of a, that of b, of c and of d."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:

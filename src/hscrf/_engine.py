@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.potentials import FAMILY, OWN
 from hscrf.topology import Topology
 
 LINEAR, LOG, MAX = None, False, True  # as in _kernels, which is not imported before it is needed
@@ -27,9 +28,7 @@ Floats = NDArray[np.float64]
 
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
 SMALLEST = 1e-300  # as in _kernels: stands for what is possible but too small to matter
-FAMILY = ("init", "trans", "end")
 ABSENT = np.empty((0, 0))
-PERSIST = ("token", "start", "stop", "duration", "segment")
 
 
 @dataclass(frozen=True)
@@ -482,7 +481,7 @@ class Plan:
 
         base, skip, width, reach, _, least, _ = self.tables[d]
         rows = (base, skip, width, reach, least, self.topology.min_duration[d])
-        own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in PERSIST]
+        own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in OWN]
         _kernels.add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
 
     def _numbers(
@@ -622,7 +621,7 @@ class Plan:
 
         table = self.tables[d]
         post, found = result.segments[d], (result.state[d], result.ending[d])
-        own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in PERSIST[1:]]
+        own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
         alive = np.empty((1, post.shape[1]))
         _kernels.add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
         if ("token", d) in result.counts:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf._engine import FAMILY, Key, Plan
+from hscrf._engine import Key, Plan
 from hscrf.estimator import (
     HSCRF,
     check_lengths,
@@ -27,7 +27,7 @@ from hscrf.inference import Marginals
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import pack_labels
 from hscrf.observations import Encoder, Observations
-from hscrf.potentials import Potentials
+from hscrf.potentials import FAMILY, Potentials
 from hscrf.topology import Topology
 
 __all__ = ["ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "semi_crf_as_hscrf"]

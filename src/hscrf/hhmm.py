@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf._engine import FAMILY, Key, Plan
+from hscrf._engine import Key, Plan
 from hscrf.estimator import (
     HSCRF,
     as_seed,
@@ -26,7 +26,7 @@ from hscrf.features import Block, ConstantBlock, Known, PairBlock, family_cells,
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.objective import LANES, Scorer, Workers, pack_evidence, pack_labels
 from hscrf.observations import Encoder, Observations, Sparse, of_columns, of_names, offsets_of
-from hscrf.potentials import Potentials
+from hscrf.potentials import FAMILY, Potentials
 from hscrf.topology import Topology
 
 __all__ = ["HHMM", "Categorical", "Gaussian", "hhmm_potentials"]

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf._engine import FAMILY, MAX, Evidence, Expectations, Key, Plan
+from hscrf._engine import MAX, Evidence, Expectations, Key, Plan
 from hscrf.features import Block, Known, family_events
 from hscrf.inference import feasible
 from hscrf.labels import InfeasibleError, Labels
 from hscrf.observations import Observations
-from hscrf.potentials import Potentials
+from hscrf.potentials import FAMILY, Potentials
 from hscrf.topology import Topology
 
 Floats = NDArray[np.float64]

@@ -35,8 +35,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import hscrf
-from hscrf.hhmm import Categorical, Expectation, Gaussian
-from hscrf.objective import Scorer, Workers
+from hscrf.families.hhmm.em import Expectation
+from hscrf.families.hhmm.emissions import Categorical, Gaussian
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
 
 QUICK = {"sentences": 100, "length": 100, "hmm": (20, 200), "joint": 400, "repeat": 2}
 FULL = {"sentences": 1000, "length": 400, "hmm": (100, 1000), "joint": 9000, "repeat": 5}
@@ -140,7 +142,7 @@ def semi_beside_torch(rng, size):
         return
     import torch
 
-    from hscrf._engine import Plan
+    from hscrf.engine.plan import Plan
 
     torch.set_num_threads(1)
     B, T, L, S = 16, size["length"], 20, 12
@@ -175,7 +177,7 @@ def semi_beside_torch_struct(rng, size):
     import torch
     from torch_struct import SemiMarkovCRF
 
-    from hscrf._engine import Plan
+    from hscrf.engine.plan import Plan
 
     torch.set_num_threads(1)
     B, T, L, S = 4, min(size["length"], 128), 8, 6

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hscrf import HSCRF, Labels, metrics, plots
-from hscrf.datasets import make_activities
+from hscrf.datasets.activities import make_activities
 
 FRACTIONS = [0.0, 0.05, 0.1, 0.2, 0.4]
 

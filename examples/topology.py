@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from hscrf import HSCRF, Labels, Topology, plots
-from hscrf.datasets import make_activities
+from hscrf.datasets.activities import make_activities
 
 
 def main(folder):

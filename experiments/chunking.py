@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from hscrf import HSCRF, LBFGS, SGD, ChainCRF, DynamicCRF, End, Init, Labels, SemiCRF, Start, Token, Topology, Trans
-from hscrf.datasets import load_conll2000
-from hscrf.families import Pair
-from hscrf.metrics import conlleval
+from hscrf.datasets.loaders import load_conll2000
+from hscrf.families.factors import Pair
+from hscrf.metrics.conll import conlleval
 from runner import Comparison, Study, choose, main, take
 
 GROUPS = {"N": "noun", "V": "verb", "M": "verb", "J": "adjective", "RB": "adverb"}

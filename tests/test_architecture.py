@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "hscrf"
-ORDER = (
+ROOMS = (  # in the order of their dependencies: each may import those before it
+    "arrays",
+    "errors",
     "topology",
-    "labels",
     "potentials",
-    "_vectors",
-    "_kernels",
-    "_engine",  # and every other private module
+    "labels",
+    "engine",
     "inference",
     "observations",
     "features",
@@ -25,32 +25,54 @@ ORDER = (
     "metrics",
     "estimator",
     "families",
-    "hhmm",
-    "templates",
     "io",
-    "recipe",
-    "scoring",
-    "prediction",
     "datasets",
     "plots",
-    "demo",
-    "commands",
+    "torch",
+    "scale",
+    "studio",
     "cli",
 )
-FACES = ("__init__", "__main__")  # may import everything, are imported by nothing
-ONLY_IN_FUNCTIONS = {"matplotlib", "pandas"}
-LAZY = {"numba", "scipy", "sklearn", "pandas", "matplotlib"}
-MODULES = sorted(path.stem for path in PACKAGE.glob("*.py"))
+WINGS = {"torch", "scale", "studio"}  # nothing but the command line imports them, not even each other
+FACES = {"__init__", "__main__"}  # of the package: may import everything, are imported by nothing
+ONLY_IN_FUNCTIONS = {"matplotlib", "pandas", "pyarrow"}
+LAZY = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "matplotlib"}
+LONGEST = 450  # lines of a file, unless its head says why
 
 
-def place(module):
-    """Position of a module in ORDER; private modules that it does not name share the place of _engine."""
-    if module in FACES:
-        return len(ORDER)
-    if module not in ORDER and module.startswith("_"):
-        return ORDER.index("_engine")
-    assert module in ORDER, f"src/hscrf/{module}.py has no place in ORDER: give it one"
-    return ORDER.index(module)
+def modules():
+    """Every module of the package by its dotted name below ``hscrf``; a room's own name stands for its __init__."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def room_of(module):
+    return module.split(".")[0]
+
+
+def strings_that_name_modules(tree):
+    """Modules of this package that are imported by name: string constants such as "hscrf.labels.rules"."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.strip()
+            if name.startswith("hscrf.") and name[6:] in MODULES:
+                yield name
+
+
+def imports_in(nodes):
+    """Dotted names that import statements ask for."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name the package: from hscrf.room import thing"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def outside_functions(node):
@@ -64,22 +86,67 @@ def outside_functions(node):
         yield from outside_functions(child)
 
 
-def imported(nodes):
-    """Dotted names that the import statements among ``nodes`` ask for; this package's as ``hscrf.name``."""
-    names = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(filter(None, ["hscrf" if node.level else "", node.module or ""]))
-            names.update(f"{base}.{alias.name}" for alias in node.names)
-    return names
-
-
 def own(names):
-    """The modules of this package among dotted names."""
-    parts = (name.split(".") for name in names)
-    return {part[1] for part in parts if part[0] == "hscrf" and len(part) > 1 and part[1] in MODULES}
+    """The modules of this package that dotted names lead to."""
+    found = set()
+    for name in names:
+        parts = name.split(".")
+        if parts[0] == "hscrf":
+            inner = [".".join(parts[1:k]) for k in range(len(parts), 1, -1)]
+            found.update([module for module in inner if module in MODULES][:1])
+    return found
+
+
+def edges(source):
+    """Modules that a piece of source imports: at once, inside functions, for types, or by name."""
+    tree = ast.parse(source)
+    return own([*imports_in(ast.walk(tree)), *strings_that_name_modules(tree)])
+
+
+def upward(module, source):
+    """The imports of a module that do not point downwards."""
+    room = room_of(module)
+    for other in sorted(edges(source)):
+        above = room_of(other)
+        if above == room:
+            continue
+        if above in FACES or ROOMS.index(above) > ROOMS.index(room) or (above in WINGS and room != "cli"):
+            yield other
+
+
+def source_of(module):
+    return MODULES[module].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_down(module):
+    if module not in FACES:
+        assert room_of(module) in ROOMS, f"src/hscrf/{room_of(module)} has no place in ROOMS: give it one"
+        assert list(upward(module, source_of(module))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from hscrf.estimator.hscrf import HSCRF",
+        "def f():\n    from hscrf.cli import main",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hscrf.plots",
+        "from importlib import import_module\nimport_module('hscrf.families.hhmm')",
+        "import hscrf.metrics.reports",
+    ],
+)
+def test_an_upward_import_is_found(source):
+    assert list(upward("engine.plan", source))
+    assert not list(upward("cli.main", source))
+
+
+def test_files_import_each_other_without_a_cycle():
+    graph = {module: own(imports_in(outside_functions(ast.parse(source_of(module))))) for module in MODULES}
+    for module, others in graph.items():
+        others.discard(module)
+        if module in FACES:
+            others.clear()
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def libraries(names):
@@ -87,40 +154,24 @@ def libraries(names):
     return {name.split(".")[0] for name in names}
 
 
-def parse(module):
-    return ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
-
-
-def all_imports(module):
-    return imported(ast.walk(parse(module)))
-
-
-def import_time(module):
-    return imported(outside_functions(parse(module)))
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_point_down(module):
-    for other in own(all_imports(module)):
-        private_pair = place(other) == place(module) == ORDER.index("_engine")
-        assert place(other) < place(module) or private_pair, f"{module} imports {other}, which stands above it"
-
-
-def test_imports_have_no_cycle():
-    graph = {module: own(all_imports(module)) for module in MODULES if module not in FACES}
-    graphlib.TopologicalSorter(graph).prepare()
-
-
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_optional_libraries_are_imported_inside_functions(module):
-    assert not libraries(import_time(module)) & ONLY_IN_FUNCTIONS
+    names = libraries(imports_in(outside_functions(ast.parse(source_of(module)))))
+    assert not names & ONLY_IN_FUNCTIONS
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_numba_lives_in_the_kernels(module):
-    if module not in ("_vectors", "_kernels"):
-        assert "numba" not in libraries(import_time(module))
-        assert "_kernels" not in own(import_time(module)), "import _kernels inside the function that calls it"
+    names = libraries(imports_in(ast.walk(ast.parse(source_of(module)))))
+    assert not names & {"numba", "llvmlite"} or module.startswith("engine.kernels.")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_file_is_one_thought(module):
+    source = source_of(module)
+    head = ast.get_docstring(ast.parse(source)) or ""
+    assert head, "a file says at its head what it is about"
+    assert source.count("\n") <= LONGEST or "lines because" in head
 
 
 def test_import_is_light():

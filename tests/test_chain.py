@@ -7,9 +7,10 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.datasets import load_conll2000
-from hscrf.objective import Likelihood, Scorer
-from hscrf.solvers import LBFGS
+from hscrf.datasets.loaders import load_conll2000
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.scorer import Scorer
+from hscrf.solvers.lbfgs import LBFGS
 
 C2 = 0.5
 

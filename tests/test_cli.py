@@ -16,8 +16,8 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
-from hscrf._shell import Progress, counted
-from hscrf.datasets import make_activities
+from hscrf.cli.shell import Progress, counted
+from hscrf.datasets.activities import make_activities
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 COMMAND = [sys.executable, "-m", "hscrf.cli"]

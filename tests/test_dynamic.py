@@ -8,8 +8,10 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf import metrics
-from hscrf.families import DynamicCRF, Pair
-from hscrf.objective import Likelihood, Scorer
+from hscrf.families.dynamic import DynamicCRF
+from hscrf.families.factors import Pair
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.scorer import Scorer
 
 LEVELS = {"a": ["a0", "a1"], "b": ["b0", "b1", "b2"], "c": ["c0", "c1"]}
 LENGTH = 3

@@ -34,10 +34,13 @@ from hscrf import (
     Topology,
     Trans,
     metrics,
-    objective,
 )
-from hscrf._files import FileFormatError, read_container, write_container
-from hscrf.datasets import make_activities, make_nested
+from hscrf.datasets.activities import make_activities
+from hscrf.datasets.nested import make_nested
+from hscrf.errors import FileFormatError
+from hscrf.estimator.container import read_container, write_container
+from hscrf.objective import likelihood
+from hscrf.objective.workers import Workers
 
 SENTENCES = [
     "the old cat sees the dog",
@@ -128,7 +131,7 @@ def test_a_penalty_of_its_own(tmp_path):
     tables, labels = make_nested(12, (2, 3), separation=0.5, random_state=0)
     features = [Token("level2", penalty=4.0), Trans("root"), Trans("level1", penalty=0.5)]
     model = HSCRF(features=features, c2=0.7, solver=LBFGS(tol=1e-8, delta=0.0)).fit(tables, labels)
-    loss, gradient = model._objective(tables, labels, None, objective.Workers())[0](model.coef_)
+    loss, gradient = model._objective(tables, labels, None, Workers())[0](model.coef_)
     penalty = np.repeat([4.0, 1.0, 0.5], [block.size for block in model.blocks_])
     np.testing.assert_allclose(gradient, -2 * 0.7 * penalty * model.coef_, atol=1e-5)
     assert model.loss_ == pytest.approx(loss + 0.7 * (penalty * model.coef_**2).sum(), rel=1e-12)
@@ -297,7 +300,7 @@ SOLVERS = {"lbfgs": (LBFGS(max_iter=8), 0.1), "sgd": (SGD(epochs=2), 0.1), "perc
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_same_bits(monkeypatch, name):
-    monkeypatch.setattr(objective, "CHUNK", 100)
+    monkeypatch.setattr(likelihood, "CHUNK", 100)
     inputs, labels = make_nested(20, (2, 3), random_state=0)
     labels = labels[:10] + hidden(labels[10:], 0.3)
     solver, c2 = SOLVERS[name]
@@ -393,12 +396,12 @@ def test_evidence_of_other_kinds(model):
 
 
 def test_many_chunks_are_put_together_in_order(monkeypatch):
-    import hscrf.estimator
+    import hscrf.objective.workers
 
     fitted, _ = small_model()
     inputs, labels = make_nested(12, (2, 3), length=(4, 30), n_features=2, random_state=9)
     whole = fitted.predict(inputs), fitted.log_likelihood(inputs, labels)
-    monkeypatch.setattr(hscrf.estimator, "CHUNK", 20)
+    monkeypatch.setattr(hscrf.objective.workers, "CHUNK", 20)
     assert fitted.predict(inputs) == whole[0]
     np.testing.assert_allclose(fitted.log_likelihood(inputs, labels), whole[1], rtol=1e-12)
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from hscrf import Duration, End, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
-from hscrf.features import default_specifications, fit_blocks
-from hscrf.objective import pack_labels
-from hscrf.observations import Encoder, Lookup, Sparse
+from hscrf.features.fitting import fit_blocks
+from hscrf.features.specifications import default_specifications
+from hscrf.labels.packed import pack_labels
+from hscrf.observations.encoder import Encoder, Lookup
+from hscrf.observations.packed import Sparse
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
 TOPOLOGY = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, max_duration={"b": 3})

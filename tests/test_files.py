@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hscrf import _files
-from hscrf._files import FileFormatError, read_container, write_container
+from hscrf.errors import FileFormatError
+from hscrf.estimator import container
+from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START, read_container, write_container
 
 HEADER = {"kind": "test", "levels": ["phrase", "étiquette", "標籤"], "c2": 0.1, "none": None}
 ARRAYS = {"w": np.arange(3.0), "mask": np.array([[True, False]]), "empty": np.zeros((0, 4), np.int32)}
@@ -22,7 +23,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-any_array = st.sampled_from(list(_files.DTYPES)).flatmap(
+any_array = st.sampled_from(list(DTYPES)).flatmap(
     lambda dtype: hnp.arrays(np.dtype(dtype), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
 )
 
@@ -37,8 +38,8 @@ def small(tmp_path):
 def forge(path, content, *, size=None, version=1):
     """A file with a right checksum around whatever we like."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    length = _files.START + len(text) + _files.DIGEST
-    body = _files.MAGIC + _files.FRAME.pack(version, length if size is None else size, len(text)) + text
+    length = START + len(text) + DIGEST
+    body = MAGIC + FRAME.pack(version, length if size is None else size, len(text)) + text
     path.write_bytes(body + hashlib.sha256(body).digest())
     return path
 
@@ -216,7 +217,7 @@ def test_two_arrays_of_one_name_and_a_wrong_size(tmp_path):
 
 
 def test_a_bool_is_zero_or_one(small, monkeypatch):
-    monkeypatch.setitem(_files.DTYPES, "bool", np.dtype("int8"))
+    monkeypatch.setitem(DTYPES, "bool", np.dtype("int8"))
     monkeypatch.setattr(np, "ascontiguousarray", lambda array, dtype: np.full(array.shape, 2, np.int8))
     write_container(small, {}, {"a": np.array([True])})
     monkeypatch.undo()
@@ -245,7 +246,7 @@ def test_a_failed_write_keeps_the_old_file(small, monkeypatch, function, error):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_disk_keeps_the_old_file(small, monkeypatch):
     before = small.read_bytes()
-    monkeypatch.setattr(_files, "open", lambda *_: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
+    monkeypatch.setattr(container, "open", lambda *_: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
     with pytest.raises(OSError, match="No space left"):
         write_container(small, {}, {"w": np.zeros(100_000)})
     assert small.read_bytes() == before

@@ -6,7 +6,8 @@ from sklearn.base import clone
 
 import enumeration as twin
 import hscrf
-from hscrf.hhmm import Categorical, EmissionEncoder, Gaussian, hhmm_potentials
+from hscrf.families.hhmm.emissions import Categorical, EmissionEncoder, Gaussian
+from hscrf.families.hhmm.model import hhmm_potentials
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-10}
 

@@ -12,8 +12,9 @@ import pytest
 
 import hscrf
 from hscrf import HSCRF, LBFGS, SGD, Perceptron
-from hscrf._files import FileFormatError, read_container
-from hscrf.datasets import make_nested
+from hscrf.datasets.nested import make_nested
+from hscrf.errors import FileFormatError
+from hscrf.estimator.container import read_container
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 

@@ -8,21 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hscrf import Labels, Topology
-from hscrf.io import (
-    DataFileError,
-    Document,
-    column_names,
-    detect_scheme,
-    read_columns,
-    read_crfsuite,
-    read_jsonl,
-    read_table,
-    to_labels,
-    write_columns,
-    write_crfsuite,
-    write_jsonl,
-    write_table,
-)
+from hscrf.errors import DataFileError
+from hscrf.io.columns import column_names, read_columns, write_columns
+from hscrf.io.crfsuite import read_crfsuite, write_crfsuite
+from hscrf.io.documents import Document
+from hscrf.io.jsonl import read_jsonl, write_jsonl
+from hscrf.io.tables import read_table, write_table
+from hscrf.io.tags import detect_scheme, to_labels
 
 CONLL = "the D B-NP\ncat N I-NP\n\nsleeps V B-VP\n"
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hscrf.labels import InfeasibleError, Labels, read_labels
+from hscrf.errors import InfeasibleError
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import read_labels
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=60, deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hscrf import metrics
-from hscrf.labels import Labels
+from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=80, deadline=None)

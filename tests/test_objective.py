@@ -5,10 +5,14 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hscrf
-from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans, objective
-from hscrf.features import fit_blocks
-from hscrf.objective import Likelihood, Scorer, Workers, pack_labels
-from hscrf.observations import Encoder
+from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
+from hscrf.features.fitting import fit_blocks
+from hscrf.labels.packed import pack_labels
+from hscrf.objective import likelihood
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
+from hscrf.observations.encoder import Encoder
 
 TOPOLOGIES = {
     2: Topology({"c": ["x", "y", "z"]}, successors={"c": {"x": ["y", "z"]}}, max_duration={"c": 4}),
@@ -183,8 +187,8 @@ def test_large_weights_stay_exact():
 
 @pytest.mark.parametrize("hidden", [0.0, 0.4], ids=["full", "partial"])
 def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
-    monkeypatch.setattr(objective, "CHUNK", 7)  # many chunks, dealt to several lanes
-    monkeypatch.setattr(objective, "LANES", 3)
+    monkeypatch.setattr(likelihood, "CHUNK", 7)  # many chunks, dealt to several lanes
+    monkeypatch.setattr(likelihood, "LANES", 3)
     specifications = list(blocks_of(*PLACES[3]).values())
     results = []
     for n_jobs in (1, 2, 5):
@@ -199,7 +203,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
 
 def test_chunks_change_nothing_but_rounding(monkeypatch):
     whole, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
-    monkeypatch.setattr(objective, "CHUNK", 1)
+    monkeypatch.setattr(likelihood, "CHUNK", 1)
     single, _ = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
     assert len(single.chunks) == len(LENGTHS)
     np.testing.assert_allclose(single(w)[0], whole(w)[0], rtol=1e-11)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-import hscrf
+import hscrf.engine.plan
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
-from hscrf import _kernels
-from hscrf._engine import LINEAR, LOG
-from hscrf.inference import plan_of, values_of
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG
+from hscrf.engine.kernels.exponentials import exponentiate
+from hscrf.engine.kernels.layout import make_scratch
+from hscrf.inference.single import plan_of, values_of
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 T = 200
@@ -116,7 +117,7 @@ def test_scaled_and_logarithmic_arithmetic_agree(seed):
 @pytest.fixture
 def poisoned(monkeypatch):
     """Work space is full of NaN: whatever is used without having been written shows."""
-    make = _kernels.make_scratch
+    make = make_scratch
 
     def full_of_nan(*arguments):
         work = make(*arguments)
@@ -124,7 +125,7 @@ def poisoned(monkeypatch):
             array.fill(np.nan if array.dtype == float else -1)
         return work
 
-    monkeypatch.setattr(_kernels, "make_scratch", full_of_nan)
+    monkeypatch.setattr(hscrf.engine.plan, "make_scratch", full_of_nan)
 
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
@@ -576,9 +577,9 @@ def test_segments_far_below_those_of_other_parents_need_no_logarithms():
 def test_exponentials_are_right_to_the_last_bits():
     values = np.concatenate([np.linspace(-708.0, 709.0, 400_001), [0.0, -0.0, -708.0, 709.0, -709.0, -1e5, -np.inf]])
     found = values.copy()
-    _kernels.exponentiate(found)
+    exponentiate(found)
     np.testing.assert_allclose(found[:-3], np.exp(values[:-3]), rtol=5e-16)
     np.testing.assert_array_equal(found[-3:], 0.0)
     wrong = np.array([np.nan])
-    _kernels.exponentiate(wrong)
+    exponentiate(wrong)
     assert np.isnan(wrong).all()

@@ -13,7 +13,8 @@ from matplotlib import pyplot
 
 import hscrf
 from hscrf import plots
-from hscrf.datasets import make_nested
+from hscrf.datasets.nested import make_nested
+from hscrf.plots.style import INK, state_style
 
 TOPOLOGY = hscrf.Topology(
     {"phrase": ["NP", "VP", "O"], "tag": ["D", "N", "V"]},
@@ -231,7 +232,7 @@ def test_segments_of_few_and_many_states_do_not_overlap(size):
 
 def test_states_of_a_level_look_different_in_greyscale():
     topology = hscrf.Topology({"tag": [f"s{k}" for k in range(40)]})
-    styles = [plots._state_style(topology, 1, s) for s in range(40)]
+    styles = [state_style(topology, 1, s) for s in range(40)]
     looks = {
         (round(0.299 * r + 0.587 * g + 0.114 * b, 2), st["hatch"]) for st in styles for r, g, b in [st["facecolor"]]
     }
@@ -308,7 +309,7 @@ def test_transitions_of_a_topology_show_who_may_come_first_and_last():
     assert sum(patch.get_label() == "_arrow" for patch in ax.patches) == 1
     (node,) = [line for line in ax.lines if line.get_label() == "_a"]
     assert node.get_marker() == "s"
-    assert node.get_markerfacecolor() == plots.INK
+    assert node.get_markerfacecolor() == INK
 
 
 @pytest.mark.parametrize("size", [1, 5, 13, 40])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.families import semi_crf_as_hscrf
+from hscrf.families.semi import semi_crf_as_hscrf
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 

@@ -8,7 +8,11 @@ import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
 
-from hscrf.solvers import LBFGS, SGD, Monitor, Perceptron, solver_of
+from hscrf.solvers.choice import solver_of
+from hscrf.solvers.course import Monitor
+from hscrf.solvers.lbfgs import LBFGS
+from hscrf.solvers.perceptron import Perceptron
+from hscrf.solvers.sgd import SGD
 
 EXACT = LBFGS(tol=1e-9, delta=0.0)
 SKLEARN_L1 = {"l1_ratio": 1} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from hscrf.templates import Cell, Template, TemplateError, default_template, read_template, word_shape
+from hscrf.cli.templates import Cell, Template, default_template, read_template, word_shape
+from hscrf.errors import TemplateError
 
 ROWS = [["He", "PRP"], ["reckons", "VBZ"], ["the", "DT"]]
 NAMES = ("word", "pos", "chunk")

@@ -3,29 +3,32 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
-from hscrf.labels import InfeasibleError, Labels
-from hscrf.potentials import Potentials
-from hscrf.topology import Topology
-
 if TYPE_CHECKING:
-    from hscrf.estimator import HSCRF, load
-    from hscrf.families import ChainCRF, DynamicCRF, Pair, SemiCRF
+    from hscrf.errors import InfeasibleError
+    from hscrf.estimator import HSCRF
+    from hscrf.families import HHMM, ChainCRF, DynamicCRF, Pair, SemiCRF, load
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
-    from hscrf.hhmm import HHMM
+    from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
+    from hscrf.labels import Labels
+    from hscrf.potentials import Potentials
     from hscrf.solvers import LBFGS, SGD, Perceptron
+    from hscrf.topology import Topology
 
 __version__ = "0.1.0"
 
-_LAZY: dict[str, tuple[str, ...]] = {  # imported when first used: the estimator brings scikit-learn
-    "estimator": ("HSCRF", "load"),
-    "families": ("ChainCRF", "DynamicCRF", "Pair", "SemiCRF"),
-    "hhmm": ("HHMM",),
+_ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; each is imported when first used
+    "topology": ("Topology",),
+    "potentials": ("Potentials",),
+    "errors": ("InfeasibleError",),
+    "labels": ("Labels",),
+    "inference": ("Marginals", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
-    **dict.fromkeys(("datasets", "io", "metrics", "plots"), ()),
+    "estimator": ("HSCRF",),
+    "families": ("HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "load"),
+    **dict.fromkeys(("datasets", "io", "metrics", "plots"), ()),  # rooms that are public themselves
 }
-_HOME = {name: module for module, names in _LAZY.items() for name in names}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "HHMM",
@@ -64,10 +67,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"hscrf.{_HOME[name]}"), name)
-    if name in _LAZY:
+    if name in _ROOMS:
         return import_module(f"hscrf.{name}")
     raise AttributeError(f"module 'hscrf' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_LAZY]
+    return [*__all__, *(room for room, names in _ROOMS.items() if not names)]

@@ -10,12 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hscrf.topology import Topology
 
-__all__ = ["PARTS", "Potentials"]
-
 OWN = ("token", "start", "stop", "duration", "segment")  # parts of a level's own segments
 FAMILY = ("init", "trans", "end")  # parts of a parent and its children, named by the parent's level
 PARTS = OWN + FAMILY
-
 Part = Mapping[str, ArrayLike]
 
 
@@ -143,3 +140,7 @@ def check_values(name: str, values: NDArray[np.float64]) -> None:
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         raise ValueError(f"{name} is {values[where]} at {list(where)}, expected a finite number or -inf")
+
+
+Key = tuple[str, int]
+Arrays = Mapping[Key, NDArray[np.float64]]

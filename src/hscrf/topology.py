@@ -1,4 +1,4 @@
-"""The state hierarchy: which levels there are, and who may contain, follow and outlast whom."""
+"""The state hierarchy: which levels there are, which states may contain and follow which, and for how long."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNLIMITED", "Topology"]
-
 UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
+
 
 Relation = Mapping[str, Mapping[str, Sequence[str]]]
 Limits = Mapping[str, "int | Mapping[str, int | None] | None"]

@@ -1,0 +1,113 @@
+"""True and predicted labels side by side, from one file or from two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hscrf import metrics
+from hscrf.cli.recipe import PREDICTED, Recipe
+from hscrf.cli.shell import UserError, counted
+from hscrf.io.documents import Document
+from hscrf.io.tags import detect_scheme, is_segments, to_labels
+from hscrf.labels.induction import loose_topology
+from hscrf.labels.labels import Labels
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same sequences twice: with their true labels, and with those that were predicted."""
+
+    levels: tuple[str, ...]
+    scheme: Mapping[str, str]
+    truth: list[Document]
+    guess: list[Document]
+
+    def labels(self) -> tuple[list[Labels], list[Labels]]:
+        """True and predicted labels over the states of both."""
+        both = truth_labels([*self.truth, *self.guess], self.scheme)
+        return both[: len(self.truth)], both[len(self.truth) :]
+
+    def conlleval(self, level: str) -> metrics.ConllScores:
+        """What conlleval counts at a level; without a name at the first that has B and I."""
+        marked = [name for name in self.levels if self.scheme.get(name, "plain") != "plain"]
+        level = level or (marked or self.levels)[0]
+        if level not in self.levels:
+            raise UserError(f"--conlleval has {level!r}, but the levels are {', '.join(self.levels)}")
+        columns = [[document.labels[level] for document in side] for side in (self.truth, self.guess)]  # type: ignore[index]
+        if any(is_segments(column) for side in columns for column in side):
+            columns = [[labels.column(level, "bio") for labels in side] for side in self.labels()]
+        return metrics.conlleval(*columns)
+
+
+def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str]) -> list[Labels]:
+    """Labels over all states that the documents have, whatever a model knows."""
+    topology = loose_topology([document.labels for document in documents], scheme)
+    return [to_labels(document, topology, scheme) for document in documents]
+
+
+def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str, Any] | None = None) -> Comparison:
+    """Read the truth from a source, and predictions from the same or from another.
+
+    ``places`` says by level where the predictions are: a column counted from 0, or the name of a table's column.
+    Otherwise they are where ``hscrf predict`` writes them or, in another source, where its labels are.
+    """
+    own = recipe.written() if other is None else recipe
+    extra = () if places is not None else recipe.predicted
+    loose = places is not None or other is not None or recipe.names is not None
+    truth = list(counted(own.read(source, extra=extra, loose=loose), "reading"))
+    levels = recipe.levels or tuple(truth[0].labels or ())
+    if places is not None:
+        guess = read_elsewhere(recipe, source if other is None else other, places)
+    elif other is not None:
+        if recipe.format == "columns":  # whatever follows the columns of the truth was appended to them
+            recipe = replace(recipe, names=truth[0].columns, levels=levels, places=None)
+            extra = recipe.predicted
+        rest = counted(recipe.read(other, extra=extra, unlabelled=True, loose=True), "reading")
+        guess = [predicted(document, levels, document.labels) for document in rest]
+    else:
+        guess = [predicted(document, levels) for document in truth]
+    check_pairs(truth, guess)
+    seen = {level: recipe.scheme.get(level) or detect_scheme([*truth, *guess], level) for level in levels}
+    return Comparison(levels, seen, truth, guess)
+
+
+def read_elsewhere(recipe: Recipe, source: Any, places: Mapping[str, Any]) -> list[Document]:
+    """Documents whose labels are in other columns than the recipe says."""
+    if set(places) != set(recipe.levels):
+        raise UserError(f"--predicted speaks of {', '.join(places)}, but the levels are {', '.join(recipe.levels)}")
+    if recipe.format == "columns":
+        return list(replace(recipe, names=None, places=places).read(source))
+    if recipe.format != "table":
+        raise UserError(f"--predicted is for column files and tables, not for {recipe.format}")
+    columns = {level: str(places[level]) for level in recipe.levels}
+    scheme = {columns[level]: kind for level, kind in recipe.scheme.items()}
+    moved = replace(recipe, levels=tuple(columns.values()), features=None, numeric=None, scheme=scheme)
+    documents = moved.read(source)
+    return [replace(d, labels={level: (d.labels or {})[name] for level, name in columns.items()}) for d in documents]
+
+
+def predicted(document: Document, levels: Sequence[str], otherwise: Mapping[str, Any] | None = None) -> Document:
+    """The document with what was predicted for it as its labels."""
+    found = document.extra.get("prediction")
+    if not isinstance(found, dict):
+        found = {level: document.extra.get(PREDICTED.format(level)) for level in levels}
+    if any(found.get(level) is None for level in levels):
+        if otherwise is None:
+            raise document.error("there are no predicted labels of every level: hscrf predict writes them")
+        found = otherwise
+    return replace(document, labels={level: found[level] for level in levels})
+
+
+def check_pairs(truth: Sequence[Document], guess: Sequence[Document]) -> None:
+    """Both sides have the same sequences, of the same lengths."""
+    for n, (one, other) in enumerate(zip(truth, guess, strict=False), start=1):
+        if one.name != other.name:
+            raise other.error(f"sequence {n} is {other.name!r}, but {one.file} has {one.name!r} there")
+        if len(one) != len(other):
+            raise other.error(
+                f"sequence {n} has {len(other)} steps, but {len(one)} from line {one.lines[0]} of {one.file}"
+            )
+    if len(truth) != len(guess):
+        raise UserError(f"{truth[0].file} has {len(truth)} sequences, but {guess[0].file} has {len(guess)}")

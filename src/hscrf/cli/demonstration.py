@@ -1,0 +1,194 @@
+"""A demonstration that needs no data: activities of a person in a kitchen, three models, a table and pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hscrf import inference
+from hscrf.datasets.activities import make_activities
+from hscrf.estimator.hscrf import HSCRF
+from hscrf.families.chain import ChainCRF
+from hscrf.families.dynamic import DynamicCRF
+from hscrf.labels.labels import Labels
+from hscrf.metrics.measures import accuracy
+from hscrf.potentials import Potentials
+
+FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
+LEVELS = ("activity", "trajectory")
+
+
+def run(folder: str, seed: int = 0, quick: bool = False) -> int:
+    """Print the demonstration; pictures go to a folder. Returns the exit code."""
+    n = 30 if quick else 90
+    X, Y = make_activities(n, random_state=seed)
+    half = n // 2
+    train, test = (X[:half], Y[:half]), (X[half:], Y[half:])
+    say_what_there_is(train, test)
+    models = compare(train, test)
+    curve = show_evidence(models["HSCRF"], test, seed)
+    draw(folder, models["HSCRF"], test, curve, seed)
+    return 0
+
+
+def say_what_there_is(train: Any, test: Any) -> None:
+    topology = train[1][0].topology
+    steps = sum(map(len, train[1])), sum(map(len, test[1]))
+    print(
+        f"A person walks about a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} trajectories."
+    )
+    print(f"Seen are noisy positions: {steps[0]} steps of {len(train[0])} days to learn from,", end=" ")
+    print(f"{steps[1]} of {len(test[0])} to test.")
+    labels = test[1][0]
+    print("(The first run on a machine compiles for a while; later ones start at once.)\n")
+    print("The first day of the test:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
+
+
+def compare(train: Any, test: Any) -> dict[str, Any]:
+    """Train all models and print a row of accuracies for each."""
+    print(f"\n{'right steps in %':24}{'activity':>10}{'trajectory':>12}{'seconds':>10}")
+    models = {}
+    for name, learn in {"HSCRF": hierarchical, "DCRF": dynamic, "flat CRF": flat}.items():
+        begin = time.perf_counter()
+        models[name], predict = learn(*train)
+        found = predict(test[0])
+        top, bottom = (100 * found_right(test[1], found, level) for level in LEVELS)
+        print(f"{name:24}{top:10.1f}{bottom:12.1f}{time.perf_counter() - begin:10.1f}", flush=True)
+    return models
+
+
+def found_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], level: str) -> float:
+    """The share of steps with the right state."""
+    true = [label for y in truth for label in y.column(level)]
+    guess = [label for column in found[level] for label in column]
+    return float(np.mean([one == other for one, other in zip(true, guess, strict=True)]))
+
+
+def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
+    with decoder_compiled_meanwhile():
+        model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
+    return model, lambda Z: columns_of(model.predict(Z))
+
+
+def dynamic(X: Any, Y: Sequence[Labels]) -> Any:
+    """Both levels at once, without segments."""
+    model = DynamicCRF(c2=0.1, verbose=1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
+    return model, lambda Z: columns_of(model.predict(Z))
+
+
+def flat(X: Any, Y: Sequence[Labels]) -> Any:
+    """A chain for each level that knows nothing of the other."""
+    chains = {level: ChainCRF(c2=0.1, verbose=1).fit(X, [y.column(level) for y in Y]) for level in LEVELS}
+    return chains, lambda Z: {level: [y.column("label") for y in chain.predict(Z)] for level, chain in chains.items()}
+
+
+def columns_of(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
+    return {level: [y.column(level) for y in labels] for level in LEVELS}
+
+
+@contextlib.contextmanager
+def decoder_compiled_meanwhile() -> Iterator[None]:
+    """Compile the decoder in a process of its own while this one compiles, and does, the learning."""
+    code = "from hscrf.demo import compile_decoder; compile_decoder()"
+    helper = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    try:
+        yield
+        helper.wait()
+    finally:
+        helper.kill()
+
+
+def compile_decoder() -> None:
+    """Decode something small; compiled code is kept on disk."""
+    topology = make_activities(1, random_state=0)[1][0].topology
+    inference.decode(Potentials(topology, 2, token={"trajectory": np.zeros((2, topology.n_states[-1]))}))
+
+
+def show_evidence(model: Any, test: Any, seed: int) -> dict[str, list[float]]:
+    """Print how decoding gains from labels that are known."""
+    curve = evidence_curve(model, test[0], test[1], FRACTIONS, seed)
+    print("\nNow some steps of the test are known, drawn at random; right in % of the others:")
+    print(f"{'known':24}" + "".join(f"{100 * fraction:9.0f}%" for fraction in FRACTIONS))
+    for level, values in curve.items():
+        print(f"{level:24}" + "".join(f"{100 * value:10.1f}" for value in values))
+    k = FRACTIONS.index(0.2)
+    gains = [f"{100 * v[0]:.1f} to {100 * v[k]:.1f} % ({level})" for level, v in curve.items()]
+    print(f"A fifth of the labels lifts the rest from {' and from '.join(gains)}.")
+    return curve
+
+
+def revealed(labels: Labels, fraction: float, rng: np.random.Generator) -> Labels:
+    """Only a fraction of the time steps, drawn at random, with their states and ends; the rest unknown."""
+    hidden = np.ones(len(labels), dtype=bool)
+    hidden[rng.permutation(len(labels))[: round(fraction * len(labels))]] = False
+    states, ends = labels.states.copy(), labels.ends.copy()
+    states[1:, hidden] = -1
+    ends[1:, hidden] = -1
+    return Labels(labels.topology, states, ends)
+
+
+def evidence_curve(
+    model: Any, X: Sequence[Any], labels: Sequence[Labels], fractions: Sequence[float], seed: int
+) -> dict[str, list[float]]:
+    """Accuracy of every level as labels become known, over the time steps that are still unknown."""
+    curve: dict[str, list[float]] = {level: [] for level in model.topology_.levels[1:]}
+    for fraction in fractions:
+        rng = np.random.default_rng(seed)  # what is known stays known as the fraction grows
+        given = [revealed(y, fraction, rng) for y in labels]
+        found = model.predict(X, evidence=given)
+        asked = [hide(y, known) for y, known in zip(labels, given, strict=True)]
+        for level, values in curve.items():
+            values.append(accuracy(asked, found, level))
+    return curve
+
+
+def hide(labels: Labels, known: Labels) -> Labels:
+    """The labels without the states that are known."""
+    states = np.where(known.states >= 0, -1, labels.states)
+    return Labels(labels.topology, states, labels.ends)
+
+
+def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed: int) -> None:
+    """Write pictures if matplotlib is there, and say where."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("\nNo pictures without matplotlib: pip install 'hscrf[plots]'")
+        return
+    matplotlib.use("agg")
+    from hscrf import plots
+
+    os.makedirs(folder, exist_ok=True)
+    X, Y = test
+    given = revealed(Y[0], 0.2, np.random.default_rng(seed))
+    free, told = model.predict(X[:1])[0], model.predict(X[:1], evidence=[given])[0]
+    sure = model.predict_marginals(X[:1])[0], model.predict_marginals(X[:1], evidence=[given])[0]
+    pictures = {
+        "day.png": plots.plot_segments(Y[0], prediction=free, marginals=sure[0]),
+        "day-with-labels.png": plots.plot_segments(Y[0], prediction=told, marginals=sure[1], evidence=given),
+        "topology.png": plots.plot_topology(model),
+        "training.png": plots.plot_training(model),
+        "confusion.png": plots.plot_confusion(Y, model.predict(X), "trajectory"),
+        "known-labels.png": plots.plot_evidence_curve(FRACTIONS, curve),
+    }
+    pictures["known-labels.png"].set_ylabel("accuracy of the steps not given")
+    for name, axes in pictures.items():
+        save_figure(axes, os.path.join(folder, name))
+    print(f"\nPictures are in {folder}/: {', '.join(pictures)}")
+
+
+def save_figure(axes: Any, path: str) -> None:
+    """Write the figure of some axes and forget it."""
+    import matplotlib.pyplot
+
+    try:
+        axes.figure.savefig(path, dpi=150)
+    finally:
+        matplotlib.pyplot.close(axes.figure)

@@ -1,0 +1,62 @@
+"""The command line: its words and its frame."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+
+from hscrf.cli import demo, fit, plot, predict, score, show
+from hscrf.cli.options import Parser
+from hscrf.cli.shell import UserError, complain, describe
+
+ABOUT = """\
+Label sequences at several nested levels at once: fit, predict, score, look.
+
+  hscrf fit train.txt -m model.hscrf --levels chunk=3,pos=2
+  hscrf predict test.txt -m model.hscrf -t > out.txt
+  hscrf score out.txt -m model.hscrf
+  hscrf show model.hscrf
+  hscrf plot test.txt -m model.hscrf -o first.png
+  hscrf demo
+
+Each command explains itself: hscrf fit --help. Results go to standard output, all else to standard error.
+Exit codes: 0, 2 if something is wrong (one line says what), 130 after Ctrl-C, 141 if nobody reads the output."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is 0, 2 after a user's error, 130 after Ctrl-C, 141 if nobody reads the output."""
+    args = build_parser().parse_args(arguments)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return complain("interrupted", 130)
+    except Exception as error:
+        if args.traceback or not isinstance(error, (UserError, ValueError, OSError, MemoryError, ImportError)):
+            raise
+        return complain(describe(error), 2)
+    return code
+
+
+def build_parser() -> Parser:
+    from hscrf import __version__
+
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="hscrf", description=ABOUT, formatter_class=layout)
+    parser.add_argument("--version", action="version", version=f"hscrf {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    for command in (fit, predict, score, show, plot, demo):
+        about = re.split(r"[.:(]", command.HELP)[0].strip()
+        name = command.__name__.rpartition(".")[2]
+        subparser = subparsers.add_parser(name, help=about, description=command.HELP, formatter_class=layout)
+        command.add_arguments(subparser)
+        subparser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+        subparser.set_defaults(run=command.run)
+    return parser

@@ -1,0 +1,137 @@
+"""hscrf plot."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from hscrf.cli.options import Parser, open_model
+from hscrf.cli.shell import Progress, UserError, note, whole
+
+if TYPE_CHECKING:
+    from hscrf.cli.recipe import Recipe
+    from hscrf.io.documents import Document
+    from hscrf.labels.labels import Labels
+
+HELP = """\
+Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hscrf[plots]').
+
+  hscrf plot m.hscrf -o topology.svg                              # also --what transitions|durations|training
+  hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction, certainty as shade
+  hscrf plot days.csv -m m.hscrf -o c.png --what confusion --level action
+  hscrf plot days.csv -m m.hscrf -o e.png --what evidence         # accuracy as labels become known"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", help="a model or a data file")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a name that ends in .png, .svg or .pdf")
+    parser.add_argument("-m", "--model", help="the model for a data file")
+    pictures = (*MODEL_PLOTS, *DATA_PLOTS)
+    parser.add_argument("--what", choices=pictures, help="default: topology, or segments")
+    parser.add_argument("--level", help="default: the lowest that fits")
+    parser.add_argument("--sequence", type=whole(1), default=1, metavar="N", help="which to draw, counted from 1")
+    parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
+
+
+MODEL_PLOTS = ("topology", "transitions", "durations", "training")
+DATA_PLOTS = ("segments", "confusion", "evidence")
+
+
+def run(args: argparse.Namespace) -> int:
+    need_matplotlib()
+    from hscrf.cli.demonstration import save_figure
+    from hscrf.estimator.container import MAGIC
+
+    with open(args.file, "rb") as file:
+        is_model = file.read(len(MAGIC)) == MAGIC
+    what = args.what or (MODEL_PLOTS if is_model else DATA_PLOTS)[0]
+    if (what in MODEL_PLOTS) != is_model:
+        kind = "model" if what in MODEL_PLOTS else "data file"
+        raise UserError(f"--what {what} needs a {kind}, and {args.file} is none")
+    with Progress("drawing"):
+        axes = plot_model(args, what) if is_model else plot_data(args, what)
+        save_figure(axes, args.output)
+    note(f"{args.output} written")
+    return 0
+
+
+def need_matplotlib() -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise UserError("pictures need matplotlib: pip install 'hscrf[plots]'") from None
+    matplotlib.use("agg")
+
+
+def plot_model(args: argparse.Namespace, what: str) -> Any:
+    from hscrf import plots
+    from hscrf.cli.recipe import load_model
+
+    model = load_model(args.file)[0]
+    topology = model.topology_
+    if what == "topology":
+        return plots.plot_topology(model)
+    if what == "training":
+        return plots.plot_training(model)
+    if what == "transitions":
+        return plots.plot_transitions(model, args.level or topology.levels[-1])
+    timed = [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
+    if not timed and args.level is None:
+        raise UserError("no level has durations: fit with --durations or --max-duration")
+    return plots.plot_durations(model, args.level or timed[-1])
+
+
+def plot_data(args: argparse.Namespace, what: str) -> Any:
+    from hscrf import plots
+    from hscrf.cli.comparison import truth_labels
+    from hscrf.cli.demonstration import FRACTIONS, evidence_curve
+
+    if not args.model:
+        raise UserError("a data file needs the model that reads it: -m MODEL")
+    model, recipe = open_model(args.model, args.file, args.format)
+    documents = list(recipe.read(args.file, unlabelled=what == "segments"))
+    if what == "segments":
+        return plot_document(args, model, recipe, documents)
+    if what == "confusion":
+        found = model.predict([recipe.observe(document) for document in documents])
+        return plots.plot_confusion(truth_labels(documents, recipe.scheme), found, args.level or recipe.levels[-1])
+    possible = [document for document in documents if is_possible(document, model, recipe)]
+    if len(possible) < len(documents):
+        note(f"{len(documents) - len(possible)} of {len(documents)} sequences have labels that the model rules out")
+    known = [known_labels(document, model, recipe) for document in possible]
+    X = [recipe.observe(document) for document in possible]
+    axes = plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
+    axes.set_ylabel("accuracy of the steps not given")
+    return axes
+
+
+def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
+    """Whether the model can give a document its labels."""
+    try:
+        known_labels(document, model, recipe)
+    except ValueError:
+        return False
+    return True
+
+
+def known_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
+    from hscrf.io.tags import to_labels
+
+    return to_labels(document, model.topology_, recipe.scheme)
+
+
+def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, documents: list[Document]) -> Any:
+    """One sequence: truth above prediction if it is labelled, with what was known if only partly."""
+    from hscrf import plots
+
+    if not 1 <= args.sequence <= len(documents):
+        raise UserError(f"--sequence is {args.sequence}, but {args.file} has {len(documents)} sequences")
+    document = documents[args.sequence - 1]
+    X = [recipe.observe(document)]
+    labels = known_labels(document, model, recipe) if document.labels else None
+    evidence = labels if labels is not None and not labels.is_complete else None
+    given = None if evidence is None else [evidence]
+    found, posterior = model.predict(X, evidence=given)[0], model.predict_marginals(X, evidence=given)[0]
+    if labels is None or evidence is not None:
+        return plots.plot_segments(found, marginals=posterior, evidence=evidence)
+    return plots.plot_segments(labels, prediction=found, marginals=posterior)

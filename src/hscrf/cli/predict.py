@@ -1,0 +1,54 @@
+"""hscrf predict."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import chain
+
+from hscrf.cli.options import FILES, Parser, open_model
+from hscrf.cli.shell import counted, note, source_of, target_of, whole
+
+HELP = f"""\
+Label a file. What the input labels already stays, ? is filled in around it; nothing needs to be labelled.
+
+The output is the input with one column a level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
+With -t the labels are the truth instead: they are not used, and a report goes to standard error.
+
+  hscrf predict new.txt -m m.hscrf > labelled.txt
+  hscrf predict half.txt -m m.hscrf -o full.txt           # constrained decoding: half.txt has labels and ?
+  hscrf predict test.txt -m m.hscrf -t -o out.txt         # compare with the labels of test.txt
+  hscrf predict test.txt -m m.hscrf -t --given pos        # the same, but the pos column is known
+  hscrf predict day.jsonl -m m.hscrf --marginals --samples 10 | jq .samples
+
+{FILES}"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("data", nargs="?", default="-", help="the file to label, - for standard input (default)")
+    parser.add_argument("-m", "--model", required=True)
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="default: standard output")
+    parser.add_argument("-t", "--evaluate", action="store_true", help="labels of the input are the truth: report")
+    parser.add_argument("--given", metavar="LEVELS", help="levels whose labels are kept (default: all, with -t: none)")
+    parser.add_argument("--marginals", action="store_true", help="append the probability of each predicted state")
+    parser.add_argument("--samples", type=whole(1), metavar="K", help="append K draws from the posterior")
+    parser.add_argument("--k-best", type=whole(1), metavar="K", help="append the K best labellings")
+    parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
+    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of --samples")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hscrf.cli.prediction import Prediction, batches
+
+    model, recipe = open_model(args.model, args.data, args.format)
+    model.n_jobs = args.jobs
+    run = Prediction(args, model, recipe)
+    documents = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
+    results = counted(chain.from_iterable(map(run.batch, batches(documents))), "predicting")
+    with target_of(args.output) as target:
+        recipe.write(target, results)
+    if args.evaluate:
+        note(run.report())
+    elif run.complete:
+        note("hscrf: the input was labelled throughout, so nothing was predicted; -t predicts afresh and compares")
+    return 0

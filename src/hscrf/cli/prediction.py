@@ -1,0 +1,164 @@
+"""Prediction over the documents of a file, batch by batch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hscrf import inference, metrics
+from hscrf.cli.comparison import Comparison, predicted
+from hscrf.cli.recipe import PREDICTED, Recipe
+from hscrf.cli.shell import UserError, names_in
+from hscrf.io.documents import Document
+from hscrf.io.tags import to_labels
+from hscrf.labels.labels import Labels
+
+BATCH = 20_000  # time steps that are predicted together
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents together that have about BATCH steps."""
+    batch: list[Document] = []
+    steps = 0
+    for document in documents:
+        batch.append(document)
+        steps += len(document)
+        if steps >= BATCH:
+            yield batch
+            batch, steps = [], 0
+    if batch:
+        yield batch
+
+
+@dataclass
+class Prediction:
+    """A run of prediction over batches of documents."""
+
+    args: argparse.Namespace
+    model: Any
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        self.given = self._given()
+        self.complete = True  # everything was known beforehand
+        self.done: list[Document] = []
+        self.sequences = 0
+
+    def _given(self) -> tuple[str, ...]:
+        """The levels whose labels are kept."""
+        if self.args.given is None:
+            return () if self.args.evaluate else self.recipe.levels
+        given = () if self.args.given == "none" else names_in(self.args.given)
+        for level in given:
+            if level not in self.recipe.levels:
+                raise UserError(f"--given has {level!r}, but the levels are {', '.join(self.recipe.levels)}")
+        return given
+
+    def batch(self, documents: list[Document]) -> Iterator[Document]:
+        """The documents with their predictions."""
+        X = [self.recipe.observe(document) for document in documents]
+        evidence = self.evidence(documents)
+        try:
+            found = self.model.predict(X, evidence=evidence)
+        except ValueError:
+            self.blame(documents, X, evidence)
+            raise
+        self.complete &= evidence is not None and all(y is not None and y.is_complete for y in evidence)
+        extra = [self.columns(labels) for labels in found]
+        for add in self.additions():
+            for more, one in zip(extra, add(X, evidence, found), strict=True):
+                more.update(one)
+        self.sequences += len(documents)
+        done = [replace(d, extra={**d.extra, **more}) for d, more in zip(documents, extra, strict=True)]
+        if self.args.evaluate:
+            self.done += done
+        yield from done
+
+    def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
+        """What is known of each document; None if nothing is known of any."""
+        known = [self.known(document) for document in documents]
+        return None if all(labels is None for labels in known) else known
+
+    def known(self, document: Document) -> Labels | None:
+        given = {level: column for level, column in (document.labels or {}).items() if level in self.given}
+        return to_labels(replace(document, labels=given), self.model.topology_, self.recipe.scheme) if given else None
+
+    def blame(self, documents: list[Document], X: list[Any], evidence: list[Labels | None] | None) -> None:
+        """Find the document that cannot be predicted, and say why."""
+        for document, x, y in zip(documents, X, evidence or [None] * len(X), strict=True):
+            try:
+                inference.log_partition(self.model.potentials([x])[0], y)
+            except ValueError as error:
+                raise document.step_error(str(error)) from None
+
+    def columns(self, labels: Labels, name: str = PREDICTED, key: str = "prediction") -> dict[str, Any]:
+        """A prediction as columns in the schemes of the model, or as segments for JSON Lines."""
+        if self.recipe.format == "jsonl":
+            return {key: {level: segments_or_column(labels, level) for level in self.recipe.levels}}
+        scheme, order = self.recipe.scheme, self.recipe.label_order
+        return {name.format(level): labels.column(level, scheme.get(level, "plain")) for level in order}
+
+    def additions(self) -> list[Callable[..., Iterable[dict[str, Any]]]]:
+        """What else was asked for."""
+        asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best}
+        return [add for name, add in asked.items() if getattr(self.args, name)]
+
+    def marginals(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+        for labels, posterior in zip(found, self.model.predict_marginals(X, evidence=evidence), strict=True):
+            yield self.certainty(labels, posterior)
+
+    def certainty(self, labels: Labels, posterior: Any) -> dict[str, Any]:
+        """The probability of the predicted states; for JSON Lines of all states."""
+        topology = self.model.topology_
+        if self.recipe.format == "jsonl":
+            tables = {level: posterior.state[level].round(6) for level in self.recipe.levels}
+            names = {level: topology.states[topology.level(level)] for level in tables}
+            return {"marginals": {k: {"states": names[k], "probabilities": p} for k, p in tables.items()}}
+        columns = {}
+        for level in self.recipe.label_order:
+            own = posterior.state[level][range(len(labels)), labels.states[topology.level(level)]]
+            columns[f"{level}_probability"] = [f"{p:.6f}" for p in own]
+        return columns
+
+    def samples(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+        seed = self.args.seed + self.sequences
+        for draws in self.model.sample(X, self.args.samples, random_state=seed, evidence=evidence):
+            yield self.several(draws, "sample", self.args.samples)
+
+    def k_best(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+        for potentials, y in zip(self.model.potentials(X), evidence or [None] * len(X), strict=True):
+            best = inference.k_best(potentials, self.args.k_best, y)
+            result = self.several(best, "best", self.args.k_best)
+            if self.recipe.format == "jsonl":
+                total = inference.log_partition(potentials, y)
+                result["log_probability"] = [(labels.score or 0.0) - total for labels in best]
+            yield result
+
+    def several(self, labellings: list[Labels], name: str, k: int) -> dict[str, Any]:
+        """Several labellings as columns; ? where there are fewer than k."""
+        if self.recipe.format == "jsonl":
+            return {
+                {"sample": "samples", "best": "k_best"}[name]: [
+                    self.columns(labels)["prediction"] for labels in labellings
+                ]
+            }
+        columns: dict[str, Any] = {}
+        for n in range(k):
+            last = labellings[min(n, len(labellings) - 1)]
+            named = self.columns(last, f"{{}}_{name}{n + 1}")
+            columns |= named if n < len(labellings) else {key: ["?"] * len(last) for key in named}
+        return columns
+
+    def report(self) -> str:
+        """What score says of the output."""
+        guess = [predicted(document, self.recipe.levels) for document in self.done]
+        return metrics.report(*Comparison(self.recipe.levels, self.recipe.scheme, self.done, guess).labels())
+
+
+def segments_or_column(labels: Labels, level: str) -> list[Any]:
+    """Segments of a level, or its column where all segments have one step."""
+    topology = labels.topology
+    unit = topology.unit_bottom and topology.level(level) == topology.depth - 1
+    return labels.column(level) if unit else labels.segments(level)

@@ -1,0 +1,327 @@
+"""What a model trained from a file knows of files: which columns are what, and which features to make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hscrf import io
+from hscrf.cli.templates import PAIR, Template, default_template, read_template
+from hscrf.errors import InfeasibleError
+from hscrf.estimator.container import read_container, write_container
+from hscrf.estimator.hscrf import HSCRF
+from hscrf.families.loading import load
+from hscrf.features.blocks import Block, PairBlock
+from hscrf.features.specifications import Duration, Trans
+from hscrf.io.documents import Document
+from hscrf.io.tags import check_tags
+from hscrf.labels.induction import loose_topology, tighten
+from hscrf.labels.labels import Labels
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations
+from hscrf.topology import Topology
+
+PREDICTED = "{}_predicted"  # name of an appended column
+FORMATS = ("columns", "jsonl", "table", "crfsuite")
+
+
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "table", ".tsv": "table", ".parquet": "table"} | {
+    ".crfsuite": "crfsuite"
+}
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file's name speaks of, None if it says nothing.
+
+    >>> format_of("day.csv"), format_of("train.txt")
+    ('table', None)
+    """
+    return next((form for suffix, form in SUFFIXES.items() if path.endswith(suffix)), None)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to read a file, make features of it, and write it back."""
+
+    format: str = "columns"
+    levels: tuple[str, ...] = ()  # top to bottom
+    places: Mapping[str, int] | None = None  # of the levels' columns, where they are given by number
+    names: tuple[str, ...] | None = None  # of all columns
+    features: tuple[str, ...] | None = None  # names of the columns that are features
+    numeric: tuple[str, ...] | None = None  # those of a table that hold numbers
+    scheme: Mapping[str, str] = field(default_factory=dict)  # by level
+    separator: str | None = None
+    comment: str | None = None
+    sequence: str | None = "sequence"  # column of a table
+    time: str | None = None
+    template: Template | None = None
+
+    # -- files
+
+    @property
+    def label_order(self) -> tuple[str, ...]:
+        """The levels in the order of their columns, which is that of predicted columns too."""
+        if self.names is not None:
+            return tuple(name for name in self.names if name in self.levels)
+        return tuple(sorted(self.places, key=self.places.__getitem__)) if self.places else self.levels
+
+    @property
+    def predicted(self) -> list[str]:
+        """Names of the columns that a prediction appends."""
+        return [PREDICTED.format(level) for level in self.label_order]
+
+    def written(self) -> Recipe:
+        """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
+        if self.format != "crfsuite":
+            return self
+        return replace(self, format="columns", separator="\t", names=self.levels, places=None)
+
+    def read(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing.
+
+        ``loose``: the columns of ``extra`` may be missing, and others may follow them.
+        """
+        scheme = self.scheme or None
+        if self.format == "jsonl":
+            return io.read_jsonl(source, self.levels or None, scheme=scheme, unlabelled=unlabelled)
+        if self.format == "crfsuite":
+            return io.read_crfsuite(source, self.levels[0] if self.levels else "label", scheme=scheme)
+        if self.format == "columns":
+            options: dict[str, Any] = {"separator": self.separator, "comment": self.comment, "scheme": scheme}
+            levels = self.places or self.levels
+            extra = () if loose and self.names is None else extra  # there is no telling where they begin
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            return io.read_columns(source, levels, self.names, **options)
+        return io.read_table(
+            source,
+            self.levels,
+            sequence=self.sequence,
+            time=self.time,
+            features=self.features,
+            numeric=self.numeric,
+            separator=self.delimiter(source),
+            scheme=scheme,
+            extra=extra,
+            unlabelled=unlabelled,
+            loose=loose,
+        )
+
+    def write(self, target: Any, documents: Iterator[Document]) -> None:
+        """Write documents in the format they were read in."""
+        if self.format == "jsonl":
+            io.write_jsonl(target, documents)
+        elif self.format == "table":
+            io.write_table(target, documents, sequence=self.sequence, separator=self.delimiter(target))
+        elif self.format == "crfsuite":  # as crfsuite does: only labels come out
+            bare = (replace(d, tokens=[[] for _ in d.tokens], columns=()) for d in documents)
+            io.write_columns(target, bare, "\t")
+        else:
+            io.write_columns(target, documents, self.separator)
+
+    def delimiter(self, path: Any) -> str:
+        """What separates the cells of a table."""
+        return self.separator or ("\t" if str(path).endswith(".tsv") else ",")
+
+    # -- what a first file teaches
+
+    def resolved(self, documents: Sequence[Document], template: str | None) -> Recipe:
+        """The recipe with all that was left open filled in from the documents of a training file."""
+        first = documents[0]
+        features = self._feature_names(first)
+        if not features:
+            raise first.error(
+                f"there is no column but the labels {', '.join(first.columns)}, expected a feature column"
+            )
+        levels = self.levels or tuple(first.labels or ())
+        recipe = replace(
+            self,
+            levels=levels,
+            places=None,
+            names=first.columns or None,
+            features=features,
+            numeric=_numeric(first, features) if self.format == "table" else None,
+            scheme={level: self.scheme.get(level) or io.detect_scheme(documents, level) for level in levels},
+        )
+        for document in documents:
+            check_tags(document, recipe.scheme)
+        return replace(recipe, template=recipe._template(first.tokens[0], template))
+
+    def _feature_names(self, document: Document) -> tuple[str, ...]:
+        token = document.tokens[0]
+        if document.columns:
+            taken = {*(document.labels or ()), *document.extra, *([self.sequence] if self.format == "table" else [])}
+            return tuple(name for name in document.columns if name not in taken)
+        if isinstance(token, str):
+            return ("token",)
+        return tuple(token) if isinstance(token, Mapping) else tuple(map(str, range(len(token))))
+
+    def _template(self, token: Any, given: str | None) -> Template | None:
+        """The template asked for; by default one for words where tokens are words."""
+        assert self.features is not None
+        if given == "none":
+            return None
+        if given not in (None, "default"):
+            return read_template(str(given), self._counted_columns(), self.features)
+        words = isinstance(token, str) or (self.format == "columns") or (self.format == "table" and not self.numeric)
+        return default_template(self.features) if words or given == "default" else None
+
+    def _counted_columns(self) -> tuple[str, ...]:
+        """Columns as a CRF++ template counts them: all of a column file, the features of anything else."""
+        assert self.features is not None
+        return self.names if self.format == "columns" and self.names else self.features
+
+    # -- observations
+
+    def observe(self, document: Document) -> Any:
+        """What the model sees of a document."""
+        tokens, first = document.tokens, document.tokens[0]
+        if self.template is not None:
+            return Features(self.template, self._rows(document))
+        if self.numeric is not None and isinstance(first, (str, Mapping)):  # the model knows the columns of a table
+            given = {"token"} if isinstance(first, str) else set(first)
+            if not given & set(self.features or ()):
+                known = ", ".join(self.features or ())
+                raise document.error(f"there are the features {', '.join(given)}, but the model was trained on {known}")
+        if isinstance(first, str):
+            return [[f"token={token}"] for token in tokens]
+        if isinstance(first, Mapping):
+            return tokens
+        if first and not isinstance(first[0], str):
+            return np.array(tokens, dtype=np.float64)
+        if self.format == "columns":
+            names = self.features or ()
+            return [[f"{name}={cell}" for name, cell in zip(names, token, strict=True)] for token in tokens]
+        return tokens
+
+    def _rows(self, document: Document) -> list[list[str]]:
+        """The feature columns of every token as text."""
+        names = self.features or ()
+        rows = []
+        for t, token in enumerate(document.tokens):
+            if isinstance(token, Mapping):
+                row = [str(token.get(name, "")) for name in names]
+            else:
+                row = [token] if isinstance(token, str) else [str(cell) for cell in token]
+            if len(row) != len(names):
+                raise document.error(f"token {t} has {len(row)} columns, but the model was trained on {len(names)}", t)
+            rows.append(row)
+        return rows
+
+    # -- JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        template = None if self.template is None else self.template.to_dict()
+        return {**asdict(replace(self, template=None)), "template": template}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Recipe:
+        """The recipe that :meth:`to_dict` wrote."""
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        if entry["template"] is not None:
+            values["template"] = Template.from_dict(entry["template"])
+        return cls(**values)
+
+
+class Features(Sequence[list[str]]):
+    """The feature strings of a sequence, made anew each time they are read: they would fill the memory."""
+
+    def __init__(self, template: Template, rows: list[list[str]]) -> None:
+        self.template, self.rows = template, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter(self.template.apply(self.rows))
+
+    def __getitem__(self, t: Any) -> Any:
+        return self.template.apply(self.rows)[t]
+
+
+def _numeric(document: Document, features: Sequence[str]) -> tuple[str, ...]:
+    token = document.tokens[0]
+    if isinstance(token, Mapping):
+        return tuple(name for name, value in token.items() if isinstance(value, float))
+    return tuple(features)
+
+
+def learn_labels(
+    documents: Sequence[Document],
+    scheme: Mapping[str, str],
+    durations: Sequence[Duration] = (),
+    longest: Mapping[str, int] | None = None,
+    any_child: bool = False,
+) -> tuple[Topology, list[Labels]]:
+    """The topology that the labels of all documents speak of, and the labels over it.
+
+    ``any_child``: every state may contain every other, not only those that it is seen with.
+    """
+    for document in documents:
+        if document.labels is None:
+            raise document.error("there are no labels to learn from")
+    limited = {duration.level for duration in durations}
+    loose = loose_topology([document.labels for document in documents], scheme, limited)
+    labels = [io.to_labels(document, loose, scheme) for document in documents]
+    arguments = tighten(loose, labels, limited).to_dict()
+    if any_child:
+        arguments["children"] = None
+    for level, limit in (longest or {}).items():
+        arguments["max_duration"][loose.levels[loose.level(level)]] = limit
+    topology = Topology.from_dict(arguments)
+    return topology, [_over(topology, *pair) for pair in zip(documents, labels, strict=True)]
+
+
+def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
+    """The same labels over a topology with more rules."""
+    moved = replace(labels, topology=topology)
+    try:
+        moved.check()
+    except InfeasibleError as error:
+        raise document.step_error(str(error)) from None
+    return moved
+
+
+class TemplateHSCRF(HSCRF):
+    """An HSCRF that keeps a template's features of tokens and of pairs of labels apart."""
+
+    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
+        blocks = super()._fit_blocks(encoder, seen, labels)
+        of_pairs = np.array([name.startswith(PAIR) for name in encoder.names], dtype=bool)
+        kept = {"trans": of_pairs, "token": ~of_pairs}
+        return [only(block, kept[block.key[0]]) if isinstance(block, PairBlock) else block for block in blocks]
+
+
+def only(block: PairBlock, kept: Any) -> PairBlock:
+    """The block without the weights of other features."""
+    counts = np.diff(block.pair_at)
+    cells = block.pair_cell[np.repeat(kept, counts)]
+    return replace(block, pair_at=np.append(0, np.cumsum(np.where(kept, counts, 0))), pair_cell=cells)
+
+
+def model_class(template: Template | None) -> type[HSCRF]:
+    """What to fit with a template."""
+    return TemplateHSCRF if template is not None and template.pairs else HSCRF
+
+
+def pair_features(template: Template | None, topology: Topology) -> list[Trans]:
+    """The block that a template's features of label pairs feed: transitions of the lowest level."""
+    return [Trans(topology.levels[-2], observed=True)] if template is not None and template.pairs else []
+
+
+def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
+    """Write a model together with its recipe into one file, which ``hscrf.load`` reads too."""
+    header, arrays = model._content()
+    write_container(path, {**header, "class": HSCRF.__name__, "recipe": recipe.to_dict()}, arrays)
+
+
+def load_model(path: str) -> tuple[Any, Recipe | None]:
+    """A model, and its recipe if it was trained from a file."""
+    model = load(path)
+    entry = read_container(path)[0].get("recipe")
+    return model, None if entry is None else Recipe.from_dict(entry)

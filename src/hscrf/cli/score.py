@@ -1,0 +1,85 @@
+"""hscrf score."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
+from hscrf.cli.shell import UserError, pairs_of, reread, source_of, whole
+
+if TYPE_CHECKING:
+    from hscrf.cli.recipe import Recipe
+
+HELP = f"""\
+Compare true and predicted labels: accuracy per step, precision, recall and F1 of segments, boundaries; for each level
+and for all at once.
+
+One file has both, as hscrf predict writes it; a model (-m) knows its columns, whatever else was appended to them.
+Without a model the last two columns are truth and prediction, as conlleval has it; for two levels the last four.
+Two files have the truth and the prediction, in the same columns or in those that hscrf predict appends.
+
+  hscrf score out.txt -m m.hscrf --json scores.json
+  hscrf score out.txt --conlleval
+  hscrf score test.txt out.txt -m m.hscrf
+  hscrf score test.txt other.txt --levels chunk=3,pos=2
+  hscrf score out.txt --levels chunk=3 --predicted chunk=4
+  hscrf score out.csv --levels activity,action
+
+{FILES}"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("data", nargs="?", default="-", help="a file with true and predicted labels, or only the true")
+    parser.add_argument("other", nargs="?", metavar="predicted", help="a file with the predicted labels")
+    parser.add_argument("-m", "--model", help="the model that knows the columns")
+    parser.add_argument(
+        "--predicted", metavar="LEVEL=COLUMN", help="where predicted labels are: chunk=4,pos=5; in a table chunk=NAME"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all numbers as JSON; -: to standard output, alone")
+    parser.add_argument(
+        "--conlleval", nargs="?", const="", metavar="LEVEL", help="in the words of the CoNLL script, for one level"
+    )
+    parser.add_argument("--tolerance", type=whole(0), default=0, metavar="STEPS", help="by which a boundary may be off")
+    add_layout(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from hscrf import metrics
+    from hscrf.cli.comparison import compare
+
+    if args.model and (args.levels or args.columns):
+        raise UserError("the model knows its columns: give either -m or --levels and --columns")
+    recipe = open_model(args.model, args.data, args.format)[1] if args.model else recipe_of(args)
+    places = None if args.predicted is None else predicted_places(args.predicted, recipe)
+    source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
+    pair = compare(recipe, source, None if args.other is None else source_of(args.other), places)
+    truth, guess = pair.labels()
+    numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
+    text = metrics.report(truth, guess, tolerance=args.tolerance)
+    if args.conlleval is not None:
+        result = pair.conlleval(args.conlleval)
+        numbers["conlleval"] = {**result.to_dict(), "accuracy": result.accuracy, "tokens": result.tokens}
+        text = metrics.conlleval_text(result)
+    if args.json:
+        write_json(args.json, numbers)
+    if args.json != "-":
+        print(text)
+    return 0
+
+
+def predicted_places(text: str, recipe: Recipe) -> dict[str, Any]:
+    """Where predicted labels are, by level."""
+    given = text if "=" in text else f"{recipe.levels[0]}={text}"
+    return dict(pairs_of(str)(given)) if recipe.format == "table" else dict(places_of(given, "--predicted"))
+
+
+def write_json(path: str, content: Any) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,1 @@
+"""The engine: packed potentials in, log Z and expected counts out."""

@@ -1,0 +1,183 @@
+"""The k best configurations, lazily, from the tables of the best one (Huang and Chiang 2005, algorithm 3).
+
+Every item of the walk back (see ``kernels.tracing.incoming``) keeps a list of *losses*: how much worse
+its r-th best way is than its best. The best needs no search, so only items near the k best paths are ever looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hscrf.engine.kernels.arithmetic import MAX
+from hscrf.engine.kernels.layout import STATE, make_scratch
+from hscrf.engine.kernels.runs import walk_forward
+from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
+from hscrf.engine.plan import Plan
+from hscrf.potentials import Arrays
+
+
+class Item(NamedTuple):
+    """A place in the walk back through the run (layer, s, i): an event of a node at time t."""
+
+    layer: int
+    s: int
+    i: int
+    kind: int
+    node: int
+    t: int
+
+
+ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
+
+
+@dataclass
+class Ways:
+    """The ways an item can come about, best first, as far as they have been asked for."""
+
+    candidates: list[tuple[float, tuple[Item, ...]]]  # loss of the step, and what it leads to
+    losses: list[float] = field(default_factory=list)
+    picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
+    heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
+    seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.heap = [(loss, c, (0,) * len(then)) for c, (loss, then) in enumerate(self.candidates)]
+        heapify(self.heap)
+
+
+class KBest:
+    """Iterate over (score, states, ends) of one sequence, best first."""
+
+    def __init__(self, plan: Plan, values: Arrays) -> None:
+
+        self.plan = plan
+        self.tables, _ = plan._inside(MAX, values)
+        none = np.zeros(1, dtype=bool)
+        self.numbers = [plan._numbers(MAX, layer, values, self.tables, none) for layer in plan.layers]
+        self.runs: dict[tuple[int, int, int], Any] = {}
+        self.ways: dict[Item, Ways] = {}
+
+    def __iter__(self) -> Iterator[tuple[float, Any, Any]]:
+        best = float(self.plan._log_z(MAX, self.tables[0])[0])
+        rank = 0
+        while best > -np.inf and self._reach(ROOT, rank):
+            yield best - self.ways[ROOT].losses[rank], *self._configuration(rank)
+            rank += 1
+
+    def _reach(self, item: Item, rank: int) -> bool:
+        """Find the ways of an item up to a rank; False if there are not so many. Deep, hence not recursive."""
+        stack = [self._search(item, rank)]
+        while stack:
+            try:
+                item_wanted, rank_wanted = next(stack[-1])
+                stack.append(self._search(item_wanted, rank_wanted))
+            except StopIteration:
+                stack.pop()
+        return len(self.ways[item].losses) > rank
+
+    def _search(self, item: Item, rank: int) -> Generator[tuple[Item, int], None, None]:
+        """Extend an item's list to a rank, asking for what is needed of the items behind it."""
+        if item not in self.ways:
+            self.ways[item] = Ways(self._candidates(item))
+        ways = self.ways[item]
+        while len(ways.losses) <= rank:
+            if ways.picks:
+                yield from self._push_neighbours(ways)
+            if not ways.heap:
+                return
+            loss, c, ranks = heappop(ways.heap)
+            ways.losses.append(loss)
+            ways.picks.append((c, ranks))
+
+    def _push_neighbours(self, ways: Ways) -> Generator[tuple[Item, int], None, None]:
+        """After the last way found, the next ones differ in the rank of one item behind it."""
+        c, ranks = ways.picks[-1]
+        step, then = ways.candidates[c]
+        for k in range(len(then)):
+            following = tuple(rank + (n == k) for n, rank in enumerate(ranks))
+            if (c, following) in ways.seen:
+                continue
+            ways.seen.add((c, following))
+            yield from zip(then, following, strict=True)
+            if all(len(self.ways[item].losses) > rank for item, rank in zip(then, following, strict=True)):
+                losses = (self.ways[item].losses[rank] for item, rank in zip(then, following, strict=True))
+                heappush(ways.heap, (step + sum(losses), c, following))
+
+    def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
+        if item == ROOT:
+            weights = self.tables[0][self.plan._root_rows()[0]]
+            items: list[tuple[Item, ...]] = [
+                (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)
+            ]
+        elif item.kind == FRESH:
+            return [(0.0, ())]
+        else:
+            weights, items = self._steps(item)
+        best = max(weights)
+        return [(best - w, then) for w, then in zip(weights, items, strict=True) if w > -np.inf]
+
+    def _steps(self, item: Item) -> tuple[list[float], list[tuple[Item, ...]]]:
+        """The candidates that the kernels list; a child segment leads into the layer below as well."""
+        plan = self.plan.layers[item.layer]
+        work, weight, where = self._run(item.layer, item.s, item.i)
+        numbers = self.numbers[item.layer]
+        count = list_incoming(MAX, plan.layer, *numbers, *item[1:], work, weight, where)
+        items: list[tuple[Item, ...]] = []
+        for kind, node, t in where[:count].tolist():
+            then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
+            if item.kind == LIVES and item.layer + 1 < len(self.plan.layers):
+                then += (self._segment(item.layer + 1, int(plan.layer.node[STATE, node]), t, item.t),)
+            items.append(then)
+        return weight[:count].tolist(), items
+
+    def _segment(self, layer: int, s: int, i: int, j: int) -> Item:
+        """The item of a whole segment of a layer's top level."""
+        return Item(layer, s, i, ENDS, int(self.plan.layers[layer].layer.level_at[s, 0]), j)
+
+    def _run(self, layer: int, s: int, i: int) -> Any:
+        """The forward pass of a run, and room for candidates."""
+        if (layer, s, i) not in self.runs:
+            structure = self.plan.layers[layer].layer
+            steps = int(structure.reach[i, s])
+            work = make_scratch(structure, self.numbers[layer][1], steps, False)
+            walk_forward(MAX, structure, *self.numbers[layer], i, s, steps, work, np.empty(steps))
+            room = steps + work.node.shape[1] + 2
+            self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
+        return self.runs[layer, s, i]
+
+    def _configuration(self, rank: int) -> tuple[Any, Any]:
+        """Write out the way of the root of a given rank."""
+        states = np.zeros((self.plan.topology.depth, self.plan.steps), dtype=np.int32)
+        ends = np.zeros(states.shape, dtype=np.int8)
+        ends[:, -1] = 1
+        todo = [(ROOT, rank)]
+        while todo:
+            item, rank = todo.pop()
+            if item.kind == FRESH:
+                continue
+            self._reach(item, rank)  # a best way may not have been looked at yet
+            c, ranks = self.ways[item].picks[rank]
+            then = self.ways[item].candidates[c][1]
+            todo += zip(then, ranks, strict=True)
+            if item == ROOT:
+                states[0] = then[0].s
+            else:
+                self._write(item, then[0], states, ends)
+        return states, ends
+
+    def _write(self, item: Item, then: Item, states: Any, ends: Any) -> None:
+        plan = self.plan.layers[item.layer]
+        below = slice(plan.top + 1, plan.bottom + 1)
+        if item.kind == LIVES:
+            depth = plan.bottom - plan.top
+            record(plan.layer, plan.top, depth, item.node, then.t, item.t, states)
+        elif item.kind == STARTS and then.kind == ENDS:
+            level = plan.top + level_of(plan.layer, item.s, item.node)
+            ends[level : plan.bottom + 1, then.t] = 1
+        elif item.kind == ENDS and item.node == plan.layer.level_at[item.s, 0]:
+            ends[below, item.t] = 1

@@ -1,0 +1,83 @@
+"""Three arithmetics: sums of products, log-sum-exp, and the best."""
+
+import numpy as np
+
+from hscrf.engine.kernels.compile import inlined, part, unsigned
+from hscrf.engine.kernels.lanes import FOUR, load, multiply_add, spread, store
+
+LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
+TINY = 1e-140  # products of two such numbers are still normal floats
+SMALLEST = 1e-300  # stands for what is possible but too small to matter
+FAINT = 1e-290  # a sum below this may owe more than its last digits to such
+LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
+
+
+@inlined
+def zero(mode):
+    return 0.0 if mode is None else -np.inf
+
+
+@inlined
+def one(mode):
+    return 1.0 if mode is None else 0.0
+
+
+@inlined
+def times(mode, a, b):
+    return a * b if mode is None else a + b
+
+
+@inlined
+def plus(mode, a, b):
+    if mode is None:
+        return a + b
+    if a < b:
+        a, b = b, a
+    if mode or b == -np.inf:
+        return a
+    return a + np.log1p(np.exp(b - a))
+
+
+@inlined
+def probability(mode, a, b):
+    """Posterior of an event from its value and its bar."""
+    return a * b if mode is None else np.exp(a + b)
+
+
+@inlined
+def padded(n):
+    """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
+    return (unsigned(n) + unsigned(3)) & ~unsigned(3)
+
+
+@inlined
+def place(node, row, x):
+    """Index of node[row, x] in flat memory."""
+    return unsigned(row) * unsigned(node.shape[1]) + unsigned(x)
+
+
+@inlined
+def add_row(target, row, source, line, factor=1.0):
+    """target[row] += factor * source[line] of two tables with as many columns, neither of them padded."""
+    n, k, times_factor = unsigned(target.shape[1]), unsigned(0), spread(factor)
+    at, where = place(target, row, 0), place(source, line, 0)
+    while k + FOUR <= n:
+        store(multiply_add(times_factor, load(source, where + k), load(target, at + k)), target, at + k)
+        k += FOUR
+    while k < n:
+        target[row, k] += factor * source[line, k]
+        k += unsigned(1)
+
+
+@inlined
+def bar_if(mode, value, bar):
+    """The bar of a value; zero if that is impossible, for what would follow may be infinitely better than the rest."""
+    return bar if value > zero(mode) else zero(mode)
+
+
+@part
+def bar_of(mode, value, posterior):
+    """d log Z / d value of something whose posterior is known."""
+    if posterior == 0.0 or value == zero(mode):
+        return zero(mode)
+    return posterior / value if mode is None else np.log(posterior) - value

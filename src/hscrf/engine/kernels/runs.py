@@ -1,0 +1,115 @@
+"""Runs: all that may happen under one top state from one start."""
+
+from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
+from hscrf.engine.kernels.compile import kernel, part, unsigned
+from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NOWHERE, UP, UP_BAR
+from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back
+from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
+from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back, shape_of
+
+
+@part
+def forward_run(mode, layer, values, child, i, s, steps, work, mass):
+    """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
+
+    Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
+    """
+    _, root, bottom, stop = shape_of(layer, s)
+    low = 1.0
+    work.scale[0] = 0.0
+    work.node[:, stop - root : stop - root + 4] = 0.0  # nothing comes from beyond the last leaf
+    for j in range(i, i + steps):
+        descend(mode, layer, values.pot, s, i, j - 1, work)
+        if child is None:
+            fetch_tokens(layer, values.pot, s, j + 1)
+            low = min(low, extend_step(mode, layer, values, s, i, j, work))
+        else:
+            low = min(low, extend_segments(mode, layer, values, child, s, i, j, work))
+        mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
+        for x in range(bottom - root):
+            work.inner[UP, j - i, x] = work.node[UP, x]
+            work.inner[DOWN, j - i, x] = work.node[DOWN, x]
+    return low
+
+
+@kernel
+def walk_forward(mode, layer, values, child, i, s, steps, work, mass):
+    """``forward_run`` for Python."""
+    forward_run(mode, layer, values, child, i, s, steps, work, mass)
+
+
+@part
+def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar):
+    """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
+    if child is not None:
+        for row in range(steps + 1):
+            for k in range(n):
+                work.bar[row, k] = zero(mode)
+    for j in range(i + steps - 1, i - 2, -1):
+        if child is None:
+            fetch_tokens(layer, counts.pot, s, j - 1)
+        if j >= i:
+            recall(mode, layer, values.pot, child, s, i, j, work)
+        if j + 1 < i + steps:
+            for x in range(bottom - root):
+                work.node[DOWN, x] = work.inner[DOWN, j + 1 - i, x]
+            if layer.starts:
+                for k in range(n):
+                    work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
+            if child is not None:
+                for k in range(n):
+                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[j + 1 - i, k], work.bar[j + 1 - i, k])
+            descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
+        else:
+            for x in range(stop - root):
+                work.node[UP_BAR, x] = zero(mode)
+        if j >= i:
+            work.node[UP_BAR, 0] = mass_bar[j - i]
+            ascend_back(mode, layer, values.pot, counts, s, j, work)
+            if child is None:
+                extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
+            elif layer.may_end[depth, j]:
+                sum_segments_back(mode, layer, values, child, counts, s, i, j, work)
+
+
+@kernel
+def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work, line):
+    """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
+
+    Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
+    below; runs without posterior are left out. Runs are walked again for this rather than kept.
+    Cost: runs x steps x (L leaves + sum of squared group sizes), L = 1 unless the bottom has a table.
+    """
+    for n in range(offsets.size - 1):
+        for i in range(offsets[n], offsets[n + 1]):
+            for s in range(layer.reach.shape[1]):
+                reach = layer.reach[i, s]
+                if reach == 0:
+                    continue
+                if counts is not None and not has_posterior(layer, i, s, reach, post):
+                    continue
+                low = forward_run(mode, layer, values, child, i, s, reach, work, line)
+                lossy[n] |= low < TINY
+                for k in range(reach):
+                    row = layer.table[i + k, BASE] + k
+                    if layer.table[i + k, BASE] != NOWHERE:
+                        mass[row, s] = line[k]
+                        scale[row, s] = work.scale[k + 1]
+                        if counts is not None:
+                            line[k] = bar_of(mode, line[k], post[row, s])
+                    else:
+                        line[k] = zero(mode)
+                if counts is not None:
+                    backward_run(mode, layer, values, child, counts, i, s, reach, work, line)
+
+
+@part
+def has_posterior(layer, i, s, reach, post):
+    """Has any segment of s from i a posterior."""
+    for k in range(reach):
+        base = layer.table[i + k, BASE]
+        if base != NOWHERE and post[base + k, s] > 0.0:
+            return True
+    return False

@@ -1,0 +1,189 @@
+"""The walk back: what led to an event, the best of it or a draw."""
+
+import numpy as np
+
+from hscrf.engine.kernels.arithmetic import padded
+from hscrf.engine.kernels.compile import kernel, part
+from hscrf.engine.kernels.layout import (
+    CHILD_BASE,
+    COUNT,
+    DOWN,
+    END,
+    FIRST,
+    INIT,
+    PARENT,
+    PASSED,
+    STATE,
+    STOP,
+    TOKEN,
+    TRANS,
+    UP,
+)
+from hscrf.engine.kernels.runs import forward_run
+from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches
+from hscrf.engine.kernels.trie import cell, shape_of
+
+# The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is
+# (kind, node, time); its candidates are the ways in which its value came about.
+ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
+
+
+@part
+def put(weight, where, k, value, kind, node, t):
+    weight[k] = value
+    where[k, 0] = kind
+    where[k, 1] = node
+    where[k, 2] = t
+    return k + 1
+
+
+@part
+def value_of_end(layer, pot, child, s, i, node, t, work):
+    """UP of a node at t, in LOG or MAX."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    if node < bottom:
+        return work.inner[UP, t - i, node - root]
+    if child is not None:
+        return work.leaf[t - i, node - bottom]
+    if not layer.may_end[depth, t]:
+        return -np.inf
+    value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
+    if not layer.unit:
+        return value + work.leaf[t - i, node - bottom]
+    value += work.enter[t - i, node - bottom]
+    while node > root:
+        value += pot[cell(layer, TOKEN, node, t)]
+        node = layer.node[PARENT, node]
+    return value
+
+
+@part
+def incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where):
+    """``incoming`` for a leaf that lives at t, if the bottom has a table: the starts of its segment."""
+    k = 0
+    if child is not None:
+        _, root, bottom, _ = shape_of(layer, s)
+        begin_tokens(mode, layer, s, work)
+        for begin in range(t, work.since[t - i] - 1, -1):
+            pass_tokens(mode, layer, pot, s, begin, work)
+            if reaches(layer, begin, t):
+                value = child.mass[layer.table[t, CHILD_BASE] + t - begin, layer.node[STATE, node]]
+                value += work.enter[begin - i, node - bottom] + work.node[PASSED, layer.node[PARENT, node] - root]
+                k = put(weight, where, k, value, STARTS, node, begin)
+    return k
+
+
+@part
+def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
+    """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
+
+    A candidate's weight is its own value plus that of the step. The order breaks ties: siblings in the topology's
+    order, a start before going on, the shortest segment first, the level's own transition before its parent's start.
+    """
+    pot = values.pot
+    depth, root, bottom, _ = shape_of(layer, s)
+    parent = layer.node[PARENT, node]
+    k = 0
+    if kind == ENDS and node >= bottom:
+        k = put(weight, where, k, 0.0, LIVES, node, t)
+    elif kind == ENDS:
+        at = cell(layer, END, node, t)
+        for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
+            value = value_of_end(layer, pot, child, s, i, last, t, work)
+            k = put(weight, where, k, value + pot[at + k], ENDS, last, t)
+    elif kind == LIVES and child is None:
+        k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
+        if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
+            k = put(weight, where, k, work.leaf[t - 1 - i, node - bottom], LIVES, node, t - 1)
+    elif kind == LIVES:
+        k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
+    elif t == i:
+        k = put(weight, where, k, 0.0, FRESH, node, t)
+    else:  # the node starts at t
+        level = level_of(layer, s, node)
+        first = layer.node[FIRST, parent]
+        if layer.may_cross[level, t - 1]:
+            at = cell(layer, TRANS, parent, t - 1) + node - first
+            row = np.int64(padded(layer.node[COUNT, parent]))
+            for u in range(layer.node[COUNT, parent]):
+                value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
+                k = put(weight, where, k, value + pot[at + u * row], ENDS, first + u, t - 1)
+        if level > 1:
+            value = work.inner[DOWN, t - i, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
+            k = put(weight, where, k, value, STARTS, parent, t)
+    return k
+
+
+@kernel
+def list_incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
+    """``incoming`` for Python."""
+    return incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
+
+
+@kernel
+def level_of(layer, s, node):
+    level = 0
+    while node >= layer.level_at[s, level + 1]:
+        level += 1
+    return level
+
+
+@part
+def choose(mode, weight, count, rng):
+    """MAX: the first of the best candidates. LOG: one drawn in proportion to exp(weight)."""
+    best = 0
+    for k in range(1, count):
+        if weight[k] > weight[best]:
+            best = k
+    if mode or count == 1:
+        return best
+    total = 0.0
+    for k in range(count):
+        total += np.exp(weight[k] - weight[best])
+    left = rng.random() * total
+    for k in range(count):
+        left -= np.exp(weight[k] - weight[best])
+        if left < 0.0:
+            return k
+    return best
+
+
+@kernel
+def record(layer, top, depth, node, t, j, states):
+    """Write the states of a leaf and its ancestors below the top over t..j."""
+    for level in range(depth, 0, -1):
+        for step in range(t, j + 1):
+            states[top + level, step] = layer.node[STATE, node]
+        node = layer.node[PARENT, node]
+
+
+@kernel
+def trace(mode, layer, values, child, top, segments, rng, states, ends, work, line, mass, weight, where):
+    """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
+
+    segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
+    other share their forward walk.
+    """
+    depth = layer.level_at.shape[1] - 2
+    for n in range(segments.shape[0]):
+        s, i, j, draw = segments[n]
+        same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
+        if not same:
+            forward_run(mode, layer, values, child, i, s, j - i + 1, work, line)
+        mass[n] = line[j - i]
+        if mass[n] == -np.inf:
+            continue
+        for level in range(top + 1, top + depth + 1):
+            ends[draw, level, j] = 1
+        put(weight, where, 0, 0.0, ENDS, layer.level_at[s, 0], j)
+        picked = 0
+        while where[picked, 0] != FRESH:
+            kind, node, t = where[picked]
+            count = incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
+            picked = choose(mode, weight, count, rng)
+            if kind == LIVES:
+                record(layer, top, depth, node, where[picked, 2], t, states[draw])
+            elif kind == STARTS and where[picked, 0] == ENDS:
+                # this level and all below it end at t - 1
+                for level in range(top + level_of(layer, s, node), top + depth + 1):
+                    ends[draw, level, t - 1] = 1

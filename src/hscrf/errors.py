@@ -1,0 +1,23 @@
+"""The errors a caller may want to catch."""
+
+from __future__ import annotations
+
+
+class InfeasibleError(ValueError):
+    """Labels that no segmentation can satisfy."""
+
+
+class FileFormatError(ValueError):
+    """A file is not what it should be: foreign, too new, truncated, altered, or nonsense."""
+
+
+class DataFileError(ValueError):
+    """A data file is not as it should be; says where."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(f"{file}, line {line}: {problem}")
+        self.file, self.line, self.problem = file, line, problem
+
+
+class TemplateError(ValueError):
+    """A template file is not as it should be."""

@@ -1,0 +1,46 @@
+"""What is given is checked once, at the border."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hscrf.labels.labels import Labels
+from hscrf.observations.packed import Observations
+
+
+def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    for name, given in (("X", X), ("Y", Y)):
+        if not hasattr(given, "__len__"):
+            raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
+
+
+def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
+    for k, spec in enumerate(features or ()):
+        if not isinstance(spec, classes):
+            raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
+        if not isinstance(spec.penalty, (int, float, np.number)) or not 0 <= spec.penalty < np.inf:
+            raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
+
+
+def lengths_of(seen: Observations) -> list[int]:
+    return np.diff(seen.offsets).tolist()
+
+
+def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:
+    for n, (steps, y) in enumerate(zip(lengths_of(seen), labels, strict=True)):
+        if steps != y.length:
+            raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
+
+
+def as_seed(random_state: Any) -> Any:
+    """A seed for numpy's Generator from what scikit-learn users give."""
+    return (
+        random_state.integers(2**31)
+        if isinstance(random_state, np.random.Generator)
+        else (random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state)
+    )

@@ -1,0 +1,14 @@
+"""The family: chain, semi-Markov and dynamic CRF and the hierarchical HMM, as shapes of one engine.
+
+Each model says which topology its labels have and which blocks of weights feed it; inference, learning, files and
+tables are those of :class:`HSCRF`. The *nested SemiCRF* needs no class: it is an HSCRF whose bottom level persists.
+"""
+
+from hscrf.families.chain import ChainCRF
+from hscrf.families.dynamic import DynamicCRF
+from hscrf.families.factors import Pair
+from hscrf.families.hhmm import HHMM
+from hscrf.families.loading import load
+from hscrf.families.semi import SemiCRF, semi_crf_as_hscrf
+
+__all__ = ["HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "load", "semi_crf_as_hscrf"]

@@ -1,0 +1,76 @@
+"""Linear-chain conditional random field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hscrf.estimator.hscrf import HSCRF
+from hscrf.features.specifications import End, Init, Token, Trans
+from hscrf.labels.labels import Labels
+from hscrf.topology import Topology
+
+
+class ChainCRF(HSCRF):
+    """Linear-chain conditional random field: one label for each time step.
+
+    The labels of a sequence are a plain list, ``"?"`` or None where unknown. Without ``features``, every feature of a
+    step and every pair of neighbouring labels has weights, as in CRFsuite; ``edges`` adds weights for the first and
+    the last label. BIO tags are states like any other. Other arguments as in :class:`HSCRF`.
+
+    >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
+    >>> model = ChainCRF().fit(X, [["D", "N", "V"], ["D", "?", "V"]])
+    >>> model.predict(X[:1])[0].column("label")
+    ['D', 'N', 'V']
+    >>> model.predict(X[:1], evidence=[["?", "?", "D"]])[0].column("label")[-1]
+    'D'
+    """
+
+    scheme = "plain"
+
+    def __init__(
+        self,
+        topology: Topology | None = None,
+        *,
+        features: Sequence[Any] | None = None,
+        edges: bool = False,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        solver: Any = "lbfgs",
+        min_count: int = 1,
+        pairs: str = "seen",
+        transitions: str = "all",
+        standardize: bool = True,
+        n_jobs: int = 1,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            topology,
+            features=features,
+            c1=c1,
+            c2=c2,
+            solver=solver,
+            min_count=min_count,
+            pairs=pairs,
+            transitions=transitions,
+            standardize=standardize,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+        self.edges = edges
+
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+        topology, labels = super()._encode_labels(Y, lengths)
+        if topology.depth != 2 or not topology.unit_bottom:
+            raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
+        return topology, labels
+
+    def _specifications(self) -> Sequence[Any]:
+        if self.features is not None:
+            return self.features
+        edges = [Init("root"), End("root")] if self.edges else []
+        return [Token(self.topology_.levels[1]), Trans("root"), *edges]

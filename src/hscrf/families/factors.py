@@ -1,0 +1,82 @@
+"""Weights of a factor, spread over combinations of states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hscrf.arrays import Floats, Ints
+from hscrf.features.blocks import Block
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations
+from hscrf.potentials import FAMILY, Key
+from hscrf.topology import Topology
+
+
+@dataclass(frozen=True)
+class FactorBlock(Block):
+    """Weights of a factor, spread over an array with more cells: its cell c has the score of the factor's index[c].
+
+    The factor is one level of a DynamicCRF, or two, and the array is that of their product. A factor that is the
+    same at every time is repeated where the array has a time axis.
+    """
+
+    factor: Block
+    key: Key
+    shape: tuple[int, ...]
+    index: Ints  # (cells,)
+    levels: tuple[str, ...]
+    states: tuple[str, ...]  # of the factor
+
+    @property
+    def timed(self) -> bool:  # type: ignore[override]
+        return self.factor.timed or self.key[0] not in FAMILY
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.factor.size
+
+    @cached_property
+    def members(self) -> Any:
+        """Sparse (cells, factor's cells): which cells a factor's cell is spread over."""
+        from scipy.sparse import csr_matrix
+
+        cells = self.index.size
+        width = int(np.prod(self.factor.shape))
+        return csr_matrix((np.ones(cells), self.index, np.arange(cells + 1)), shape=(cells, width))
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        steps = seen.steps if self.factor.timed else 1
+        scores = np.zeros((steps, *self.factor.shape) if self.factor.timed else self.factor.shape)
+        self.factor.add(weights, seen, scores)
+        flat = out.reshape(len(out), -1)
+        flat += scores.reshape(steps, -1)[:, self.index]
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        flat = counts.reshape(len(counts), -1)
+        if not self.factor.timed:
+            flat = flat.sum(axis=0, keepdims=True)
+        shape = (len(flat), *self.factor.shape) if self.factor.timed else self.factor.shape
+        self.factor.pull((flat @ self.members).reshape(shape), seen, gradient)
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        return self.factor.describe(encoder)
+
+    def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
+        part = self.key[0] if len(self.levels) == 1 else "pair"
+        own = place[1:] if part in FAMILY else place  # the first is the root
+        return " & ".join(self.levels), part, " > ".join(self.states[s] for s in own)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The labels of two levels at the same step; ``observed``: with the features of that step."""
+
+    level: str
+    other: str
+    observed: bool = False
+    penalty: float = field(default=1.0, kw_only=True)
+    needs_limit: ClassVar[bool] = False

@@ -1,0 +1,422 @@
+"""The hierarchical hidden Markov model: probabilities learned by counting or EM, on the same engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.engine.plan import Plan
+from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of
+from hscrf.estimator.hscrf import HSCRF, unchanged_on_failure
+from hscrf.families.factors import FactorBlock
+from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
+from hscrf.families.hhmm.emissions import (
+    Categorical,
+    EmissionEncoder,
+    Gaussian,
+    MomentBlock,
+    emission_block,
+    emission_weights,
+    emit,
+    encoder_for,
+    natural_parameters,
+    pick,
+    scattered_moments,
+)
+from hscrf.features.blocks import Block, ConstantBlock
+from hscrf.features.events import family_cells
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
+from hscrf.observations.packed import Observations, of_names
+from hscrf.potentials import FAMILY, Key, Potentials
+from hscrf.topology import Topology
+
+Self = TypeVar("Self", bound="HHMM")
+
+
+class HHMM(HSCRF):
+    """Hierarchical hidden Markov model with shared states (Fine et al. 1998; Bui et al. 2004).
+
+    A parent s starts its first child u with probability ``init_[level][s, u]``; when a child u ends, the parent goes
+    on to v with ``trans_[level][s, u, v]`` or ends with ``end_[level][s, u]``, which sum to one. States of the bottom
+    level live one step and emit a symbol or a row of numbers. The root ends with the sequence, whose length is given:
+    one level is then an ordinary HMM. With ``root_ends`` the root ends by chance as the other levels do, and the
+    model is a distribution over sequences of all lengths. A root of several classes has the probabilities ``root_``.
+
+    Parameters
+    ----------
+    topology : as in HSCRF; needed if a level has no labels at all. Durations cannot be limited.
+    emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X.
+    smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
+    root_ends : see above.
+    max_iter, tol : EM stops after so many steps, or when the objective gains less than tol per time step.
+    min_variance : no variance of a Gaussian falls below, in units of the data.
+    scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
+
+    Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
+    logarithms of the probabilities: the model is an HSCRF with these weights, so all other methods are HSCRF's.
+
+    >>> X = [["a", "a", "b", "c"], ["a", "b", "c"]]
+    >>> Y = [{"phrase": ["P", "P", "P", "Q"], "tag": ["x", "x", "y", "z"]}, {"phrase": ["P", "P", "Q"]}]
+    >>> model = HHMM(smoothing=0.01, random_state=0).fit(X, Y)
+    >>> model.predict([["a", "b", "b", "c"]])[0].tree()
+    [('P', ['x', 'y', 'y']), ('Q', ['z'])]
+    """
+
+    features = None
+
+    def __init__(
+        self,
+        topology: Topology | None = None,
+        *,
+        emission: str | None = None,
+        smoothing: float = 0.1,
+        root_ends: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        min_variance: float = 1e-6,
+        scheme: str | Mapping[str, str] = "plain",
+        n_jobs: int = 1,
+        random_state: Any = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.topology = topology
+        self.emission = emission
+        self.smoothing = smoothing
+        self.root_ends = root_ends
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_variance = min_variance
+        self.scheme = scheme
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    @classmethod
+    def from_parameters(
+        cls: type[Self],
+        topology: Topology,
+        init: Mapping[str, Any],
+        trans: Mapping[str, Any],
+        end: Mapping[str, Any],
+        emission: Categorical | Gaussian,
+        root: Any = None,
+        **arguments: Any,
+    ) -> Self:
+        """A model with given probabilities: tables by the parent's level, as ``init_``, ``trans_`` and ``end_``.
+
+        ``end`` without the root means that the root does not end by chance. Other arguments are the constructor's.
+        """
+        check_generative(topology)
+        model = cls(topology, root_ends="root" in end, **arguments)
+        model.topology_, model.encoder_ = topology, encoder_for(emission)
+        model.blocks_ = model._new_blocks()
+        tables: dict[Key, Any] = {("start", 0): root}
+        for part, given in (("init", init), ("trans", trans), ("end", end)):
+            tables.update({(part, topology.level(level)): table for level, table in given.items()})
+        weights = [model._log_table(block, tables.get(block.key)) for block in model.blocks_[:-1]]
+        model.coef_ = np.concatenate([*weights, emission_weights(model.encoder_, topology, emission)])
+        check_normalised(model)
+        model.loss_, model.converged_, model.n_iter_ = float("nan"), False, 0
+        model.stop_reason_, model.history_ = "the parameters were given", []
+        return model
+
+    def _log_table(self, block: Block, given: Any) -> Floats:
+        """The weights of one block from its table of probabilities."""
+        constant = constant_of(block)
+        table = np.asarray([] if given is None else given, dtype=np.float64)
+        if table.shape != constant.shape[1:]:
+            name = f"{block.key[0]}[{self.topology_.levels[block.key[1]]!r}]"
+            raise ValueError(f"{name} has shape {table.shape}, expected {constant.shape[1:]}")
+        return log(table.ravel()[constant.cells])
+
+    # learning
+
+    def fit(self: Self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Self:  # type: ignore[override]
+        """Learn from sequences X and their labels Y: complete, partial, or none at all.
+
+        ``history_`` holds the log-likelihood of every step, and the objective: with the prior.
+        """
+        with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
+            going_on = self.warm_start and hasattr(self, "coef_")
+            seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+            complete = labels is not None and all(y.is_complete for y in labels)
+            scorer = Scorer(self.topology_, self.blocks_)
+            weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
+            self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
+        return self
+
+    def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+        """Learn the frame of the model and pack the data in it."""
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing is {self.smoothing!r}, expected a number of at least 0")
+        encoder, labels = EmissionEncoder(), None
+        seen = encoder.fit_pack(X, self.emission)
+        if Y is not None:
+            check_lengths(X, Y)
+            topology, labels = self._encode_labels(Y, lengths_of(seen))
+            check_steps(seen, labels)
+        elif self.topology is not None:
+            topology = self.topology
+        else:
+            raise ValueError("there are no labels, so the states are unknown: give a topology")
+        check_generative(topology)
+        self.topology_, self.encoder_ = topology, encoder
+        self.blocks_ = self._new_blocks()
+        return seen, labels
+
+    def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+        seen = self.encoder_.pack(X)
+        return seen, None if Y is None else self._evidence(Y, seen, "Y")
+
+    def _new_blocks(self) -> list[Block]:
+        """A block for each table of probabilities, of all that the topology allows, and last the emission's."""
+        topology = self.topology_
+        blocks: list[Block] = []
+        if topology.n_states[0] > 1:
+            every = np.arange(topology.n_states[0])
+            constant = ConstantBlock(("start", 0), (1, every.size), every)
+            blocks.append(FactorBlock(constant, ("start", 0), (every.size,), every, ("root",), topology.states[0]))
+        for d in range(topology.depth - 1):
+            for part in FAMILY:
+                if part != "end" or d > 0 or self.root_ends:
+                    cells, shape = family_cells(topology, (part, d))
+                    blocks.append(ConstantBlock((part, d), (1, *shape), cells))
+        return [*blocks, emission_block(self.encoder_, topology)]
+
+    def _start(self, scorer: Scorer, seen: Observations, labels: Sequence[Labels] | None, complete: bool) -> Floats:
+        """Parameters to begin with: the labels that are known, and chance where there are none."""
+        even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
+        if complete:
+            return even
+        rng = np.random.default_rng(as_seed(self.random_state))
+        statistics = rng.exponential(size=scorer.size)
+        token = self._pieces(statistics)[-1][1]
+        if seen.dense is not None:
+            token[:] = scattered_moments(seen.dense, self.topology_.n_states[-1], rng)
+        else:
+            met = np.bincount(of_names(seen).indices, minlength=len(self.encoder_.names))
+            token *= np.repeat(met / met.mean(), self.topology_.n_states[-1])
+        if labels is not None:
+            scorer.pull(known_counts(scorer, pack_labels(labels)), seen, statistics)
+        return self._maximise(statistics, even)
+
+    def _climb(self, expect: Expectation, weights: Floats, complete: bool) -> None:
+        """EM: never lowers the objective; complete labels need one step. Ctrl-C keeps the parameters so far."""
+        max_iter = 1 if complete else self.max_iter
+        self.history_: list[dict[str, Any]] = []
+        self.converged_ = complete
+        self.stop_reason_ = "the labels are complete" if complete else f"max_iter={max_iter} steps done"
+        try:
+            for step in range(max_iter + 1):
+                log_likelihood, statistics = expect(weights)
+                objective = log_likelihood + self._log_prior(weights)
+                self.coef_, self.loss_, self.n_iter_ = weights, -objective, step
+                self.history_.append({"iteration": step, "log_likelihood": log_likelihood, "objective": objective})
+                if step == max_iter:
+                    break
+                if step and objective - self.history_[-2]["objective"] < self.tol * expect.steps:
+                    self.converged_ = True
+                    self.stop_reason_ = f"the objective gained less than tol={self.tol:g} per time step"
+                    break
+                weights = self._maximise(statistics, weights)
+        except KeyboardInterrupt:
+            self.converged_, self.stop_reason_ = False, "interrupted"
+
+    def _log_prior(self, weights: Floats) -> float:
+        """Log density of the Dirichlet priors, up to a constant."""
+        if not self.smoothing:
+            return 0.0
+        tables = [w for block, w in self._pieces(weights) if not isinstance(block, MomentBlock)]
+        return self.smoothing * float(np.concatenate(tables).sum())
+
+    def _maximise(self, statistics: Floats, former: Floats) -> Floats:
+        """The M step: the most likely parameters for expected counts; what was never met keeps its former value."""
+        *tables, (emission, moments) = self._pieces(statistics)
+        counts = {block.key: dense(block, piece + self.smoothing) for block, piece in tables}
+        before = {block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former)[:-1]}
+        found = {key: proportions(counts[key], before[key]) for key in counts if key[0] in ("start", "init")}
+        for d in range(self.topology_.depth - 1):
+            trans, end = ("trans", d), ("end", d)
+            if end in counts:  # what follows a child: a sibling, or the end of the parent
+                events, past = (np.concatenate([of[trans], of[end][..., None]], axis=-1) for of in (counts, before))
+                shares = proportions(events, past)
+                found[trans], found[end] = shares[..., :-1], shares[..., -1]
+            else:
+                found[trans] = proportions(counts[trans], before[trans])
+        weights = former.copy()
+        *pieces, (_, last) = self._pieces(weights)
+        for block, piece in pieces:
+            piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
+        if isinstance(emission, MomentBlock):
+            self._fit_gaussians(emission, moments, last)
+        else:
+            table = (moments + self.smoothing).reshape(-1, self.topology_.n_states[-1]).T
+            last[:] = log(proportions(table, np.exp(last).reshape(table.shape[::-1]).T)).T.ravel()
+        return weights
+
+    def _fit_gaussians(self, block: MomentBlock, moments: Floats, weights: Floats) -> None:
+        """Mean and variance of each state of which anything was seen, written over its former weights."""
+        linear, square, count = block.split(moments)
+        seen = count > 0
+        mean = linear[:, seen] / count[seen]
+        scale = self.encoder_.scale[:, None]
+        variance = np.maximum((square[:, seen] / count[seen] - mean**2) * scale**2, self.min_variance)
+        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance)
+
+    # the doors of a generative model
+
+    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Floats:
+        """Log probability of the observations of each sequence (n,), together with their labels if given."""
+        if Y is not None:
+            check_lengths(X, Y)
+
+        def run(plan: Plan, values: dict[Any, Floats]) -> tuple[Floats, Floats]:
+            found = plan.log_partition(values)
+            return np.zeros_like(found), found  # -inf is an answer
+
+        self._check_fitted()
+        seen = self.encoder_.pack(X)
+        known = None if Y is None else self._evidence(Y, seen, "Y")
+        return np.concatenate(self._chunks(seen, known, run, "Y"))
+
+    def generate(
+        self, n: int = 1, length: int | None = None, random_state: Any = None
+    ) -> tuple[list[Any], list[Labels]]:
+        """Draw n new sequences and their labels from the model.
+
+        Without ``root_ends``, a sequence stops as soon as it has ``length`` steps and all levels below the root end:
+        with one level after ``length`` steps, with more perhaps a little later.
+        """
+        self._check_fitted()
+        if (length is None) != self.root_ends:
+            told = "the root ends by chance: give no length" if self.root_ends else "give a length"
+            raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
+        rng = np.random.default_rng(as_seed(random_state))
+        tables = self.root_, list(self.init_.values()), self._events()
+        Y = [self._walk(rng, length, *tables) for _ in range(n)]
+        emission = self.emission_
+        return [emit(rng, emission, y.states[-1]) for y in Y], Y
+
+    def _walk(
+        self,
+        rng: np.random.Generator,
+        length: int | None,
+        root: Floats,
+        init: Sequence[Floats],
+        events: Sequence[Floats],
+    ) -> Labels:
+        """Labels of one new sequence, from left to right."""
+        topology, depth = self.topology_, self.topology_.depth
+        stack = [pick(rng, root)] + [0] * (depth - 1)
+        states: list[list[int]] = []
+        ends: list[list[int]] = []
+        d = 0  # the levels below start anew
+        while True:
+            for parent in range(d, depth - 1):
+                stack[parent + 1] = pick(rng, init[parent][stack[parent]])
+            states.append(stack.copy())
+            d = depth - 1  # ends here: does its parent go on?
+            while d > 0:
+                over = d == 1 and length is not None and len(states) >= length
+                child = topology.n_states[d] if over else pick(rng, events[d - 1][stack[d - 1], stack[d]])
+                if child < topology.n_states[d]:
+                    stack[d] = child
+                    break
+                d -= 1
+            ends.append([int(level >= d) for level in range(depth)])
+            if d == 0:
+                return Labels(topology, np.array(states).T, np.array(ends).T)
+
+    def _events(self) -> list[Floats]:
+        """Of each parent's level, probabilities (S, U, U + 1) of what follows a child: a sibling, or the end."""
+        end = self.end_
+        return [
+            np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
+            for level, table in self.trans_.items()
+        ]
+
+    # parameters
+
+    def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
+        """Each block and its part of a vector as long as the weights."""
+        bounds = np.cumsum([0, *(block.size for block in self.blocks_)]).tolist()
+        return [(block, flat[a:b]) for block, (a, b) in zip(self.blocks_, pairwise(bounds), strict=True)]
+
+    def _probabilities(self, part: str) -> dict[str, Floats]:
+        self._check_fitted()
+        names = self.topology_.levels
+        return {names[b.key[1]]: dense(b, np.exp(w)) for b, w in self._pieces(self.coef_) if b.key[0] == part}
+
+    @property
+    def root_(self) -> Floats:
+        """Probabilities (S_0,) of the sequence classes."""
+        return self._probabilities("start").get("root", np.ones(1))
+
+    @property
+    def init_(self) -> dict[str, Floats]:
+        """By level (S, U): a parent s starts with child u."""
+        return self._probabilities("init")
+
+    @property
+    def trans_(self) -> dict[str, Floats]:
+        """By level (S, U, U): after child u, a parent s goes on to v."""
+        return self._probabilities("trans")
+
+    @property
+    def end_(self) -> dict[str, Floats]:
+        """By level (S, U): after child u, a parent s ends; without the root unless ``root_ends``."""
+        return self._probabilities("end")
+
+    @property
+    def emission_(self) -> Categorical | Gaussian:
+        """What the states of the bottom level emit."""
+        self._check_fitted()
+        block, weights = self._pieces(self.coef_)[-1]
+        if isinstance(block, MomentBlock):
+            linear, square, _ = block.split(weights)
+            variance, scale = -0.5 / square, self.encoder_.scale
+            return Gaussian((linear * variance).T * scale + self.encoder_.mean, variance.T * scale**2)
+        names = tuple(self.encoder_.names)
+        return Categorical(names, np.exp(weights.reshape(len(names), -1)).T)
+
+
+def check_generative(topology: Topology) -> None:
+    for d, level in enumerate(topology.levels):
+        if topology.has_limits(d):
+            raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot respect")
+    if not topology.unit_bottom:
+        raise ValueError(f"the bottom level {topology.levels[-1]!r} persists, expected segments of length 1")
+
+
+def check_normalised(model: HHMM) -> None:
+    """Raise unless the probabilities of what may happen sum to one."""
+    topology = model.topology_
+    sums = {"root": model.root_.sum()}
+    if isinstance(model.emission_, Categorical):
+        sums["emission"] = model.emission_.probability.sum(axis=-1)
+    for d, level in enumerate(topology.levels[:-1]):
+        sums[f"init[{level!r}]"] = model.init_[level].sum(axis=-1)
+        free = topology.children[d]
+        if level not in model.end_:  # a child without successors is the last
+            free = free & (topology.children[d] @ topology.successors[d + 1].T)
+        sums[f"trans[{level!r}] and end[{level!r}]"] = (model.trans_[level].sum(axis=-1) + model.end_.get(level, 0.0))[
+            free
+        ]
+    for name, found in sums.items():
+        if not np.allclose(found, 1, rtol=0, atol=1e-6):
+            raise ValueError(f"{name} sums to {np.round(found, 6)} over what the topology allows, expected 1")
+
+
+def hhmm_potentials(model: HHMM, x: Any) -> Potentials:
+    """The log-probabilities of an HHMM as the potentials of one sequence: log Z is its log-likelihood."""
+    return model.potentials([x])[0]
+
+
+HHMM._encoder_class = EmissionEncoder

@@ -1,0 +1,112 @@
+"""Semi-Markov conditional random field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hscrf.arrays import Floats
+from hscrf.errors import InfeasibleError
+from hscrf.estimator.hscrf import HSCRF
+from hscrf.features.specifications import Duration
+from hscrf.labels.induction import encode_labels
+from hscrf.labels.labels import Labels
+from hscrf.potentials import Potentials
+from hscrf.topology import Topology
+
+
+class SemiCRF(HSCRF):
+    """Semi-Markov conditional random field: one level of segments, with features of their lengths and contents.
+
+    The labels of a sequence are a list of BIO tags (or what ``scheme`` says) or of half-open segments
+    ``(start, stop, label)``. ``max_duration`` limits the length of segments, for all labels or by label; None takes
+    the longest of training. If labels are missing there, that is unknown: then there is no limit, and lengths have no
+    weights. Other arguments as in :class:`HSCRF`.
+
+    >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
+    >>> model = SemiCRF().fit(X, [["B-NP", "I-NP", "O"], [(0, 2, "NP"), (2, 3, "O")]])
+    >>> model.predict(X[:1])[0].segments("label")
+    [(0, 2, 'NP'), (2, 3, 'O')]
+    >>> model.topology_.max_duration[1].tolist()
+    [2, 2]
+    """
+
+    def __init__(
+        self,
+        topology: Topology | None = None,
+        *,
+        features: Sequence[Any] | None = None,
+        max_duration: int | Mapping[str, int] | None = None,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        solver: Any = "lbfgs",
+        scheme: str = "bio",
+        min_count: int = 1,
+        pairs: str = "seen",
+        transitions: str = "all",
+        standardize: bool = True,
+        n_jobs: int = 1,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            topology,
+            features=features,
+            c1=c1,
+            c2=c2,
+            solver=solver,
+            scheme=scheme,
+            min_count=min_count,
+            pairs=pairs,
+            transitions=transitions,
+            standardize=standardize,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+        self.max_duration = max_duration
+
+    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+        level = next(iter(Y[0])) if isinstance(Y[0], Mapping) else "label"
+        # the duration asks for a limit: the longest segment, if it is known
+        limited = {spec.level for spec in self.features or [Duration(level)] if spec.needs_limit}
+        topology, labels = encode_labels(Y, lengths, self.topology, self.scheme, limited)
+        if topology.depth != 2:
+            raise ValueError(f"{topology} has {topology.depth - 1} levels below the root, expected one")
+        if self.max_duration is not None:
+            arguments = topology.to_dict()
+            arguments["max_duration"] = {topology.levels[1]: self.max_duration}
+            topology = Topology.from_dict(arguments)
+            labels = [within(y, topology, n) for n, y in enumerate(labels)]
+        return topology, labels
+
+
+def within(labels: Labels, topology: Topology, n: int) -> Labels:
+    """The same labels over a narrower topology."""
+    try:
+        return replace(labels, topology=topology)._checked()
+    except InfeasibleError as error:
+        raise InfeasibleError(f"Y[{n}]: {error}") from None
+
+
+def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:
+    """A semi-Markov model as three levels: its segments over a dummy bottom level of one state and unit length.
+
+    >>> import numpy as np
+    >>> from hscrf import log_partition
+    >>> semi = Potentials(Topology({"label": ["A", "B"]}, max_duration={"label": 2}), 3)
+    >>> three = semi_crf_as_hscrf(semi)
+    >>> three.topology, bool(np.isclose(log_partition(semi), log_partition(three)))
+    (Topology(root 1 > label 2 > step 1), True)
+    """
+    if potentials.topology.unit_bottom:
+        raise ValueError(f"{potentials.topology} has a bottom of unit length, expected one that persists")
+    arguments = potentials.topology.to_dict()
+    arguments["levels"] = {**arguments["levels"], bottom: [bottom]}
+    parts: dict[str, dict[str, Floats]] = {}
+    for part, level, values in potentials.parts():
+        parts.setdefault(part, {})[level] = values
+    return Potentials(Topology.from_dict(arguments), potentials.length, **parts)

@@ -1,0 +1,261 @@
+"""Linear maps from weights to log-potentials, and their transposes from counts to gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints
+from hscrf.features.kernels import average_tokens, average_tokens_back
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations, of_columns
+from hscrf.potentials import Key
+from hscrf.topology import Topology
+
+
+class Block:
+    """A linear map from ``size`` weights to the array of log-potentials ``key`` = (part, level index).
+
+    ``shape`` is that array's shape for one step (time axis left out) or, if ``timed`` is False, as it is.
+    """
+
+    key: Key
+    size: int
+    shape: tuple[int, ...]
+    timed: bool
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        """Add the scores of the observations to the array of their steps."""
+        raise NotImplementedError
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        """Transpose of ``add``: add to the gradient what the counts of these steps pull on each weight."""
+        raise NotImplementedError
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        """For each weight the feature's name and the place in the array (its states)."""
+        raise NotImplementedError
+
+    def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
+        """Level, part and states of a place by name; the parent's state first if it has children."""
+        part, d = self.key
+        levels = [d] + [d + 1] * (len(place) - 1)
+        states = " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+        return topology.levels[d], part, states
+
+
+@dataclass(frozen=True)
+class ConstantBlock(Block):
+    """One weight for each of some cells of a table that is the same at every time."""
+
+    key: Key
+    shape: tuple[int, ...]  # (1, S, U) or (1, S, U, U)
+    cells: Ints  # flat index of each weight's cell
+    timed = False
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.cells.size
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        out.reshape(-1)[self.cells] += weights
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        gradient += counts.reshape(-1)[self.cells]
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        places = np.stack(np.unravel_index(self.cells, self.shape[1:]), axis=1)
+        return [("", tuple(place)) for place in places.tolist()]
+
+
+@dataclass(frozen=True)
+class DurationBlock(Block):
+    """Weights (K, S) for functions of the length of a segment: basis (L, K)."""
+
+    key: Key
+    kind: str
+    longest: int
+    states: int
+    timed = False
+
+    @cached_property
+    def basis(self) -> Floats:
+        length = np.arange(1, self.longest + 1, dtype=np.float64)
+        if self.kind == "gamma":
+            return np.stack([np.log(length), length / self.longest], axis=1)
+        group = np.ceil(np.log2(length)) if self.kind == "bins" else length - 1
+        return (group[:, None] == np.arange(group.max() + 1)).astype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.longest, self.states)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.basis.shape[1] * self.states
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        out += self.basis @ weights.reshape(-1, self.states)
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        gradient += (self.basis.T @ counts).ravel()
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        names = ["log length", f"length / {self.longest}"]
+        if self.kind == "bins":
+            names = [f"length {2 ** max(k - 1, 0) + (k > 0)} to {2**k}" for k in range(self.basis.shape[1])]
+        elif self.kind == "each":
+            names = [f"length {k + 1}" for k in range(self.longest)]
+        return [(name, (s,)) for name in names for s in range(self.states)]
+
+
+@dataclass(frozen=True)
+class PairBlock(Block):
+    """A weight for each of some pairs of a named feature and a cell: feature f has pair_at[f] .. pair_at[f + 1]."""
+
+    key: Key
+    shape: tuple[int, ...]
+    pair_at: Ints  # (features + 1,)
+    pair_cell: NDArray[np.int32]
+    timed = True
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.pair_cell.size
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        assert seen.sparse is not None
+        seen.sparse.add_scores(self.pair_at, self.pair_cell, weights, out.reshape(seen.steps, -1))
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        assert seen.sparse is not None
+        seen.sparse.pull_counts(self.pair_at, self.pair_cell, counts.reshape(seen.steps, -1), gradient)
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        features = np.repeat(np.arange(self.pair_at.size - 1), np.diff(self.pair_at)).tolist()
+        places = np.stack(np.unravel_index(self.pair_cell, self.shape), axis=1).tolist()
+        names = list(encoder.names)
+        return [(names[f], tuple(place)) for f, place in zip(features, places, strict=True)]
+
+
+@dataclass(frozen=True)
+class DenseBlock(Block):
+    """Weights (F + 1, C) for numeric columns and a constant, and the C cells of the array that they feed."""
+
+    key: Key
+    shape: tuple[int, ...]
+    cells: Ints  # (C,)
+    features: int
+    timed = True
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return (self.features + 1) * self.cells.size
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        table = weights.reshape(-1, self.cells.size)
+        out.reshape(seen.steps, -1)[:, self.cells] += of_columns(seen) @ table[:-1] + table[-1]
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        table = gradient.reshape(-1, self.cells.size)
+        picked = counts.reshape(seen.steps, -1)[:, self.cells]
+        table[:-1] += of_columns(seen).T @ picked
+        table[-1] += picked.sum(axis=0)
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        places = [tuple(place) for place in np.stack(np.unravel_index(self.cells, self.shape), axis=1).tolist()]
+        return [(name, place) for name in [*encoder.columns, "constant"] for place in places]
+
+
+@dataclass(frozen=True)
+class AverageBlock(Block):
+    """The features of a token block, averaged over each segment of at most ``longest`` steps."""
+
+    tokens: PairBlock | DenseBlock
+    longest: int
+    timed = True
+
+    @property
+    def key(self) -> Key:  # type: ignore[override]
+        return ("segment", self.tokens.key[1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.longest, *self.tokens.shape)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.tokens.size
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+
+        scores = np.zeros((seen.steps, *self.tokens.shape))
+        self.tokens.add(weights, seen, scores)
+        average_tokens(scores, out)
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+
+        averaged = np.zeros((seen.steps, *self.tokens.shape))
+        average_tokens_back(counts, averaged)
+        self.tokens.pull(averaged, seen, gradient)
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        return [(f"mean of {name}", place) for name, place in self.tokens.describe(encoder)]
+
+
+@dataclass(frozen=True)
+class SegmentBlock(Block):
+    """Weights (K, S) for a user's vector of K functions of a segment."""
+
+    key: Key
+    function: Callable[[Any, int, int], Any]
+    features: int
+    longest: int
+    states: int
+    timed = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.longest, self.states)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.features * self.states
+
+    def table(self, seen: Observations) -> Floats:
+        """The function of every segment, (N, L, K); computed once for each set of observations."""
+        cache = seen.__dict__.setdefault("_segment_tables", {})
+        key = (self.function, self.longest)
+        if key not in cache:
+            table = np.zeros((seen.steps, self.longest, self.features))
+            for n, z in enumerate(seen.raw):
+                begin, stop = seen.offsets[n], seen.offsets[n + 1]
+                for i in range(stop - begin):
+                    for j in range(i + 1, min(i + self.longest, stop - begin) + 1):
+                        table[begin + i, j - i - 1] = segment_vector(self.function, z, i, j, self.features)
+            cache[key] = table
+        return cache[key]
+
+    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+        out += self.table(seen) @ weights.reshape(-1, self.states)
+
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+        table = self.table(seen).reshape(-1, self.features)
+        gradient += (table.T @ counts.reshape(-1, self.states)).ravel()
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        name = getattr(self.function, "__name__", "segment")
+        return [(f"{name}[{k}]", (s,)) for k in range(self.features) for s in range(self.states)]
+
+
+def segment_vector(function: Callable[[Any, int, int], Any], z: Any, start: int, stop: int, size: int) -> Floats:
+    vector = np.atleast_1d(np.asarray(function(z, start, stop), dtype=np.float64))
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        name = getattr(function, "__name__", "the segment function")
+        raise ValueError(f"{name}(z, {start}, {stop}) is {vector.tolist()}, expected {size} finite numbers")
+    return vector

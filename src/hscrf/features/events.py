@@ -1,0 +1,78 @@
+"""Where the events of a part happen in packed labels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.engine.tries import build_families
+from hscrf.labels.packed import Known
+from hscrf.potentials import Key
+from hscrf.topology import Topology
+
+
+class Events(NamedTuple):
+    """Where the events of one part are known to happen, and where one may happen of which not all is known."""
+
+    steps: Ints  # (n,) known events
+    cells: Ints  # (n,) flat index into the part's array of one step
+    open: Ints  # (m,) steps
+
+
+def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
+    steps = np.flatnonzero(happens & known)
+    return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
+
+
+def own_events(known: Known, key: Key) -> Events:
+    """The events of a level's own part: all steps, or the first or last steps of segments.
+
+    Where a state is known, a boundary counts unless it is known that there is none.
+    """
+    part, d = key
+    states, ends = known.states[d].astype(np.int64), known.ends[d]
+    may = np.ones(states.size, dtype=bool)
+    if part == "stop":
+        may = ends != 0
+    elif part == "start":
+        may = after(ends != 0, known.offsets)
+    return events_of(may, may, states, states >= 0)
+
+
+def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
+    """Does something start here: where it ended one step before, and at the first step of each sequence."""
+    starts = np.roll(ends, 1)
+    starts[offsets[:-1]] = True
+    return starts
+
+
+def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
+    """Flat indices of the cells that the topology allows, and the shape they index."""
+    part, d = key
+    families = build_families(topology, d)
+    below = topology.n_states[d + 1]
+    if part == "trans":
+        return families.triples[families.legal_triples], (topology.n_states[d], below, below)
+    return families.pairs[families.legal_pairs], (topology.n_states[d], below)
+
+
+def family_events(topology: Topology, known: Known, key: Key) -> Events:
+    """The events of a parent and its children."""
+    part, d = key
+    above, below = known.states[d].astype(np.int64), known.states[d + 1].astype(np.int64)
+    over, done = known.ends[d], known.ends[d + 1]
+    width = topology.n_states[d + 1]
+    if part == "trans":
+        following = np.roll(below, -1)
+        cells = (above * width + below) * width + following
+        all_known = (above >= 0) & (below >= 0) & (following >= 0)
+        inside = np.ones(above.size, dtype=bool)
+        inside[known.offsets[1:] - 1] = False
+        return events_of(inside & (over == 0) & (done == 1), inside & (over != 1) & (done != 0), cells, all_known)
+    happens, may = over == 1, over != 0
+    if part == "init":
+        happens, may = after(happens, known.offsets), after(may, known.offsets)
+    return events_of(happens, may, above * width + below, (above >= 0) & (below >= 0))

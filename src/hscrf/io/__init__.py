@@ -1,0 +1,29 @@
+"""Files of labelled sequences: columns, JSON Lines, long tables and CRFsuite items.
+
+Readers are iterators of :class:`Document`; each complains by a :class:`DataFileError` that names file and line. Writers
+take documents from anywhere and give back what was read, plus whatever has been put into ``extra`` since.
+"""
+
+from hscrf.errors import DataFileError
+from hscrf.io.columns import column_names, read_columns, write_columns
+from hscrf.io.crfsuite import read_crfsuite, write_crfsuite
+from hscrf.io.documents import Document
+from hscrf.io.jsonl import read_jsonl, write_jsonl
+from hscrf.io.tables import read_table, write_table
+from hscrf.io.tags import detect_scheme, to_labels
+
+__all__ = [
+    "DataFileError",
+    "Document",
+    "column_names",
+    "detect_scheme",
+    "read_columns",
+    "read_crfsuite",
+    "read_jsonl",
+    "read_table",
+    "to_labels",
+    "write_columns",
+    "write_crfsuite",
+    "write_jsonl",
+    "write_table",
+]

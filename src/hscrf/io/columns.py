@@ -1,0 +1,185 @@
+"""One token a line, columns, a blank line between sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hscrf.errors import DataFileError
+from hscrf.io.documents import Document
+from hscrf.io.lines import Source, blocks_of_lines, cells_of, empty_file, reading, writing
+from hscrf.io.tags import Scheme, check_tags
+
+
+def read_columns(
+    source: Source,
+    levels: Sequence[str] | Mapping[str, int] = (),
+    names: Sequence[str] | None = None,
+    *,
+    separator: str | None = None,
+    comment: str | None = None,
+    scheme: Scheme | None = None,
+    extra: Sequence[str] = (),
+    unlabelled: bool = False,
+    loose: bool = False,
+) -> Iterator[Document]:
+    """Read one token a line and its columns; a blank line ends a sequence.
+
+    ``levels`` names the label columns from top to bottom, as a mapping with their places (0 is the first). ``names``
+    are the names of all columns; without them the levels are the last columns, the others are called by their places.
+    ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart. With a
+    ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
+    ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
+    called by their places, may follow.
+
+    >>> import io
+    >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
+    >>> first, second = read_columns(file, levels={"phrase": 2, "tag": 1})
+    >>> first.tokens, first.labels
+    ([['the'], ['cat']], {'phrase': ['B-NP', 'I-NP'], 'tag': ['D', 'N']})
+    """
+    with reading(source) as (file, lines):
+        frame: ColumnFrame | None = None
+        for comments, rows, numbers in blocks_of_lines(lines, separator, comment):
+            frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled, loose)
+            document = frame.document(rows, numbers, comments)
+            check_tags(document, scheme)
+            yield document
+        if frame is None:
+            raise empty_file(file)
+
+
+def column_names(
+    width: int, levels: Sequence[str] | Mapping[str, int], names: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Names of all columns of a file: those given, else those of the levels and numbers.
+
+    >>> column_names(4, ["phrase", "tag"]), column_names(3, {"phrase": 2, "tag": 1})
+    (('0', '1', 'phrase', 'tag'), ('0', 'tag', 'phrase'))
+    """
+    if names is not None:
+        check_names(levels, names)
+        return tuple(names)
+    places = dict(levels) if isinstance(levels, Mapping) else last_places(width, levels)
+    for level, place in places.items():
+        if not 0 <= place < width:
+            raise ValueError(f"level {level!r} is column {place + 1}, but there are {width} columns")
+    if len(set(places.values())) < len(places):
+        raise ValueError(f"two of the levels {', '.join(map(repr, places))} are the same column")
+    by_place = {place: level for level, place in places.items()}
+    return tuple(by_place.get(k, str(k)) for k in range(width))
+
+
+def last_places(width: int, levels: Sequence[str]) -> dict[str, int]:
+    return {level: width - len(levels) + k for k, level in enumerate(levels)}
+
+
+def check_names(levels: Iterable[str], names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"two of the columns {', '.join(names)} have the same name")
+    for level in levels:
+        if level not in names:
+            raise ValueError(f"there is no column {level!r}, only {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class ColumnFrame:
+    """Which columns of a file are what."""
+
+    file: str
+    names: tuple[str, ...]  # of all columns in this file
+    features: tuple[int, ...]
+    levels: dict[str, int] | None
+    extra: dict[str, int]
+
+    def document(self, rows: list[list[str]], numbers: list[int], comments: list[str]) -> Document:
+        for number, row in zip(numbers, rows, strict=True):
+            if len(row) != len(self.names):
+                raise DataFileError(self.file, number, f"there are {len(row)} columns, expected {len(self.names)}")
+        return Document(
+            tokens=[[row[k] for k in self.features] for row in rows],
+            labels=None if self.levels is None else pick_columns(rows, self.levels),
+            extra=pick_columns(rows, self.extra),
+            comments=tuple(comments),
+            columns=self.names,
+            lines=numbers,
+            file=self.file,
+        )
+
+
+def pick_columns(rows: list[list[str]], places: Mapping[str, int]) -> dict[str, list[str]]:
+    return {name: [row[k] for row in rows] for name, k in places.items()}
+
+
+def _frame(
+    file: str,
+    number: int,
+    width: int,
+    levels: Sequence[str] | Mapping[str, int],
+    names: Sequence[str] | None,
+    extra: Sequence[str],
+    unlabelled: bool,
+    loose: bool,
+) -> ColumnFrame:
+    """The columns of a file, found from the width of its first row."""
+    if loose and names is not None:
+        extra = _loose_columns(width - len(names), extra)
+    least = len(levels) + len(extra)
+    if width < least and names is None and not isinstance(levels, Mapping):
+        raise DataFileError(file, number, f"there are {width} columns, expected at least {least}")
+    try:
+        known = column_names(width - len(extra), levels, names)
+    except ValueError as error:
+        raise DataFileError(file, number, str(error)) from None
+    bare = tuple(name for name in known if name not in levels)
+    labelled = not (unlabelled and width == len(bare) + len(extra))
+    used = (*(known if labelled else bare), *extra)
+    if width != len(used):
+        raise DataFileError(file, number, f"there are {width} columns, expected {len(used)} ({', '.join(used)})")
+    place = {name: k for k, name in enumerate(used)}
+    own = {level: place[level] for level in levels} if labelled and levels else None
+    return ColumnFrame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})
+
+
+def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
+    """Names of the columns beyond those that must be there: all of ``extra`` and numbers, or none."""
+    return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
+
+
+def write_columns(target: Source, documents: Iterable[Document], separator: str | None = None) -> None:
+    """Write what :func:`read_columns` reads: the columns in the order they came, then those of ``extra``.
+
+    >>> import sys
+    >>> write_columns(sys.stdout, [Document([["the"], ["cat"]], {"tag": ["D", "N"]})])
+    the D
+    cat N
+    <BLANKLINE>
+    """
+    with writing(target) as file:
+        for document in documents:
+            for comment in document.comments:
+                file.write(comment + "\n")
+            for row in zip(*all_columns(document).values(), strict=True):
+                file.write(_line(row, separator) + "\n")
+            file.write("\n")
+
+
+def all_columns(document: Document) -> dict[str, list[str]]:
+    """Every column by name, in the order of the file, new ones last."""
+    tokens = [[token] if isinstance(token, str) else token for token in document.tokens]
+    given = {**(document.labels or {}), **document.extra}
+    features = [name for name in document.columns if name not in given]
+    if not document.columns:
+        features = [str(k) for k in range(len(tokens[0]))]
+    columns = {name: [token[k] for token in tokens] for k, name in enumerate(features)} | given
+    order = [*document.columns, *(name for name in columns if name not in document.columns)]
+    return {name: columns[name] for name in order}
+
+
+def _line(row: Sequence[str], separator: str | None) -> str:
+    """A row as a line that reads back as the same row."""
+    line = (separator or " ").join(row)
+    blank = not line.strip(" \t" if separator is None else " ")
+    if blank or "\n" in line or "\r" in line or cells_of(line, separator) != list(row):
+        raise ValueError(f"the row {list(row)} cannot be written with the separator {separator or ' '!r}")
+    return line

@@ -1,0 +1,83 @@
+"""CRFsuite's items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hscrf.errors import DataFileError
+from hscrf.io.documents import Document
+from hscrf.io.lines import Source, blocks_of_lines, cell_text, empty_file, number_in, reading, writing
+from hscrf.io.tags import Scheme, check_tags
+
+
+def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None = None) -> Iterator[Document]:
+    r"""Read items ``label TAB attribute[:weight] TAB ...``; ``\:`` and ``\\`` escape, a blank line ends a sequence.
+
+    >>> import io
+    >>> next(read_crfsuite(io.StringIO("N\tw=a\\:b\tlength:3\n"))).tokens
+    [{'w=a:b': 1.0, 'length': 3.0}]
+    """
+    with reading(source) as (file, lines):
+        found = False
+        for _, rows, numbers in blocks_of_lines(lines, "\t", None):
+            found = True
+            labels = {level: [row[0] or "?" for row in rows]}
+            tokens = [_item(file, number, row[1:]) for number, row in zip(numbers, rows, strict=True)]
+            document = Document(tokens, labels, lines=numbers, file=file)
+            check_tags(document, scheme)
+            yield document
+        if not found:
+            raise empty_file(file)
+
+
+_ATTRIBUTE = re.compile(r"((?:[^:\\]|\\.)*)(?::(.*))?", re.DOTALL)
+
+
+def _item(file: str, number: int, fields: list[str]) -> dict[str, float]:
+    """Attributes and weights; those that stand twice are summed."""
+    item: dict[str, float] = {}
+    for text in filter(None, fields):
+        match = _ATTRIBUTE.fullmatch(text)
+        weight = number_in(match[2]) if match and match[2] is not None else 1.0
+        if match is None or weight is None:
+            raise DataFileError(file, number, f"the attribute {text!r} is not name or name:weight")
+        name = re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
+        item[name] = item.get(name, 0.0) + weight
+    return item
+
+
+def write_crfsuite(target: Source, documents: Iterable[Document]) -> None:
+    r"""Write items as :func:`read_crfsuite` reads them; the label is that of the only level.
+
+    >>> import io
+    >>> file = io.StringIO()
+    >>> write_crfsuite(file, [Document([{"w=a:b": 1.0, "n": 2.0}], {"tag": ["N"]})])
+    >>> file.getvalue() == "N\tw=a\\:b\tn:2\n\n"
+    True
+    """
+    with writing(target) as file:
+        for document in documents:
+            labels = list((document.labels or {"": ["?"] * len(document)}).values())
+            if len(labels) != 1:
+                raise ValueError(f"CRFsuite items have one label, but there are {len(labels)} levels")
+            for label, token in zip(labels[0], document.tokens, strict=True):
+                file.write("\t".join([label, *map(_attribute, *named_features(token))]) + "\n")
+            file.write("\n")
+
+
+def named_features(token: Any) -> tuple[list[str], list[float]]:
+    """Names and weights of the features of a token."""
+    if isinstance(token, Mapping):
+        return [n if not isinstance(v, str) else f"{n}={v}" for n, v in token.items()], [
+            1.0 if isinstance(v, str) else float(v) for v in token.values()
+        ]
+    return ([token] if isinstance(token, str) else list(token)), [1.0] * len(token)
+
+
+def _attribute(name: str, weight: float) -> str:
+    if not name or any(letter in name for letter in "\t\n\r"):
+        raise ValueError(f"the attribute {name!r} cannot be written as a CRFsuite item")
+    escaped = name.replace("\\", "\\\\").replace(":", "\\:")
+    return escaped if weight == 1 else f"{escaped}:{cell_text(weight)}"

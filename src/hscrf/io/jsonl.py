@@ -1,0 +1,143 @@
+"""JSON Lines: one sequence a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hscrf.errors import DataFileError
+from hscrf.io.documents import Document
+from hscrf.io.lines import Source, empty_file, reading, writing
+from hscrf.io.tags import Scheme, check_tags
+
+
+def read_jsonl(
+    source: Source, levels: Sequence[str] | None = None, *, scheme: Scheme | None = None, unlabelled: bool = True
+) -> Iterator[Document]:
+    """Read one JSON object a line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
+
+    Tokens are strings, lists of strings, dicts of features or lists of numbers. Labels of a level are one string per
+    token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``.
+
+    >>> import io
+    >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'
+    >>> next(read_jsonl(io.StringIO(line))).labels
+    {'phrase': [(0, 2, 'NP')], 'tag': ['D', None]}
+    """
+    with reading(source) as (file, lines):
+        number = 0
+        for number, line in lines:
+            if line.strip():
+                document = _json_document(file, number, line, levels, unlabelled)
+                check_tags(document, scheme)
+                yield document
+        if not number:
+            raise empty_file(file)
+
+
+def _json_document(file: str, number: int, line: str, levels: Sequence[str] | None, unlabelled: bool) -> Document:
+    content = _parse_json(file, number, line)
+    if not isinstance(content, dict) or not isinstance(content.get("tokens"), list) or not content["tokens"]:
+        raise DataFileError(file, number, 'expected an object with a list "tokens" that is not empty')
+    tokens, labels = content.pop("tokens"), content.pop("labels", None)
+    name = content.pop("id") if isinstance(content.get("id"), str) else ""
+    document = Document(tokens, None, content, name, lines=(number,), file=file)
+    _check_tokens(document)
+    if labels is None and unlabelled:
+        return document
+    return Document(tokens, _json_labels(document, labels, levels), content, name, lines=(number,), file=file)
+
+
+def _parse_json(file: str, number: int, line: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no finite number")
+
+    try:
+        return json.loads(line, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise DataFileError(file, number, f"not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(file, number, f"not valid JSON: {error}") from None
+
+
+def _check_tokens(document: Document) -> None:
+    """Tokens are of one kind, and rows of numbers or strings are equally wide."""
+    first = document.tokens[0]
+    if not isinstance(first, (str, dict, list)):
+        raise document.error(f"token 0 is {first!r}, expected a string, an object of features or a list")
+    for t, token in enumerate(document.tokens):
+        if type(token) is not type(first):
+            raise document.error(f"token {t} is {token!r}, but token 0 is {first!r}: expected one kind")
+        if isinstance(token, list) and len(token) != len(first) and not all_strings(token):
+            raise document.error(f"token {t} has {len(token)} numbers, expected {len(first)}")
+
+
+def all_strings(token: list[Any]) -> bool:
+    return all(isinstance(cell, str) for cell in token)
+
+
+def _json_labels(document: Document, labels: Any, levels: Sequence[str] | None) -> dict[str, Any]:
+    if not isinstance(labels, dict) or not labels:
+        raise document.error('expected "labels" with one entry for each level')
+    for level in levels or ():
+        if level not in labels and not set(labels) < set(levels or ()):
+            raise document.error(f"level {level!r} has no labels, there are only {', '.join(labels)}")
+    return {level: _json_level(document, level, labels.get(level)) for level in levels or labels}
+
+
+def _json_level(document: Document, level: str, value: Any) -> Any:
+    """Labels of one level: a column, segments, or the class of a root."""
+    if isinstance(value, str) and level == "root":
+        return value
+    if value is None:
+        return [None] * len(document)  # nothing is known
+    if not isinstance(value, list):
+        raise document.error(f"level {level!r} is {value!r}, expected a list of labels or segments")
+    if not value or any(isinstance(item, list) for item in value):
+        return _json_segments(document, level, value)
+    if len(value) != len(document):
+        raise document.error(f"level {level!r} has {len(value)} labels for {len(document)} tokens")
+    for t, label in enumerate(value):
+        if label is not None and not (isinstance(label, str) and label):
+            raise document.error(f"level {level!r} has the label {label!r} at {t}, expected a string")
+    return value
+
+
+def _json_segments(document: Document, level: str, value: list[Any]) -> list[tuple[int, int, str]]:
+    for item in value:
+        whole = isinstance(item, list) and list(map(type, item)) == [int, int, str]
+        if not (whole and 0 <= item[0] < item[1] <= len(document)):
+            expected = f"[start, stop, state] with 0 <= start < stop <= {len(document)}"
+            raise document.error(f"level {level!r} has the segment {json.dumps(item)}, expected {expected}")
+    ordered = sorted(tuple(item) for item in value)
+    for one, other in pairwise(ordered):
+        if other[0] < one[1]:
+            raise document.error(f"level {level!r}: the segments {list(one)} and {list(other)} overlap")
+    return ordered
+
+
+def write_jsonl(target: Source, documents: Iterable[Document]) -> None:
+    """Write one object a line, as :func:`read_jsonl` reads it.
+
+    >>> import sys
+    >>> write_jsonl(sys.stdout, [Document(["the", "cat"], {"tag": ["D", "N"]}, name="a")])
+    {"id": "a", "tokens": ["the", "cat"], "labels": {"tag": ["D", "N"]}}
+    """
+    with writing(target) as file:
+        for document in documents:
+            content: dict[str, Any] = {"id": document.name} if document.name else {}
+            content["tokens"] = document.tokens
+            if document.labels is not None:
+                content["labels"] = document.labels
+            file.write(json.dumps({**content, **document.extra}, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON knows for numpy's arrays and numbers."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON")

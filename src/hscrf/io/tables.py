@@ -1,0 +1,248 @@
+"""Long tables: a row for each time step, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hscrf.errors import DataFileError
+from hscrf.io.columns import check_names
+from hscrf.io.documents import Document
+from hscrf.io.lines import Numbered, Source, cell_text, empty_file, number_in, reading, writing
+from hscrf.io.tags import Scheme, check_tags
+
+NUMERIC = 0.9  # a column of a table holds numbers if this share of its cells does; the others are errors then
+
+
+def read_table(
+    source: Source,
+    levels: Sequence[str] = (),
+    *,
+    sequence: str | None = "sequence",
+    time: str | None = None,
+    features: Sequence[str] | None = None,
+    numeric: Sequence[str] | None = None,
+    separator: str = ",",
+    scheme: Scheme | None = None,
+    extra: Sequence[str] = (),
+    unlabelled: bool = False,
+    loose: bool = False,
+) -> Iterator[Document]:
+    """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
+
+    ``sequence`` names the column that tells sequences apart (None: all is one), ``time`` the one that orders their
+    steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
+    other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
+    all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
+    may be missing.
+
+    >>> import io
+    >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
+    >>> [(d.name, d.tokens, d.labels) for d in read_table(file, levels=["tag"])]
+    [('a', [[2.0], [0.5]], {'tag': ['D', 'N']}), ('b', [[1.0]], {'tag': ['?']})]
+    """
+    with _table(source, separator) as (file, header, rows):
+        table = list(rows)
+    if not table:
+        raise empty_file(file)
+    extra = [name for name in extra if not loose or name in header]
+    plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled)
+    reads = [_cell_reader(file, header, table, name, numeric) for name in plan.features]
+    for name, group in _groups(header, table, sequence).items():
+        document = plan.document(name, _in_time(header, group, plan.time), reads)
+        check_tags(document, scheme)
+        yield document
+
+
+Row = tuple[int, Sequence[Any]]
+
+
+@contextmanager
+def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Iterable[Row]]]:
+    """Name, header and numbered rows of a CSV file, a Parquet file or a DataFrame."""
+    if isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(".parquet"):
+        import pandas
+
+        name, source = os.fspath(source), pandas.read_parquet(source)
+    else:
+        name = "DataFrame"
+    if hasattr(source, "iloc"):
+        rows = enumerate(source.itertuples(index=False, name=None), start=1)
+        yield name, [str(column) for column in source.columns], rows
+        return
+    with reading(source) as (name, lines):
+        records = _records(name, lines, separator)
+        header = next(records, None)
+        if header is None:
+            raise empty_file(name)
+        yield name, list(header[1]), _even(name, header[1], records)
+
+
+def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
+    """Records of a CSV file with the number of the line on which each begins."""
+    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
+    reader = csv.reader((line + "\n" for _, line in lines), delimiter=separator, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataFileError(file, number, f"not valid CSV: {error}") from None
+        if record:
+            yield number, record
+
+
+def _even(file: str, header: Sequence[Any], records: Iterator[Row]) -> Iterator[Row]:
+    for number, record in records:
+        if len(record) != len(header):
+            raise DataFileError(file, number, f"there are {len(record)} columns, expected {len(header)}")
+        yield number, record
+
+
+@dataclass(frozen=True)
+class _TablePlan:
+    """Which columns of a table are what."""
+
+    file: str
+    header: list[str]
+    features: list[str]
+    levels: list[str] | None
+    time: str | None
+    extra: list[str]
+
+    def document(self, name: str, rows: list[Row], reads: Sequence[Any]) -> Document:
+        place = {column: k for k, column in enumerate(self.header)}
+        values = {column: [row[place[column]] for _, row in rows] for column in self.header}
+        lines = [number for number, _ in rows]
+        kinds = zip(self.features, reads, strict=True)
+        cells = [[read(*cell) for cell in zip(values[column], lines, strict=True)] for column, read in kinds]
+        steps = list(map(list, zip(*cells, strict=True)))
+        if not all(isinstance(value, float) for step in steps for value in step):
+            steps = [dict(zip(self.features, step, strict=True)) for step in steps]  # type: ignore[misc]
+        labels = None if self.levels is None else {level: list(map(_label, values[level])) for level in self.levels}
+        extra = {column: values[column] for column in self.extra}
+        return Document(steps, labels, extra, name, columns=tuple(self.header), lines=lines, file=self.file)
+
+
+def _table_plan(
+    file: str,
+    header: list[str],
+    levels: Sequence[str],
+    sequence: str | None,
+    time: str | None,
+    features: Sequence[str] | None,
+    extra: Sequence[str],
+    unlabelled: bool,
+) -> _TablePlan:
+    labelled = not (unlabelled and not set(levels) & set(header))
+    time = time or ("time" if "time" in header and "time" not in (features or ()) else None)
+    own = [*(levels if labelled else ()), *filter(None, [sequence, time]), *extra]
+    try:
+        check_names([*own, *(features or ())], header)
+    except ValueError as error:
+        known = sequence in header or sequence is None
+        hint = "" if known else " (option sequence says which column names the sequence)"
+        raise DataFileError(file, 1, f"{error}{hint}") from None
+    used = list(features) if features is not None else [name for name in header if name not in own]
+    if not used:
+        raise DataFileError(file, 1, f"no column is left for features, only {', '.join(header)}")
+    taken = {*used, *levels, sequence}
+    rest = [name for name in header if name not in taken]
+    return _TablePlan(file, header, used, list(levels) if labelled and levels else None, time, rest)
+
+
+def _cell_reader(file: str, header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None) -> Any:
+    """A function of a cell and its line: its number if the column holds numbers, else its text."""
+    k = header.index(name)
+    numbers = sum(number_in(row[k]) is not None for _, row in table)
+    holds = name in numeric if numeric is not None else numbers >= NUMERIC * len(table)
+
+    def read(cell: Any, line: int) -> Any:
+        value = number_in(cell) if holds else str(cell)
+        if value is None:
+            raise DataFileError(file, line, f"column {name!r} is {cell!r}, expected a finite number")
+        return value
+
+    return read
+
+
+def _label(cell: Any) -> str:
+    """The label in a cell; missing is unknown."""
+    missing = cell is None or cell == "" or cell != cell
+    return "?" if missing else str(cell)
+
+
+def _groups(header: list[str], table: list[Row], sequence: str | None) -> dict[str, list[Row]]:
+    """Rows by sequence, in the order in which sequences first appear."""
+    if sequence is None:
+        return {"": table}
+    k = header.index(sequence)
+    groups: dict[str, list[Row]] = {}
+    for row in table:
+        groups.setdefault(str(row[1][k]), []).append(row)
+    return groups
+
+
+def _in_time(header: list[str], rows: list[Row], time: str | None) -> list[Row]:
+    """Rows in the order of the time column: as numbers if they all are, else as they compare."""
+    if time is None:
+        return rows
+    k = header.index(time)
+    numbers = [number_in(row[k]) for _, row in rows]
+    keys: list[Any] = [row[k] for _, row in rows] if None in numbers else numbers
+    return [rows[n] for n in sorted(range(len(rows)), key=keys.__getitem__)]
+
+
+def write_table(
+    target: Source,
+    documents: Iterable[Document],
+    *,
+    sequence: str | None = "sequence",
+    features: Sequence[str] | None = None,
+    separator: str = ",",
+) -> None:
+    """Write a long table, CSV or (by its name) Parquet: the columns in the order they came, then new ones.
+
+    ``features`` names the columns of tokens that are lists of numbers and came from no table.
+
+    >>> write_table(sys.stdout, [Document([[0.5], [2.0]], {"tag": ["D", "N"]}, name="a")], features=["x"])
+    sequence,x,tag
+    a,0.5,D
+    a,2,N
+    """
+    if isinstance(target, (str, os.PathLike)) and os.fspath(target).endswith(".parquet"):
+        import pandas
+
+        tables = [pandas.DataFrame(_table_columns(document, sequence, features)) for document in documents]
+        pandas.concat(tables, ignore_index=True).to_parquet(target, index=False)
+        return
+    with writing(target) as file:
+        writer = csv.writer(file, delimiter=separator, lineterminator="\n")
+        header: list[str] | None = None
+        for document in documents:
+            columns = _table_columns(document, sequence, features)
+            if header is None:
+                header = list(columns)
+                writer.writerow(header)
+            writer.writerows(zip(*([cell_text(cell) for cell in columns[name]] for name in header), strict=True))
+
+
+def _table_columns(document: Document, sequence: str | None, features: Sequence[str] | None) -> dict[str, list[Any]]:
+    given = {**(document.labels or {}), **document.extra}
+    if sequence is not None:
+        given = {sequence: [document.name] * len(document), **given}
+    names = features or [name for name in document.columns if name not in given]
+    if isinstance(document.tokens[0], Mapping):
+        names = list(document.tokens[0])
+    tokens = [[t[name] for name in names] if isinstance(t, Mapping) else t for t in document.tokens]
+    columns = dict(zip(names, map(list, zip(*tokens, strict=True)), strict=True))
+    order = document.columns or (*([sequence] if sequence else []), *names)
+    every = {**columns, **given}
+    return {name: every[name] for name in [*order, *(name for name in every if name not in order)]}

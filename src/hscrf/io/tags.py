@@ -1,0 +1,87 @@
+"""Labels of documents: their schemes, and Labels made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hscrf.errors import InfeasibleError
+from hscrf.io.documents import Document
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import is_segments as some_segments
+from hscrf.labels.reading import read_labels
+from hscrf.topology import Topology
+
+Scheme = str | Mapping[str, str]
+
+
+_TAGS = {
+    "bio": (re.compile(r"[BI]-.+|O|\?", re.DOTALL), "B-x, I-x, O or ?"),
+    "bioes": (re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL), "B-x, I-x, E-x, S-x, O or ?"),
+}
+
+
+def check_tags(document: Document, scheme: Scheme | None) -> None:
+    """Labels are not empty and fit their scheme."""
+    for level, column in (document.labels or {}).items():
+        if isinstance(column, str) or is_segments(column):
+            continue
+        kind = scheme.get(level, "plain") if isinstance(scheme, Mapping) else scheme
+        pattern, expected = _TAGS.get(kind or "plain", (re.compile(".+", re.DOTALL), "a label or ?"))
+        for tag in set(column) - {None}:
+            if not pattern.fullmatch(tag):
+                problem = f"level {level!r} has the label {tag!r}, expected {expected}"
+                raise document.error(problem, column.index(tag))
+
+
+def is_segments(column: Any) -> bool:
+    """Whether labels of a level are segments, perhaps none, not one label per step."""
+    return len(column) == 0 or some_segments(column)
+
+
+def detect_scheme(documents: Iterable[Document], level: str) -> str:
+    """The scheme that the labels of a level look like: one B-x or I-x says BIO, one E-x or S-x besides says BIOES.
+
+    >>> detect_scheme([Document(["a"], {"phrase": ["B-NP"], "tag": ["N"]})], "phrase")
+    'bio'
+    """
+    prefixes = set()
+    for document in documents:
+        column = (document.labels or {}).get(level, [])
+        if not is_segments(column) and not isinstance(column, str):
+            prefixes |= {tag[0] for tag in set(column) - {None} if re.match(r"[BIESLU]-.", tag)}
+    if not prefixes & {"B", "I"}:
+        return "plain"
+    return "bio" if prefixes <= {"B", "I"} else "bioes"
+
+
+def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") -> Labels:
+    """The labels of a document over a topology; levels it does not have are unknown.
+
+    >>> topology = Topology({"phrase": ["NP"], "tag": ["D", "N"]})
+    >>> document = Document(["the", "cat"], {"phrase": [(0, 2, "NP")], "tag": ["D", "?"]})
+    >>> labels = to_labels(document, topology)
+    >>> labels.segments("phrase"), labels.column("tag")
+    ([(0, 2, 'NP')], ['D', '?'])
+    """
+    given = {level: value for level, value in (document.labels or {}).items() if len(value)}
+    columns = {level: value for level, value in given.items() if not is_segments(value)}
+    schemes = {level: scheme if isinstance(scheme, str) else scheme.get(level, "plain") for level in columns}
+    try:
+        return read_labels(topology, given, schemes, len(document))
+    except InfeasibleError as error:
+        raise document.step_error(str(error)) from None
+    except ValueError as error:
+        raise document.error(str(error), _bad_step(topology, columns, schemes)) from None
+
+
+def _bad_step(topology: Topology, columns: Mapping[str, Any], schemes: Mapping[str, str]) -> int:
+    """The first step whose label makes no sense by itself."""
+    for level, column in columns.items():
+        for t, tag in enumerate([column] if isinstance(column, str) else column):
+            try:
+                Labels.from_columns(topology, {level: [tag]}, scheme={level: schemes[level]})
+            except ValueError:
+                return t
+    return 0

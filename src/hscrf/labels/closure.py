@@ -1,0 +1,96 @@
+"""What follows from labels by nesting."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.errors import InfeasibleError
+from hscrf.labels.rules import first_true
+
+if TYPE_CHECKING:
+    from hscrf.labels.labels import Labels
+
+
+def end_below(ends: NDArray[np.int8]) -> None:
+    """An end ends all levels below it."""
+    for above, below in pairwise(ends):
+        below[above == 1] = 1
+
+
+def closed_ends(labels: Labels) -> NDArray[np.int8]:
+    """Ending indicators (D, T) that follow from those known, but for ends below ends."""
+    ends: NDArray[np.int8] = labels.ends.copy()
+    ends[0] = 0
+    ends[:, -1] = 1
+    if labels.topology.unit_bottom:
+        ends[-1] = 1
+    for below, above in pairwise(ends[::-1]):
+        above[below == 0] = 0
+    return ends
+
+
+def closed_sets(labels: Labels, ends: NDArray[np.int8]) -> list[NDArray[np.bool_]]:
+    """Allowed sets (T, S_d) of every level: one sweep up, one sweep down."""
+    sets = [_asked(labels, d) for d in range(labels.topology.depth)]
+    children = labels.topology.children
+    for d in reversed(range(labels.topology.depth)):
+        if d < len(children):
+            sets[d] &= _reachable(sets[d + 1], children[d].T)  # a parent needs an allowed child
+        sets[d] = _shared_along_segments(sets[d], ends[d])
+        empty = first_true(~sets[d].any(axis=1))
+        if empty:
+            raise InfeasibleError(_conflict(labels, ends, d, empty[0]))
+    for d, table in enumerate(children):
+        sets[d + 1] &= _reachable(sets[d], table)  # a child needs an allowed parent
+    return sets
+
+
+def _asked(labels: Labels, d: int) -> NDArray[np.bool_]:
+    """The states (T, S_d) that the labels themselves allow."""
+    shape = (labels.length, labels.topology.n_states[d])
+    name = labels.topology.levels[d]
+    asked: NDArray[np.bool_] = (labels.allowed or {}).get(name, np.ones(shape, dtype=bool)).copy()
+    known = labels.states[d] >= 0
+    asked[known] = np.eye(shape[1], dtype=bool)[labels.states[d, known]]
+    return asked
+
+
+def only_state(allowed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The state (T,) where exactly one is allowed (T, S), else -1."""
+    return np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1)
+
+
+def _reachable(allowed: NDArray[np.bool_], table: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The states (T, S') that the table (S, S') relates to an allowed one (T, S)."""
+    if table.all():
+        return np.ones((1, table.shape[1]), dtype=bool)
+    return allowed.astype(np.float32) @ table.astype(np.float32) > 0
+
+
+def _shared_along_segments(allowed: NDArray[np.bool_], ends: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Intersect the sets (T, S) of steps that are known to belong to one segment."""
+    heads = np.flatnonzero(np.append(True, ends[:-1] != 0))
+    shared = np.logical_and.reduceat(allowed, heads, axis=0)
+    return np.repeat(shared, np.diff(heads, append=len(ends)), axis=0)
+
+
+def _conflict(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> str:
+    """Say that no state of level d is left at t, and what was asked of its segment."""
+    stop = t + 1 + int((ends[d, t:] != 0).argmax())
+    span = f"at {t}" if stop == t + 1 else f"from {t} to {stop}, where it goes on"
+    asked = []
+    for m in range(d, labels.topology.depth):
+        sets = _asked(labels, m)[t:stop]
+        _, times = np.unique(sets, axis=0, return_index=True)
+        asked += [_request(labels, m, t + int(i), sets[i]) for i in np.sort(times) if not sets[i].all()]
+    level = labels.topology.levels[d]
+    return f"no state of level {level!r} is possible {span}; asked were {', '.join(asked[:6])}"
+
+
+def _request(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> str:
+    names = [repr(labels.topology.states[d][s]) for s in np.flatnonzero(allowed)]
+    return f"{labels.topology.levels[d]} {' or '.join(names)} at {t}"

@@ -1,0 +1,131 @@
+"""One label for each time step: plain, BIO or BIOES, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.errors import InfeasibleError
+from hscrf.labels.rules import first_true
+from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.labels.labels import Labels
+
+Column = Sequence["str | None"]
+
+
+# which prefixes open a segment, which close it; L and U are other names of E and S
+_PREFIXES = {
+    "plain": {},
+    "bio": {"B": (1, 0), "I": (0, 0)},
+    "bioes": {"B": (1, 0), "I": (0, 0), "E": (0, 1), "S": (1, 1), "L": (0, 1), "U": (1, 1)},
+}
+
+
+def fill_root(
+    topology: Topology, given: str | Column | None, states: NDArray[np.int32], ends: NDArray[np.int8]
+) -> None:
+    """The root ends at the last step only; its state is the only one, the class given, or unknown."""
+    ends[0, :-1], ends[0, -1] = 0, 1
+    if topology.n_states[0] == 1:
+        states[0] = 0
+    if isinstance(given, str):
+        states[0] = topology.state(0, given)
+    elif given is not None:
+        np.maximum(states[0], read_column(topology, 0, given, "plain", True)[0], out=states[0])
+
+
+def check_scheme(scheme: str) -> None:
+    if scheme not in _PREFIXES:
+        raise ValueError(f"scheme is {scheme!r}; expected 'plain', 'bio' or 'bioes'")
+
+
+def schemes_of(topology: Topology, scheme: str | Mapping[str, str]) -> list[str]:
+    """The scheme of each level."""
+    if isinstance(scheme, str):
+        scheme = dict.fromkeys(topology.levels, scheme)
+    schemes = ["plain"] * topology.depth
+    for level, value in scheme.items():
+        check_scheme(value)
+        schemes[topology.level(level)] = value
+    return schemes
+
+
+def common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
+    """The length of every column; a root given as one class name has none."""
+    lengths = {topology.levels[d]: len(column) for d, column in columns.items() if not isinstance(column, str)}
+    for d, column in columns.items():
+        if d > 0 and isinstance(column, str):
+            raise ValueError(f"column {topology.levels[d]!r} is the string {column!r}; expected a list of labels")
+    if not lengths:
+        raise ValueError("columns names no level below the root; expected at least one list of labels")
+    if len(set(lengths.values())) > 1:
+        named = ", ".join(f"{level!r} has {n}" for level, n in lengths.items())
+        raise ValueError(f"columns differ in length: {named} steps")
+    return next(iter(lengths.values()))
+
+
+def read_column(
+    topology: Topology, d: int, column: Column, scheme: str, runs: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """States and ends (T,) of one level, read from its labels alone."""
+    tags = list(dict.fromkeys(column))
+    parsed = np.array([_read_tag(topology, d, tag, scheme) for tag in tags])
+    code = {tag: k for k, tag in enumerate(tags)}
+    state, opens, closes = parsed[[code[tag] for tag in column]].T
+    ends = np.where(state >= 0, 1, -1)
+    ends[:-1] = np.where(state[:-1] != state[1:], 1, 0 if runs else -1)
+    ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1
+    ends[:-1][(closes[:-1] == 1) | (opens[1:] == 1)] = 1
+    return state.astype(np.int32), ends.astype(np.int8)
+
+
+def cut_below(topology: Topology, d: int, column: Column | None, scheme: str, ends: NDArray[np.int8]) -> None:
+    """End a level wherever the one above it ends, unless a prefix of its column says that it goes on."""
+    if column is not None and scheme != "plain":
+        _check_cuts(topology, d, column, ends)
+    ends[d][ends[d - 1] == 1] = 1
+
+
+def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int8]) -> None:
+    """Raise if the prefixes of a column say that a segment goes on where the level above ends."""
+    for t in np.flatnonzero((ends[d - 1] == 1) & (ends[d] == 0)).tolist():
+        if column[t] != "O":
+            raise InfeasibleError(
+                f"level {topology.levels[d - 1]!r} ends at {t}, but {topology.levels[d]!r} goes on there"
+            )
+
+
+def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int]:
+    """State of a label, whether it opens a segment, and whether it closes one."""
+    if tag is None or tag == "?" or tag != tag:  # NaN is what pandas has for nothing
+        return -1, 0, 0
+    unit = topology.unit_bottom and d == topology.depth - 1
+    if scheme == "plain" or tag == "O" or (unit and tag in topology.states[d]):
+        return topology.state(d, tag), 0, 0
+    prefix, _, name = tag.partition("-")
+    if not name or prefix not in _PREFIXES[scheme]:
+        known = ", ".join(f"{letter}-x" for letter in _PREFIXES[scheme])
+        raise ValueError(f"column {topology.levels[d]!r} has the label {tag!r}; expected {known}, O or ?")
+    return topology.state(d, name), *_PREFIXES[scheme][prefix]
+
+
+def prefixes_of(labels: Labels, d: int, scheme: str) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The scheme's prefixes, and which of them each time step (T,) of level d bears."""
+    known = (labels.states[d] >= 0) & (scheme != "plain")
+    before, here = np.append(1, labels.ends[d, :-1]), labels.ends[d].copy()
+    here[-1] = 1
+    if "O" in labels.topology.states[d]:
+        known &= labels.states[d] != labels.topology.state(d, "O")
+    doubt = first_true(known & ((before < 0) | ((here < 0) & (scheme == "bioes"))))
+    if doubt:
+        level = labels.topology.levels[d]
+        raise ValueError(f"level {level!r} has an unknown border at {doubt[0]}; expected known ends for {scheme!r}")
+    kind = np.where(known, 2 * (before == 1) + (here == 1), 0)
+    if scheme == "bioes":
+        return ("I-", "E-", "B-", "S-"), kind
+    return ("I-", "I-", "B-", "B-"), kind

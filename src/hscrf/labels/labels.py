@@ -1,0 +1,306 @@
+"""Labels of one sequence at every level: states and ending indicators, known, unknown or narrowed to sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hscrf.labels.closure import closed_ends, closed_sets, end_below, only_state
+from hscrf.labels.columns import (
+    Column,
+    check_scheme,
+    common_length,
+    cut_below,
+    fill_root,
+    prefixes_of,
+    read_column,
+    schemes_of,
+)
+from hscrf.labels.rules import RULES, first_true
+from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sealed, sorted_segments
+from hscrf.topology import Topology
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labels:
+    """What is known of the states and ending indicators of one sequence, the paper's (x, e).
+
+    ``states[d, t]`` is the state of the segment of level d over time t; ``ends[d, t]`` says whether that
+    segment ends at t (1) or goes on (0). Unknown is -1. ``allowed`` narrows levels to sets of states.
+
+    >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
+    >>> labels = Labels.from_segments(topology, {"phrase": [(0, 2, "NP"), (2, 3, "O")]})
+    >>> labels
+    Labels(3 steps, root > phrase > tag, partial)
+    >>> labels.ends.tolist()
+    [[0, 0, 1], [0, 1, 1], [-1, -1, -1]]
+    """
+
+    topology: Topology
+    states: NDArray[np.int32]  # (D, T), -1 unknown
+    ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends
+    allowed: Mapping[str, NDArray[np.bool_]] | None = None  # level name -> (T, S_d)
+    score: float | None = None  # set by decoding
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)
+        put("states", _cells(self.topology, self.states, "states", self.topology.n_states, np.int32))
+        put("ends", _cells(self.topology, self.ends, "ends", (2,) * self.topology.depth, np.int8))
+        if self.states.shape != self.ends.shape:
+            raise ValueError(f"states has {self.length} steps but ends has {self.ends.shape[1]}")
+        put("allowed", _sets(self.topology, self.allowed, self.length))
+
+    @classmethod
+    def _found(cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float) -> Labels:
+        """What decoding found: complete, legal, and not to be looked at again."""
+        labels = object.__new__(cls)
+        for name, value in (("topology", topology), ("states", states), ("ends", ends), ("score", score)):
+            object.__setattr__(labels, name, value)
+        object.__setattr__(labels, "allowed", None)
+        return labels
+
+    @classmethod
+    def unknown(cls, topology: Topology, length: int) -> Labels:
+        """Return labels of which nothing is known."""
+        return cls(topology, *blank(topology, length))
+
+    @classmethod
+    def from_segments(
+        cls, topology: Topology, segments: Mapping[str, Iterable[Segment] | str], length: int | None = None
+    ) -> Labels:
+        """Read half-open segments ``(start, stop, state)`` of some or all levels.
+
+        Levels not mentioned and gaps between segments are unknown; something ends just before every segment.
+        A root of several classes may be given as ``"root": class``.
+
+        >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
+        >>> Labels.from_segments(topology, {"phrase": [(1, 3, "NP")]}, length=4).column("phrase")
+        ['?', 'NP', 'NP', '?']
+        """
+        given = {topology.level(name): value for name, value in segments.items()}
+        root = str(given.pop(0)) if isinstance(given.get(0), str) else None
+        listed = {d: sorted_segments(topology, d, value) for d, value in given.items()}
+        if length is None:
+            length = max((triples[-1][1] for triples in listed.values() if triples), default=0)
+        states, ends = blank(topology, length)
+        fill_root(topology, root, states, ends)
+        for d, triples in listed.items():
+            fill_segments(topology, d, triples, states[d], ends[d])
+        return cls(topology, states, ends)._checked()
+
+    @classmethod
+    def from_columns(
+        cls,
+        topology: Topology,
+        columns: Mapping[str, Column],
+        scheme: str | Mapping[str, str] = "plain",
+        boundaries: str = "runs",
+    ) -> Labels:
+        """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
+
+        The borders of an unknown cell are unknown unless its neighbour's prefix tells. Equal neighbours of
+        a plain column are one segment if ``boundaries="runs"``, perhaps two if ``"unknown"``. In BIO and
+        BIOES an ill-formed I-x starts a segment, and maximal runs of ``"O"``, a state of that name, are one.
+        Plain columns and ``"O"`` are cut where the level above is known to end; an I-x that goes on there is an error.
+
+        >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
+        >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
+        >>> Labels.from_columns(topology, columns, scheme={"phrase": "bio"}).segments("phrase")
+        [(0, 1, 'NP'), (1, 3, 'NP'), (3, 4, 'O')]
+        """
+        given = {topology.level(name): column for name, column in columns.items()}
+        schemes = schemes_of(topology, scheme)
+        if boundaries not in ("runs", "unknown"):
+            raise ValueError(f"boundaries is {boundaries!r}; expected 'runs' or 'unknown'")
+        states, ends = blank(topology, common_length(topology, given))
+        fill_root(topology, given.pop(0, None), states, ends)
+        for d in range(1, topology.depth):
+            if d in given:
+                runs = boundaries == "runs" or schemes[d] != "plain"
+                states[d], ends[d] = read_column(topology, d, given[d], schemes[d], runs)
+            cut_below(topology, d, given.get(d), schemes[d], ends)
+        if topology.unit_bottom:
+            ends[-1] = 1
+        return cls(topology, states, ends)._checked()
+
+    @classmethod
+    def from_tree(cls, topology: Topology, tree: Any) -> Labels:
+        """Read a nested list of ``(state, children)`` pairs; a leaf is ``(state, duration)`` or a bare state.
+
+        With several root classes a tree is the pair ``(class, list)``.
+
+        >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
+        >>> labels = Labels.from_tree(topology, [("NP", ["D", "N"]), ("VP", [("V", 1)])])
+        >>> labels.column("phrase", scheme="bio")
+        ['B-NP', 'I-NP', 'B-VP']
+        """
+        segments: dict[str, Any] = {level: [] for level in topology.levels[1:]}
+        if topology.n_states[0] > 1:
+            segments["root"], tree = node_of(topology, 0, tree)
+        read_nodes(topology, 1, tree, 0, segments)
+        return cls.from_segments(topology, segments)
+
+    @property
+    def length(self) -> int:
+        """Number of time steps."""
+        return int(self.states.shape[1])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every state and every ending indicator is known."""
+        return bool((self.states >= 0).all() and (self.ends >= 0).all())
+
+    def check(self) -> None:
+        """Raise InfeasibleError if what is known breaks a rule of the hierarchy.
+
+        On complete labels the rules are exactly those of a legal nested segmentation.
+
+        >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]}, max_duration={"tag": None})
+        >>> Labels(topology, [[0, 0], [0, 0], [1, 1]], [[0, 1], [1, 1], [0, 1]]).check()
+        Traceback (most recent call last):
+        hscrf.errors.InfeasibleError: level 'phrase' ends at 0, but 'tag' goes on there
+        """
+        for rule in RULES:
+            rule(self)
+
+    def closed(self) -> Labels:
+        """Return these labels with all that follows from them by nesting; no legal configuration is lost.
+
+        The last step ends everywhere; an end ends all below, going on goes on above; a segment that goes
+        on shares its allowed states; children and parents narrow each other; a change of state is an end.
+        Where a level goes on so do all above, hence runs that go on form a tree, on which one sweep up and
+        one down are enough. Cost O(T * sum of S_d * S_{d+1}).
+
+        >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]},
+        ...                     children={"phrase": {"NP": ["N"], "VP": ["V"]}})
+        >>> closed = Labels.from_columns(topology, {"tag": ["N", "?", "V"]}).closed()
+        >>> closed.column("phrase"), closed.ends[1].tolist()
+        (['NP', '?', 'VP'], [-1, -1, 1])
+        """
+        self.check()
+        ends = closed_ends(self)
+        sets = closed_sets(self, ends)
+        for d, allowed in enumerate(sets):
+            changes = ~(allowed[:-1] & allowed[1:]).any(axis=1)
+            ends[d, :-1][changes] = 1
+        end_below(ends)
+        states = np.array([only_state(allowed) for allowed in sets])
+        named = dict(zip(self.topology.levels, sets, strict=True))
+        return Labels(self.topology, states, ends, named, self.score)._checked()
+
+    def segment_arrays(self, level: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32]]:
+        """Return start, stop (half-open) and state index of the segments of a completely known level."""
+        unknown = (self.states[level] < 0) | (self.ends[level] < 0)
+        if unknown.any():
+            name, t = self.topology.levels[level], int(unknown.argmax())
+            raise ValueError(f"level {name!r} is unknown at {t}; expected every state and end to be known")
+        stop = np.append(np.flatnonzero(self.ends[level, :-1]) + 1, self.length)
+        start = np.append(0, stop[:-1])
+        return start, stop, self.states[level, start]
+
+    def segments(self, level: str | int) -> list[Segment]:
+        """Return the segments of a completely known level as half-open ``(start, stop, state)``."""
+        d = self.topology.level(level)
+        start, stop, state = self.segment_arrays(d)
+        names = self.topology.states[d]
+        return [(i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)]
+
+    def column(self, level: str | int, scheme: str = "plain") -> list[str]:
+        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known."""
+        d = self.topology.level(level)
+        check_scheme(scheme)
+        names = (*self.topology.states[d], "?")
+        if scheme == "plain":
+            return [names[s] for s in self.states[d].tolist()]
+        prefixes, kind = prefixes_of(self, d, scheme)
+        tags = [[name if name in ("O", "?") else prefix + name for name in names] for prefix in prefixes]
+        return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
+
+    def tree(self) -> Any:
+        """Return complete labels as the nested list that :meth:`from_tree` reads."""
+        _, stop, _ = self.segment_arrays(self.topology.depth - 1)
+        nodes: list[Any] = [
+            name if j - i == 1 else (name, j - i) for i, j, name in self.segments(self.topology.depth - 1)
+        ]
+        for d in reversed(range(self.topology.depth - 1)):
+            inner, (_, stop, state) = stop, self.segment_arrays(d)
+            cuts = [0, *np.searchsorted(inner, stop, side="right").tolist()]
+            names = [self.topology.states[d][s] for s in state]
+            nodes = [(name, nodes[i:j]) for name, (i, j) in zip(names, pairwise(cuts), strict=True)]
+        return nodes[0] if self.topology.n_states[0] > 1 else nodes[0][1]
+
+    def with_score(self, score: float | None) -> Labels:
+        """Return the same labels with another score."""
+        return replace(self, score=score)
+
+    def _checked(self) -> Labels:
+        self.check()
+        return self
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Labels):
+            return NotImplemented
+        return (
+            self.topology == other.topology
+            and np.array_equal(self.states, other.states)
+            and np.array_equal(self.ends, other.ends)
+            and _same_sets(self.allowed or {}, other.allowed or {})
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.states.tobytes(), self.ends.tobytes()))
+
+    def __repr__(self) -> str:
+        known = "complete" if self.is_complete else "partial"
+        score = "" if self.score is None else f", score {self.score:.6g}"
+        return f"Labels({self.length} steps, {' > '.join(self.topology.levels)}, {known}{score})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Labels, (self.topology, self.states, self.ends, self.allowed, self.score)
+
+
+def _cells(
+    topology: Topology, values: ArrayLike, what: str, sizes: Sequence[int], dtype: type[np.signedinteger[Any]]
+) -> NDArray[np.signedinteger[Any]]:
+    """A read-only copy (D, T) of integers from -1 to sizes[d] - 1."""
+    raw = np.asarray(values)
+    if raw.ndim != 2 or len(raw) != topology.depth:
+        raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
+    if raw.shape[1] == 0:
+        raise ValueError(f"{what} is an empty sequence; expected at least one time step")
+    if raw.dtype.kind not in "iub":
+        raise ValueError(f"{what} has dtype {raw.dtype}; expected integers")
+    wrong = first_true((raw < -1) | (raw >= np.array(sizes)[:, None]))
+    if wrong:
+        d, t = wrong
+        raise ValueError(f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected -1 to {sizes[d] - 1}")
+    return sealed(raw.astype(dtype))
+
+
+def _sets(
+    topology: Topology, allowed: Mapping[str, ArrayLike] | None, length: int
+) -> dict[str, NDArray[np.bool_]] | None:
+    """Read-only copies of the allowed sets, by level name."""
+    if allowed is None:
+        return None
+    sets = {}
+    for name, values in allowed.items():
+        d, raw = topology.level(name), np.asarray(values)
+        expected = (length, topology.n_states[d])
+        if raw.shape != expected or raw.dtype != bool:
+            raise ValueError(f"allowed[{name!r}] is {raw.dtype} {raw.shape}; expected bool {expected}")
+        sets[topology.levels[d]] = sealed(raw.copy())
+    return sets
+
+
+def _same_sets(one: Mapping[str, NDArray[np.bool_]], other: Mapping[str, NDArray[np.bool_]]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[level], other[level]) for level in one)

@@ -1,0 +1,115 @@
+"""True and predicted labels of a level side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.labels.labels import Labels
+from hscrf.topology import Topology
+
+Pairs = list[tuple[Labels, Labels]]
+
+
+class Cells(NamedTuple):
+    """One level of all sequences end to end, N steps; states are positions in ``names``."""
+
+    true: Ints  # (N,), -1 unknown
+    pred: Ints  # (N,)
+    true_ends: NDArray[np.int8]  # (N,)
+    pred_ends: NDArray[np.int8]  # (N,)
+    stops: Ints  # where each sequence stops
+    names: tuple[str, ...]
+
+
+def pairs_of(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Pairs:
+    """Truth and prediction side by side, of equal number and lengths."""
+    for what, labels in (("y_true", y_true), ("y_pred", y_pred)):
+        check_labels(what, labels)
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}")
+    pairs = list(zip(y_true, y_pred, strict=True))
+    for n, (true, pred) in enumerate(pairs):
+        if true.length != pred.length:
+            raise ValueError(f"y_true[{n}] has {true.length} steps but y_pred[{n}] has {pred.length}")
+    return pairs
+
+
+def check_labels(what: str, labels: Sequence[Labels]) -> None:
+    if isinstance(labels, Labels):
+        raise TypeError(f"{what} is one Labels; expected a list of them")
+    for n, one in enumerate(labels):
+        if not isinstance(one, Labels):
+            raise TypeError(f"{what}[{n}] is a {type(one).__name__}; expected Labels")
+
+
+def level_names(pairs: Pairs) -> list[str]:
+    """The levels of the truth, without a dummy root."""
+    if not pairs:
+        return []
+    topology = pairs[0][0].topology
+    return list(topology.levels[topology.n_states[0] == 1 :])
+
+
+def cells_of(pairs: Pairs, level: str | int) -> Cells:
+    """One level of all pairs; the predicted states must be known."""
+    if pairs and not isinstance(level, str):
+        level = pairs[0][0].topology.levels[pairs[0][0].topology.level(level)]
+    names: dict[str, int] = {}
+    true = _side("y_true", [one for one, _ in pairs], level, names)
+    pred = _side("y_pred", [other for _, other in pairs], level, names)
+    stops = np.cumsum([one.length for one, _ in pairs], dtype=np.int64)
+    cells = Cells(true[0], pred[0], true[1], pred[1], stops, tuple(names))
+    check_known(cells, cells.pred >= 0, "y_pred", level)
+    return cells
+
+
+def known_cells(pairs: Pairs, level: str | int) -> Cells:
+    """One level of all pairs; states and ends must be known on both sides."""
+    cells = cells_of(pairs, level)
+    check_known(cells, (cells.true >= 0) & (cells.true_ends >= 0), "y_true", level)
+    check_known(cells, cells.pred_ends >= 0, "y_pred", level)
+    return cells
+
+
+def _side(what: str, labels: list[Labels], level: str | int, names: dict[str, int]) -> tuple[Ints, NDArray[np.int8]]:
+    """States and ends (N,) of one side end to end; new state names are added to ``names``."""
+    codes: dict[int, tuple[int, Ints]] = {}
+    states, ends = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int8)]
+    for n, one in enumerate(labels):
+        if id(one.topology) not in codes:
+            codes[id(one.topology)] = _code(f"{what}[{n}]", one.topology, level, names)
+        d, code = codes[id(one.topology)]
+        states.append(code[one.states[d]])
+        ends.append(np.append(one.ends[d, :-1], np.int8(1)))
+    return np.concatenate(states), np.concatenate(ends)
+
+
+def _code(what: str, topology: Topology, level: str | int, names: dict[str, int]) -> tuple[int, Ints]:
+    """The level's index and its states (S + 1,) as positions in ``names``; the last is for unknown."""
+    try:
+        d = topology.level(level)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+    return d, np.array([*(names.setdefault(name, len(names)) for name in topology.states[d]), -1])
+
+
+def check_known(cells: Cells, known: NDArray[np.bool_], what: str, level: str | int) -> None:
+    if not known.all():
+        at = int(known.argmin())
+        n = int(np.searchsorted(cells.stops, at, side="right"))
+        t = at - int(np.append(0, cells.stops)[n])
+        raise ValueError(f"{what}[{n}]: level {level!r} is unknown at {t}; expected every state and end to be known")
+
+
+def ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def mean_of(right: NDArray[np.bool_]) -> float:
+    """The share of true cells; nan if there are none."""
+    return float(right.mean()) if right.size else float("nan")

@@ -1,0 +1,148 @@
+"""All measures of all levels, as text or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from hscrf.labels.labels import Labels
+from hscrf.metrics.cells import Pairs, cells_of, known_cells, level_names, pairs_of
+from hscrf.metrics.measures import Score, exact_match, joint_accuracy, score_boundaries, score_segments, step_accuracy
+
+
+@overload
+def report(
+    y_true: Sequence[Labels],
+    y_pred: Sequence[Labels],
+    *,
+    ignore: Iterable[str] = ...,
+    tolerance: int = ...,
+    digits: int = ...,
+    output_dict: Literal[False] = False,
+) -> str: ...
+@overload
+def report(
+    y_true: Sequence[Labels],
+    y_pred: Sequence[Labels],
+    *,
+    ignore: Iterable[str] = ...,
+    tolerance: int = ...,
+    digits: int = ...,
+    output_dict: Literal[True],
+) -> dict[str, Any]: ...
+def report(
+    y_true: Sequence[Labels],
+    y_pred: Sequence[Labels],
+    *,
+    ignore: Iterable[str] = ("O",),
+    tolerance: int = 0,
+    digits: int = 3,
+    output_dict: bool = False,
+) -> str | dict[str, Any]:
+    """Return all measures of every level as text, or as plain numbers that JSON can hold.
+
+    Measures of segments are over the sequences whose level is completely known in the truth.
+
+    >>> from hscrf import Labels, Topology
+    >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
+    >>> truth = [Labels.from_tree(topology, [("NP", ["N", "N"]), ("VP", ["V"])])]
+    >>> guess = [Labels.from_tree(topology, [("NP", ["N"]), ("VP", ["V", "V"])])]
+    >>> print(report(truth, guess))
+    phrase: accuracy 0.667 of 3 steps
+    <BLANKLINE>
+                  precision    recall  f1-score   support
+               NP     0.000     0.000     0.000         1
+               VP     0.000     0.000     0.000         1
+        micro avg     0.000     0.000     0.000         2
+      boundary F1                         0.000
+    <BLANKLINE>
+    tag: accuracy 0.667 of 3 steps
+    <BLANKLINE>
+                  precision    recall  f1-score   support
+                N     1.000     0.500     0.667         2
+                V     0.500     1.000     0.667         1
+        micro avg     0.667     0.667     0.667         3
+    <BLANKLINE>
+    all levels right: 0.667 of 3 steps, 0.000 of 1 sequences
+    """
+    pairs = pairs_of(y_true, y_pred)
+    names = level_names(pairs)
+    skipped = tuple(ignore)  # an iterator is read once
+    levels = {name: _level_report(pairs, name, skipped, tolerance) for name in names}
+    whole = [pair for pair in pairs if all(_is_known(pair[0], name) for name in names)]
+    result = {
+        "levels": levels,
+        "joint_accuracy": _number(joint_accuracy(y_true, y_pred)),
+        "exact_match": _number(exact_match(*_unzip(whole))),
+        "steps": _jointly_known(pairs, names),
+        "sequences": len(whole),
+    }
+    return result if output_dict else _report_text(result, len(pairs), digits)
+
+
+def _level_report(pairs: Pairs, level: str, ignore: tuple[str, ...], tolerance: int) -> dict[str, Any]:
+    """The measures of one level as plain numbers, None where they are not defined."""
+    cells = cells_of(pairs, level)
+    known = [pair for pair in pairs if _is_known(pair[0], level)]
+    inside = known_cells(known, level)
+    scores = score_segments(inside, ignore)
+    unit = all(labels.ends[labels.topology.level(level)].all() for pair in known for labels in pair)
+    return {
+        "accuracy": _number(step_accuracy(cells)),
+        "steps": int((cells.true >= 0).sum()),
+        "sequences": len(known),
+        "segments": Score.to_dict(scores),
+        "per_label": {name: score.to_dict() for name, score in scores.per_label.items()},
+        "boundary_f1": None if unit else score_boundaries(inside, tolerance),
+    }
+
+
+def _is_known(labels: Labels, level: str) -> bool:
+    """Whether every state and inner end of a level is known."""
+    d = labels.topology.level(level)
+    return bool((labels.states[d] >= 0).all() and (labels.ends[d, :-1] >= 0).all())
+
+
+def _jointly_known(pairs: Pairs, names: list[str]) -> int:
+    """The number of steps that are known at all levels."""
+    rows = ([one.states[one.topology.level(name)] for name in names] for one, _ in pairs)
+    return sum(int((np.array(states) >= 0).all(axis=0).sum()) for states in rows)
+
+
+def _unzip(pairs: Pairs) -> tuple[list[Labels], list[Labels]]:
+    return [one for one, _ in pairs], [other for _, other in pairs]
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON, which has no nan."""
+    return None if np.isnan(value) else value
+
+
+def _report_text(result: dict[str, Any], total: int, digits: int) -> str:
+    blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
+    joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
+    last = f"all levels right: {joint} of {result['steps']} steps, {exact} of {result['sequences']} sequences"
+    return "\n\n".join([*blocks, last])
+
+
+def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> str:
+    lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
+    if numbers["sequences"] < total:
+        lines.append(f"(segments of the {numbers['sequences']} of {total} sequences that are fully labelled)")
+    rows = {**numbers["per_label"], "micro avg": numbers["segments"]}
+    width = max(len(row) for row in [*rows, "boundary F1"]) + 2
+    cell = max(10, digits + 5)
+    titles = ("precision", "recall", "f1-score", "support")
+    lines += ["", " " * width + "".join(f"{title:>{cell}}" for title in titles)]
+    for row, score in rows.items():
+        ratios = "".join(f"{score[key]:{cell}.{digits}f}" for key in ("precision", "recall", "f1"))
+        lines.append(f"{row:>{width}}{ratios}{score['support']:{cell}d}")
+    if numbers["boundary_f1"] is not None:
+        lines.append(f"{'boundary F1':>{width}}{'':{2 * cell}}{numbers['boundary_f1']:{cell}.{digits}f}")
+    return "\n".join(lines)
+
+
+def _digits(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

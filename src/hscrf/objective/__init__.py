@@ -1,0 +1,1 @@
+"""The loss of a model on a data set."""

@@ -1,0 +1,96 @@
+"""Compiled work on named features: sums of their weights, the transposes, and lookup of names by their hashes."""
+
+from hscrf.engine.kernels.arithmetic import add_row
+from hscrf.engine.kernels.compile import inlined, kernel
+
+
+@kernel
+def store_names(given, hashes, numbers):
+    """Put the number of each hash into an empty table (number -1) that is at most half full."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0:
+            slot = (slot + 1) & mask
+        hashes[slot] = given[k]
+        numbers[slot] = k
+
+
+@kernel
+def find_names(given, hashes, numbers, unknown, found):
+    """The number of each hash, ``unknown`` if it is not in the table."""
+    mask = hashes.size - 1
+    for k in range(given.size):
+        slot = given[k] & mask
+        while numbers[slot] >= 0 and hashes[slot] != given[k]:
+            slot = (slot + 1) & mask
+        found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
+
+
+SPARSE = 8  # a pair by itself takes as long as so many states of a row
+
+
+@kernel
+def score_rows(indptr, indices, data, pair_at, pair_state, weights, out):
+    """Add to out (N, S) the scores of the features of each row. Cost O(entries x pairs of each)."""
+    for t in range(out.shape[0]):
+        for e in range(indptr[t], indptr[t + 1]):
+            value = data[e] if data.size else 1.0
+            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
+                out[t, pair_state[q]] += value * weights[q]
+
+
+@kernel
+def pull_rows(indptr, indices, data, pair_at, pair_state, counts, gradient):
+    """Reverse of ``score_rows``: add to the gradient (pairs,) the counts (N, S) of the rows."""
+    for t in range(counts.shape[0]):
+        for e in range(indptr[t], indptr[t + 1]):
+            value = data[e] if data.size else 1.0
+            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
+                gradient[q] += value * counts[t, pair_state[q]]
+
+
+@kernel
+def score_columns(names, begin, rows, data, pair_at, pair_state, weights, out, dense):
+    """``score_rows`` for entries by feature: those of names[k] are begin[k] .. begin[k + 1].
+
+    The pairs of a feature that has many are spread over a row ``dense`` (1, S), which is added as a whole.
+    """
+    for k in range(names.size):
+        first, last = pair_at[names[k]], pair_at[names[k] + 1]
+        if is_dense(last - first, begin[k + 1] - begin[k], dense):
+            dense[:] = 0.0
+            for q in range(first, last):
+                dense[0, pair_state[q]] = weights[q]
+            for e in range(begin[k], begin[k + 1]):
+                add_row(out, rows[e], dense, 0, data[e] if data.size else 1.0)
+            continue
+        for q in range(first, last):
+            state, weight = pair_state[q], weights[q]
+            for e in range(begin[k], begin[k + 1]):
+                out[rows[e], state] += weight * data[e] if data.size else weight
+
+
+@kernel
+def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient, dense):
+    """``pull_rows`` for entries by feature, see ``score_columns``."""
+    for k in range(names.size):
+        first, last = pair_at[names[k]], pair_at[names[k] + 1]
+        if is_dense(last - first, begin[k + 1] - begin[k], dense):
+            dense[:] = 0.0
+            for e in range(begin[k], begin[k + 1]):
+                add_row(dense, 0, counts, rows[e], data[e] if data.size else 1.0)
+            for q in range(first, last):
+                gradient[q] += dense[0, pair_state[q]]
+            continue
+        for q in range(first, last):
+            state, value = pair_state[q], 0.0
+            for e in range(begin[k], begin[k + 1]):
+                value += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
+            gradient[q] += value
+
+
+@inlined
+def is_dense(pairs, entries, dense):
+    """Is it faster to take whole rows of states than each pair by itself."""
+    return entries > 2 and SPARSE * pairs > dense.shape[1]

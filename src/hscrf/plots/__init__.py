@@ -1,0 +1,20 @@
+"""Pictures of segmentations, models and results; every function draws into ``ax``, or a new figure, and returns it.
+
+Colours run from dark to light and repeat with hatches, so that states stay apart in greyscale and for colour-blind
+readers. Matplotlib is imported by the functions that draw: ``pip install 'hscrf[plots]'``.
+"""
+
+from hscrf.plots.curves import plot_confusion, plot_durations, plot_evidence_curve, plot_training
+from hscrf.plots.segments import plot_segments
+from hscrf.plots.topology import plot_topology
+from hscrf.plots.transitions import plot_transitions
+
+__all__ = [
+    "plot_confusion",
+    "plot_durations",
+    "plot_evidence_curve",
+    "plot_segments",
+    "plot_topology",
+    "plot_training",
+    "plot_transitions",
+]

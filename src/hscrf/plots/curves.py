@@ -1,0 +1,176 @@
+"""Durations, the course of training, confusion and the worth of known labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hscrf.arrays import Floats
+from hscrf.features.blocks import DurationBlock
+from hscrf.inference.verbs import marginals as posterior
+from hscrf.labels.labels import Labels
+from hscrf.metrics.measures import confusion
+from hscrf.plots.strengths import topology_of, weighted_blocks
+from hscrf.plots.style import FONT, INK, MAPS, MARKERS, axes_or_new, legend_below, line_style, plain_text, state_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
+    """Draw how long the segments of each state of a level last: a row for each state, its best length at the top.
+
+    Without observations the height is exp(weight) of the duration weights alone. What a step of a state scores by
+    itself, and the room that is left for other segments, shift lengths too: with sequences ``X`` the height is the
+    number of segments of each length that the model expects in them.
+    """
+    topology = topology_of(model)
+    d = topology.level(level)
+    scores = _duration_scores(model, d) if X is None else _expected_durations(model, topology.levels[d], X)
+    names = topology.states[d]
+    length = np.arange(1, len(scores) + 1)
+    ax = axes_or_new(ax, (6.4, 0.9 + (0.34 if len(names) <= 12 else 0.22) * len(names)))
+    for s, name in enumerate(names):
+        legal = (length >= topology.min_duration[d][s]) & (length <= topology.max_duration[d][s])
+        height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max()), 0.0)
+        style = state_style(topology, d, s)
+        base = len(names) - 1 - s
+        ax.fill_between(length, base, base + 0.85 * height, facecolor=style["facecolor"], linewidth=0, label="_" + name)
+        ax.plot(length, base + 0.85 * height, color=INK, linewidth=0.9, label="_" + name)
+    ax.set_yticks(np.arange(len(names))[::-1] + 0.3, [plain_text(name) for name in names], fontsize=FONT)
+    ax.set_axisbelow(True)
+    ax.set(xlim=(1, max(len(scores), 2)), ylim=(-0.1, len(names)), xlabel="length in steps", ylabel=topology.levels[d])
+    whole_ticks(ax)
+    ax.grid(axis="x", color="0.9")
+    ax.spines[["left", "right", "top"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _duration_scores(model: Any, d: int) -> Floats:
+    """Log-potentials (L, S) of durations."""
+    found = [
+        block.basis @ weights.reshape(-1, block.states)
+        for block, weights in weighted_blocks(model)
+        if isinstance(block, DurationBlock) and block.key[1] == d
+    ]
+    if not found:
+        level = model.topology_.levels[d]
+        raise ValueError(f"the model has no duration weights at level {level!r}: fit it with Duration({level!r})")
+    return np.asarray(sum(found), dtype=np.float64)
+
+
+def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
+    """Log of the expected number (L, S) of segments of each length."""
+    _duration_scores(model, model.topology_.level(level))
+    counts = sum(np.asarray(posterior(p).counts.duration[level]) for p in model.potentials(X))
+    return np.log(np.maximum(counts, 1e-300))
+
+
+def plot_training(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw the loss of each iteration and, on a second axis to the right, the score on development data."""
+    if not hasattr(model, "history_"):
+        raise ValueError(f"the {type(model).__name__} has no history_; expected a fitted model")
+    if not model.history_:
+        raise ValueError("the history of the model is empty: training stopped before its first iteration")
+    own = ax is None
+    ax = axes_or_new(ax, (6.4, 4.0))
+    iteration = [entry["iteration"] for entry in model.history_]
+    ax.plot(iteration, [entry["loss"] for entry in model.history_], color=INK, label="loss")
+    ax.set(xlabel="iteration", ylabel="loss")
+    ax.spines[["right", "top"]].set_visible(False)
+    judged = [(entry["iteration"], entry["score"]) for entry in model.history_ if entry.get("score") is not None]
+    if judged:
+        _draw_scores(ax, judged, own)
+    return ax
+
+
+def _draw_scores(ax: Axes, judged: Sequence[tuple[int, float]], own: bool) -> None:
+    right = ax.twinx()
+    style = line_style(1, 3, MAPS[0])
+    color = style["edgecolor"]
+    right.plot(*zip(*judged, strict=True), "--", color=color, label="development score")
+    best = max(judged, key=lambda pair: pair[1])
+    right.plot(*best, "o", color=color, label=f"best: {best[1]:.3g} at {best[0]}")
+    right.set_ylabel("development score")
+    right.spines[["left", "top"]].set_visible(False)
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    legend_below(ax, [handles], own)
+
+
+def plot_confusion(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int, ax: Axes | None = None
+) -> Axes:
+    """Draw how often each true state (row) was given each state (column): shares of the row, counts as numbers.
+
+    States that occur on neither side are left out; numbers too, where there are more than sixteen states.
+    """
+    counts, names = confusion(y_true, y_pred, level)
+    used = np.flatnonzero(counts.sum(axis=0) + counts.sum(axis=1))
+    if not used.size:
+        raise ValueError(f"level {level!r} has no known step in y_true; expected at least one")
+    counts, shown = counts[np.ix_(used, used)], [plain_text(names[s]) for s in used]
+    side = 2.2 + 0.42 * used.size if used.size <= 16 else 2.2 + 0.19 * used.size
+    ax = axes_or_new(ax, (side + 0.8, side))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = ax.imshow(shares, cmap="Greys", vmin=0, vmax=1)
+    ax.set_xticks(np.arange(used.size), shown, rotation=90, fontsize=FONT)
+    ax.set_yticks(np.arange(used.size), shown, fontsize=FONT)
+    ax.set(xlabel="predicted", ylabel=f"true {level}" if isinstance(level, str) else "true")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
+    bar.set_label("share of the true state's steps")
+    if used.size <= 16:
+        for (row, column), count in np.ndenumerate(counts):
+            if count:
+                ink = "white" if shares[row, column] > 0.5 else "black"
+                ax.text(column, row, str(count), ha="center", va="center", fontsize=FONT - 1, color=ink)
+    return ax
+
+
+def plot_evidence_curve(
+    fractions: ArrayLike, accuracies: ArrayLike | Mapping[str, ArrayLike], ax: Axes | None = None
+) -> Axes:
+    """Draw accuracy as a function of the share of labels given.
+
+    ``accuracies`` are numbers for each fraction (F,), repeats (F, R) that are drawn as their mean and range, or a dict
+    of such by name, as of levels or models.
+    """
+    share = np.asarray(fractions, dtype=np.float64)
+    curves = accuracies if isinstance(accuracies, Mapping) else {"accuracy": accuracies}
+    own = ax is None
+    ax = axes_or_new(ax, (6.4, 4.0))
+    for k, (name, values) in enumerate(curves.items()):
+        repeats = np.asarray(values, dtype=np.float64)
+        if repeats.ndim not in (1, 2) or len(repeats) != share.size:
+            raise ValueError(
+                f"accuracies of {name!r} have shape {repeats.shape}; expected ({share.size},) or rows of it"
+            )
+        repeats = repeats.reshape(share.size, -1)
+        style = line_style(k, len(curves), MAPS[0])
+        color, marker = style["edgecolor"], MARKERS[k % len(MARKERS)]
+        ax.plot(
+            share,
+            repeats.mean(axis=1),
+            linestyle=style["linestyle"],
+            color=color,
+            marker=marker,
+            label=plain_text(name),
+        )
+        if repeats.shape[1] > 1:
+            ax.fill_between(share, repeats.min(axis=1), repeats.max(axis=1), color=color, alpha=0.15, linewidth=0)
+    ax.set(xlabel="share of labels given", ylabel="accuracy")
+    ax.spines[["right", "top"]].set_visible(False)
+    ax.grid(color="0.92")
+    if isinstance(accuracies, Mapping):
+        legend_below(ax, [ax.get_legend_handles_labels()[0]], own)
+    return ax
+
+
+def whole_ticks(ax: Axes) -> None:
+    """There is no half step."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))

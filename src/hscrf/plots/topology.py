@@ -1,0 +1,123 @@
+"""The hierarchy as rows of states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.plots.strengths import above, strengths
+from hscrf.plots.style import FONT, INK, MAPS, canvas, font_scale, line_style, plain_text, text_width
+from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+UNWEIGHTED = 4.0  # edges of a topology, each of weight one, are as wide as if this were the strongest
+
+
+def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
+    """Draw the states of each level in a row and who has whom as a child; shared children have a heavy border.
+
+    For a model a child is joined to a parent by its strongest init, trans or end weight there, in a width by that
+    weight, unless it is at most ``threshold``: negative ones are left out. A topology shows what it allows. A
+    dummy root is left out.
+    """
+    topology, tables = strengths(model_or_topology)
+    first = int(topology.n_states[0] == 1)
+    shown = [above(table, threshold) for table in tables]
+    orders = _row_orders(topology, shown, first)
+    layout = _rows_layout(topology, orders, first)
+    ax = canvas(ax, layout.width, layout.height)
+    scale = font_scale(ax, layout.width, layout.height)
+    given = isinstance(model_or_topology, Topology)
+    kept = [table[keep].max() for table, keep in zip(tables, shown, strict=True) if keep.any()]
+    strongest = UNWEIGHTED if given else max([1e-9, *kept])
+    for d in range(first, topology.depth - 1):
+        for s, u in np.argwhere(shown[d]).tolist():
+            width = 0.5 + 2.5 * max(float(tables[d][s, u]), 0.0) / strongest
+            style = line_style(s, topology.n_states[d], MAPS[d % len(MAPS)])
+            join(ax, layout.bottom(d, s), layout.top(d + 1, u), width * scale, style)
+    for d in range(first, topology.depth):
+        parents = shown[d - 1].sum(axis=0) if d > first else np.zeros(topology.n_states[d])
+        for s, name in enumerate(topology.states[d]):
+            draw_box(ax, layout.boxes[d, s], name, layout.upright[d], 2.0 if parents[s] > 1 else 0.8, scale)
+        ax.text(
+            2, layout.boxes[d, orders[d][0]][1], topology.levels[d], fontsize=FONT * scale, va="center", style="italic"
+        )
+    return ax
+
+
+def _row_orders(topology: Topology, shown: Sequence[NDArray[np.bool_]], first: int) -> dict[int, list[int]]:
+    """The states of each level from left to right, near the middle of their parents."""
+    orders = {first: list(range(topology.n_states[first]))}
+    for d in range(first + 1, topology.depth):
+        place = np.argsort(orders[d - 1])
+        middle = [float(place[column].mean()) if column.any() else np.inf for column in shown[d - 1].T]
+        orders[d] = sorted(range(topology.n_states[d]), key=lambda s, middle=middle: (middle[s], s))  # type: ignore[misc]
+    return orders
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Boxes (x, y, width, height) in points, by level and state, around their middles."""
+
+    width: float
+    height: float
+    boxes: dict[tuple[int, int], tuple[float, float, float, float]]
+    upright: dict[int, bool]
+
+    def top(self, d: int, s: int) -> tuple[float, float]:
+        x, y, _, height = self.boxes[d, s]
+        return x, y + height / 2
+
+    def bottom(self, d: int, s: int) -> tuple[float, float]:
+        x, y, _, height = self.boxes[d, s]
+        return x, y - height / 2
+
+
+def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int) -> _Rows:
+    """Rows of boxes; names of a long row stand upright."""
+    margin = max(text_width(topology.levels[d]) for d in range(first, topology.depth)) + 12
+    lying = {d: sum(text_width(name) + 18 for name in topology.states[d]) for d in orders}
+    upright = {d: width > 900 for d, width in lying.items()}
+    widths = {d: topology.n_states[d] * (FONT + 12.0) if upright[d] else lying[d] for d in orders}
+    inner = max(300.0, *widths.values())
+    tall = {d: max(map(text_width, topology.states[d])) + 8 if upright[d] else FONT + 8.0 for d in orders}
+    gap = 70.0 + 0.08 * inner
+    height = sum(tall.values()) + gap * (len(orders) - 1) + 8
+    boxes, y = {}, height - 4
+    for d, order in orders.items():
+        x = margin
+        spare = (inner - widths[d]) / len(order)
+        for s in order:
+            own = FONT + 6.0 if upright[d] else text_width(topology.states[d][s]) + 8
+            slot = (FONT + 12.0 if upright[d] else own + 10) + spare
+            boxes[d, s] = (x + slot / 2, y - tall[d] / 2, own, tall[d])
+            x += slot
+        y -= tall[d] + gap
+    return _Rows(margin + inner, height, boxes, upright)
+
+
+def draw_box(ax: Axes, box: tuple[float, ...], name: str, upright: bool, linewidth: float, scale: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y, width, height = box
+    corner = (x - width / 2, y - height / 2)
+    look: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=3", "facecolor": "white", "edgecolor": INK}
+    ax.add_patch(FancyBboxPatch(corner, width, height, linewidth=linewidth * scale, zorder=3, label=name, **look))
+    turn = 90 if upright else 0
+    ax.text(x, y, plain_text(name), ha="center", va="center", rotation=turn, fontsize=FONT * scale, zorder=4)
+
+
+def join(ax: Axes, start: tuple[float, float], stop: tuple[float, float], width: float, style: dict[str, Any]) -> None:
+    """An edge from a parent down to a child, upright at both ends."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    middle = (start[1] + stop[1]) / 2
+    path = Path([start, (start[0], middle), (stop[0], middle), stop], [1, 4, 4, 4])
+    ax.add_patch(PathPatch(path, facecolor="none", linewidth=width, capstyle="butt", label="_edge", **style))

@@ -1,0 +1,200 @@
+"""All of the data at once: limited-memory BFGS, and OWL-QN for L1."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.solvers.course import (
+    Monitor,
+    Objective,
+    Penalty,
+    Random,
+    Result,
+    Run,
+    Stop,
+    Value,
+    at_least,
+    check_finite,
+    check_penalties,
+    penalty_of,
+    supervise,
+)
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Limited-memory BFGS: scipy's L-BFGS-B, or OWL-QN (Andrew and Gao 2007) if ``c1 > 0``.
+
+    Stops when no entry of the gradient exceeds ``tol``, or when the loss improved by less than ``delta`` of itself
+    over the last ``period`` iterations (CRFsuite's rule), or after ``max_iter`` iterations.
+
+    >>> class Valley:
+    ...     size = 2
+    ...     def __call__(self, weights):
+    ...         away = weights - [3.0, -0.5]
+    ...         return away @ away / 2, away
+    >>> result = LBFGS().minimize(Valley(), np.zeros(2), c1=1.0)
+    >>> result.weights.round(4), result.converged
+    (array([2., 0.]), True)
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-5
+    memory: int = 6
+    period: int = 10
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        at_least(self, max_iter=1, tol=0, memory=1, period=1, delta=0)
+
+    def minimize(
+        self,
+        objective: Objective,
+        weights: Floats,
+        c1: Penalty = 0.0,
+        c2: Penalty = 0.0,
+        monitor: Monitor | None = None,
+        random_state: Random = None,
+    ) -> Result:
+        """Start at ``weights`` and go down; nothing here is random."""
+        check_penalties(c1, c2)
+        run = Run(objective, weights, monitor)
+        descent = _Descent(self, objective, run, c1, c2)
+        return supervise(run, lambda: _owlqn(descent) if np.any(c1) else _scipy_lbfgs(descent))
+
+
+class _Descent:
+    """The penalised loss of a run of LBFGS, and the rules that end it."""
+
+    def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
+        self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
+        self.start = run.weights
+        self.losses: list[float] = []
+
+    def evaluate(self, weights: Floats) -> Value:
+        """The penalised loss, and the gradient of its smooth part (all but the L1 term)."""
+        loss, gradient = check_finite(self.objective(weights), f"iteration {self.run.iteration}")
+        loss += penalty_of(weights, self.c1, self.c2)
+        self.run.offer(weights, loss)
+        return loss, gradient + 2 * self.c2 * weights
+
+    def begin(self) -> Value:
+        """Value at the start; raises ``_Stop`` if there is nothing to gain."""
+        loss, gradient = self.evaluate(self.start)
+        self.losses.append(loss)
+        self.stop_if_flat(_pseudo_gradient(self.start, gradient, self.c1))
+        return loss, gradient
+
+    def step(self, weights: Floats, loss: float, gradient: Floats) -> None:
+        """An iteration is done; ``gradient`` is that of the whole loss (with L1: the pseudo-gradient)."""
+        self.losses.append(loss)
+        self.run.step(weights, loss, float(np.linalg.norm(gradient)))
+        self.stop_if_flat(gradient)
+        self.stop_if_slow()
+        if len(self.losses) > self.options.max_iter:
+            raise Stop(f"max_iter={self.options.max_iter} iterations done", False)
+
+    def stop_if_flat(self, gradient: Floats) -> None:
+        if np.abs(gradient).max(initial=0.0) <= self.options.tol:
+            raise Stop(f"no entry of the gradient exceeds tol={self.options.tol:g}", True)
+
+    def stop_if_slow(self) -> None:
+        period, delta = self.options.period, self.options.delta
+        if len(self.losses) > period and self.losses[-1 - period] - self.losses[-1] <= delta * abs(self.losses[-1]):
+            raise Stop(f"the loss improved by less than delta={delta:g} over {period} iterations", True)
+
+    def stuck(self, gradient: Floats) -> Stop:
+        """No lower loss could be found: at the limit of rounding that is convergence."""
+        norm = float(np.linalg.norm(gradient))
+        converged = norm <= 1e-6 * max(1.0, abs(self.losses[-1]))
+        return Stop(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
+
+
+def _scipy_lbfgs(descent: _Descent) -> None:
+    """Ends by ``_Stop``. Scipy's own rules are switched off, except that it ends where the loss stands still."""
+    from scipy.optimize import minimize
+
+    last = (descent.start, *descent.begin())  # weights, loss, gradient
+
+    def evaluate(weights: Floats) -> Value:
+        nonlocal last
+        if not np.array_equal(weights, last[0]):
+            last = (weights.copy(), *descent.evaluate(weights))
+        return last[1], last[2]
+
+    def callback(weights: Floats) -> None:
+        evaluate(weights)  # as a rule the last one
+        descent.step(*last)
+
+    limit = 100 * descent.options.max_iter
+    options = {"maxcor": descent.options.memory, "maxiter": limit, "maxfun": limit, "ftol": 0.0, "gtol": 0.0}
+    minimize(evaluate, last[0], jac=True, method="L-BFGS-B", callback=callback, options=options)
+    raise descent.stuck(last[2])
+
+
+def _owlqn(descent: _Descent) -> None:
+    """Orthant-wise limited-memory quasi-Newton; ends by ``_Stop``."""
+    weights, (loss, gradient) = descent.start, descent.begin()
+    pairs: deque[tuple[Floats, Floats]] = deque(maxlen=descent.options.memory)
+    while True:
+        pseudo = _pseudo_gradient(weights, gradient, descent.c1)
+        found = _orthant_search(descent, weights, loss, pseudo, pairs)
+        if found is None and pairs:  # try again without memory: straight down
+            pairs.clear()
+            found = _orthant_search(descent, weights, loss, pseudo, pairs)
+        if found is None:
+            raise descent.stuck(pseudo)
+        new, loss, new_gradient = found
+        step, change = new - weights, new_gradient - gradient
+        if step @ change > 1e-12 * (change @ change):
+            pairs.append((step, change))
+        weights, gradient = new, new_gradient
+        descent.step(weights, loss, _pseudo_gradient(weights, gradient, descent.c1))
+
+
+def _pseudo_gradient(weights: Floats, gradient: Floats, c1: Penalty) -> Floats:
+    """The one-sided derivative of steepest descent: zero where the L1 term holds a weight at zero."""
+    if not np.any(c1):
+        return gradient
+    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - c1, 0.0)
+    return np.where(weights == 0, at_zero, gradient + c1 * np.sign(weights))
+
+
+def _orthant_search(
+    descent: _Descent, weights: Floats, loss: float, pseudo: Floats, pairs: deque[tuple[Floats, Floats]]
+) -> tuple[Floats, float, Floats] | None:
+    """Backtrack along the quasi-Newton direction inside the orthant; None if the loss does not go down."""
+    direction = -_times_inverse_hessian(pseudo, pairs)
+    direction[direction * pseudo >= 0] = 0.0
+    orthant = np.where(weights == 0, -np.sign(pseudo), np.sign(weights))
+    length = 1.0 if pairs else 1.0 / float(np.linalg.norm(pseudo))
+    for _ in range(40):
+        new = weights + length * direction
+        new[new * orthant <= 0] = 0.0
+        promised = float(pseudo @ (new - weights))
+        if promised >= 0:
+            return None
+        new_loss, gradient = descent.evaluate(new)
+        if new_loss <= loss + 1e-4 * promised:
+            return new, new_loss, gradient
+        length *= 0.5
+    return None
+
+
+def _times_inverse_hessian(vector: Floats, pairs: deque[tuple[Floats, Floats]]) -> Floats:
+    """The two-loop recursion over (step, change of gradient), oldest first."""
+    result = vector.copy()
+    factors = []
+    for step, change in reversed(pairs):
+        factors.append((step @ result) / (step @ change))
+        result -= factors[-1] * change
+    if pairs:
+        step, change = pairs[-1]
+        result *= (step @ change) / (change @ change)
+    for (step, change), factor in zip(pairs, reversed(factors), strict=True):
+        result += (factor - (change @ result) / (step @ change)) * step
+    return result

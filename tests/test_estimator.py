@@ -39,7 +39,7 @@ from hscrf.datasets.activities import make_activities
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
 from hscrf.estimator.container import read_container, write_container
-from hscrf.objective import likelihood
+from hscrf.objective import workers
 from hscrf.objective.workers import Workers
 
 SENTENCES = [
@@ -300,7 +300,7 @@ SOLVERS = {"lbfgs": (LBFGS(max_iter=8), 0.1), "sgd": (SGD(epochs=2), 0.1), "perc
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_same_bits(monkeypatch, name):
-    monkeypatch.setattr(likelihood, "CHUNK", 100)
+    monkeypatch.setattr(workers, "CHUNK", 100)
     inputs, labels = make_nested(20, (2, 3), random_state=0)
     labels = labels[:10] + hidden(labels[10:], 0.3)
     solver, c2 = SOLVERS[name]
@@ -396,14 +396,74 @@ def test_evidence_of_other_kinds(model):
 
 
 def test_many_chunks_are_put_together_in_order(monkeypatch):
-    import hscrf.objective.workers
-
     fitted, _ = small_model()
     inputs, labels = make_nested(12, (2, 3), length=(4, 30), n_features=2, random_state=9)
     whole = fitted.predict(inputs), fitted.log_likelihood(inputs, labels)
-    monkeypatch.setattr(hscrf.objective.workers, "CHUNK", 20)
+    monkeypatch.setattr(workers, "CHUNK", 20)
+    assert len(workers.cut(np.array([y.length for y in labels]))) > 3
     assert fitted.predict(inputs) == whole[0]
     np.testing.assert_allclose(fitted.log_likelihood(inputs, labels), whole[1], rtol=1e-12)
+
+
+def answers(fitted, inputs, evidence):
+    """What every door of a model gives for all sequences, as one list of arrays."""
+    marginals = fitted.predict_marginals(inputs, evidence=evidence)
+    draws = fitted.sample(inputs, 3, random_state=7, evidence=evidence)
+    return [
+        *(y.states for y in fitted.predict(inputs, evidence=evidence, loss="step")),
+        *(table for m in marginals for table in (*m.state.values(), *m.ending.values())),
+        *(table for m in marginals for _, _, table in m.counts.parts()),
+        *(y.states for some in draws for y in some),
+        np.array(fitted.entropy(inputs, evidence=evidence)),
+    ]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_every_door_has_the_same_bits_on_any_number_of_threads(monkeypatch, known):
+    monkeypatch.setattr(workers, "CHUNK", 20)
+    fitted, _ = small_model()
+    inputs, labels = make_nested(12, (2, 3), length=(4, 30), n_features=2, random_state=9)
+    evidence = hidden(labels, 0.5) if known else None
+    one = answers(fitted.set_params(n_jobs=1), inputs, evidence)
+    for other in (answers(fitted.set_params(n_jobs=n), inputs, evidence) for n in (2, 5)):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_threads_are_used_by_every_door(monkeypatch):
+    """Each chunk is answered on a thread of the pool, none on the caller's."""
+    import threading
+
+    from hscrf.estimator.scored import Scored
+
+    monkeypatch.setattr(workers, "CHUNK", 20)
+    fitted, _ = small_model()
+    inputs, _ = make_nested(12, (2, 3), length=(4, 30), n_features=2, random_state=9)
+    threads = []
+    start = Scored.__init__
+    monkeypatch.setattr(Scored, "__init__", lambda *a: (threads.append(threading.get_ident()), start(*a))[1])
+    fitted.set_params(n_jobs=2)
+    for door in (fitted.predict, fitted.predict_marginals, fitted.entropy, fitted.sample, fitted.potentials):
+        threads.clear()
+        door(inputs)
+        assert len(threads) > 3
+        assert threading.get_ident() not in threads
+
+
+def test_several_questions_about_a_sequence_need_one_encoding(monkeypatch):
+    fitted, _ = small_model()
+    inputs, labels = make_nested(2, (2, 3), length=(4, 9), n_features=2, random_state=9)
+    evidence = hidden(labels, 0.5)
+    calls = []
+    pack = type(fitted.encoder_).pack
+    monkeypatch.setattr(type(fitted.encoder_), "pack", lambda *a: (calls.append(1), pack(*a))[1])
+    posterior = fitted.posterior(inputs, evidence=evidence)[1]
+    found = posterior.decode(), posterior.marginals, posterior.entropy(), posterior.k_best(2)
+    assert len(calls) == 1
+    assert found[0] == fitted.predict(inputs, evidence=evidence)[1] == found[3][0]
+    expected = fitted.predict_marginals(inputs, evidence=evidence)[1]
+    for level, table in expected.state.items():
+        np.testing.assert_allclose(found[1].state[level], table, rtol=1e-12, atol=1e-14)
+    assert found[2] == pytest.approx(fitted.entropy(inputs, evidence=evidence)[1], rel=1e-12)
 
 
 def test_log_likelihood():
@@ -1077,7 +1137,7 @@ def test_not_fitted_either(tmp_path):
         ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is neither a label nor a segment \(start, stop, state\)"),
         ({}, [pandas.DataFrame({"w": ["the"]})], [["a"]], r"X\[0\] is no table of numbers .*: text belongs in feature"),
         ({"topology": {"tag": ["a"]}}, [[["w"]]], [["a"]], "topology is a dict, expected a Topology or None"),
-        ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one a core"),
+        ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one per core"),
     ],
 )
 def test_what_cannot_be_read_is_said(options, X, Y, message):

@@ -8,7 +8,7 @@ import hscrf
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.features.fitting import fit_blocks
 from hscrf.labels.packed import pack_labels
-from hscrf.objective import likelihood
+from hscrf.objective import workers
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
@@ -88,7 +88,7 @@ def build(depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=
 
 def potentials_of(loss, w, n):
     """The public potentials of one sequence."""
-    seen = loss.seen.take([n])
+    seen = loss.observations.take([n])
     topology = loss.scorer.topology
     parts = {}
     for (part, d), values in loss.scorer.values(w, seen).items():
@@ -187,13 +187,13 @@ def test_large_weights_stay_exact():
 
 @pytest.mark.parametrize("hidden", [0.0, 0.4], ids=["full", "partial"])
 def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
-    monkeypatch.setattr(likelihood, "CHUNK", 7)  # many chunks, dealt to several lanes
-    monkeypatch.setattr(likelihood, "LANES", 3)
+    monkeypatch.setattr(workers, "CHUNK", 7)  # many chunks, dealt to several partial sums
+    monkeypatch.setattr(workers, "STRANDS", 3)
     specifications = list(blocks_of(*PLACES[3]).values())
     results = []
     for n_jobs in (1, 2, 5):
-        with Workers(n_jobs) as workers:
-            loss, w = build(3, specifications, "dicts", hidden, workers=workers)
+        with Workers(n_jobs) as threads:
+            loss, w = build(3, specifications, "dicts", hidden, workers=threads)
             assert len(loss.chunks) > 2
             results.append(loss(w))
     for value, gradient in results[1:]:
@@ -203,7 +203,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
 
 def test_chunks_change_nothing_but_rounding(monkeypatch):
     whole, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
-    monkeypatch.setattr(likelihood, "CHUNK", 1)
+    monkeypatch.setattr(workers, "CHUNK", 1)
     single, _ = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
     assert len(single.chunks) == len(LENGTHS)
     np.testing.assert_allclose(single(w)[0], whole(w)[0], rtol=1e-11)
@@ -230,7 +230,7 @@ def test_mistakes_are_the_distance_to_the_best(depth, hidden):
 def test_no_mistakes_where_the_labels_are_best():
     loss, w = build(3, [Token("b"), Token("c")], weights=None)
     best = [hscrf.decode(potentials_of(loss, w, n)) for n in range(loss.n_parts)]
-    content = Likelihood(loss.scorer, loss.seen, best)
+    content = Likelihood(loss.scorer, loss.observations, best)
     value, gradient = content.mistakes(w, np.arange(content.n_parts))
     assert value == 0
     assert not gradient.any()

@@ -3,15 +3,25 @@
 import numpy as np
 import pytest
 
-import hscrf.engine.plan
+import hscrf.engine.passes
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.kernels.exponentials import exponentiate
 from hscrf.engine.kernels.layout import make_scratch
-from hscrf.inference.single import plan_of, values_of
+from hscrf.engine.passes import inside, log_z_of, outside
+from hscrf.inference import Posterior
+from hscrf.inference.posterior import values_of
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 T = 200
+
+
+def batch_of(p, labels=None):
+    return Posterior(p, labels).batch
+
+
+def plan_of(p, labels=None, explicit=()):
+    return batch_of(p, labels).plan(values_of(p), explicit)
 
 
 def same_expectations(one, other, **close):
@@ -88,8 +98,8 @@ def test_any_level_may_be_forced_into_a_table(forced, bottom):
     rng = np.random.default_rng(7)
     p = draw_model(rng, ("markov", "markov", bottom), 60, sparse=True, longest=5, classes=2)
     labels = draw_evidence(rng, p, 0.05)
-    folded = plan_of(p, labels).expectations(values_of(p))
-    tabled = plan_of(p, labels, explicit=forced).expectations(values_of(p))
+    folded = batch_of(p, labels).expectations(values_of(p))
+    tabled = batch_of(p, labels).expectations(values_of(p), explicit=forced)
     assert set(forced) <= tabled.segments.keys()
     same_expectations(folded, tabled, **CLOSE)
 
@@ -107,11 +117,12 @@ def test_scaled_and_logarithmic_arithmetic_agree(seed):
     options = {"sparse": seed % 2 == 0, "classes": 1 + seed % 2, "forbidden": 0.01 * (seed % 4 == 1)}
     p = draw_model(rng, kinds, length, scale=rng.choice([0.3, 1.0, 3.0]), longest=6, **options)
     labels = draw_evidence(rng, p, 0.1) if seed % 2 else None
-    plan, values = plan_of(p, labels), values_of(p)
-    scaled, lossy = plan._expectations(LINEAR, values)
+    batch, values = batch_of(p, labels), values_of(p)
+    plan = batch.plan(values)
+    scaled, lossy = outside(plan, LINEAR, values)
     assert not lossy.any(), "potentials as moderate as these fit into scaled arithmetic"
-    same_expectations(plan._expectations(LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(plan.log_partition(values), scaled.log_z, **CLOSE)
+    same_expectations(outside(plan, LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(batch.log_partition(values), scaled.log_z, **CLOSE)
 
 
 @pytest.fixture
@@ -125,7 +136,7 @@ def poisoned(monkeypatch):
             array.fill(np.nan if array.dtype == float else -1)
         return work
 
-    monkeypatch.setattr(hscrf.engine.plan, "make_scratch", full_of_nan)
+    monkeypatch.setattr(hscrf.engine.passes, "make_scratch", full_of_nan)
 
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
@@ -135,11 +146,12 @@ def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, s
     rng = np.random.default_rng([seed, len(bottom)])
     kinds = (*("markov",) * (seed % 3), bottom)
     p = draw_model(rng, kinds, 9, size=int(rng.integers(4, 10)), sparse=True, classes=1 + seed % 2, longest=4)
-    plan, values = plan_of(p, draw_evidence(rng, p, 0.1) if seed % 4 == 3 else None), values_of(p)
-    scaled, lossy = plan._expectations(LINEAR, values)
+    batch, values = batch_of(p, draw_evidence(rng, p, 0.1) if seed % 4 == 3 else None), values_of(p)
+    plan = batch.plan(values)
+    scaled, lossy = outside(plan, LINEAR, values)
     assert not lossy.any()
-    same_expectations(plan._expectations(LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(plan.log_partition(values), scaled.log_z, **CLOSE)
+    same_expectations(outside(plan, LOG, values)[0], scaled, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(batch.log_partition(values), scaled.log_z, **CLOSE)
     if len(kinds) < 3:
         best = hscrf.k_best(p, 3)
         np.testing.assert_allclose([hscrf.score(p, labels) for labels in best], [y.score for y in best], **CLOSE)
@@ -151,8 +163,8 @@ def test_arrays_may_lie_in_memory_as_they_like(kinds):
     p = draw_model(np.random.default_rng(3), kinds, 12, size=5, longest=4)
     values = values_of(p)
     turned = {key: np.asfortranarray(array) for key, array in values.items()}
-    plan = plan_of(p, None)
-    same_expectations(plan.expectations(values), plan.expectations(turned), rtol=1e-12)
+    batch = batch_of(p)
+    same_expectations(batch.expectations(values), batch.expectations(turned), rtol=1e-12)
 
 
 def test_segments_that_cannot_start_have_no_rows():
@@ -552,10 +564,11 @@ def cut_off(kids, gap, length, bottom):
 @pytest.mark.parametrize(("gap", "length"), [(2.0, 500), (60.0, 13), (250.0, 3)])
 def test_what_cannot_be_reached_may_be_much_better(kids, gap, length, bottom):
     p = cut_off(kids, gap, length, bottom)
-    plan, values = plan_of(p, None), values_of(p)
-    found, expected = plan.expectations(values), plan._expectations(LOG, values)[0]
+    batch, values = batch_of(p), values_of(p)
+    plan = batch.plan(values)
+    found, expected = batch.expectations(values), outside(plan, LOG, values)[0]
     same_expectations(expected, found, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(plan.log_partition(values), expected.log_z, **CLOSE)
+    np.testing.assert_allclose(batch.log_partition(values), expected.log_z, **CLOSE)
 
 
 def test_segments_far_below_those_of_other_parents_need_no_logarithms():
@@ -567,10 +580,10 @@ def test_segments_far_below_those_of_other_parents_need_no_logarithms():
     durations = {"act": rng.normal(size=(60, 2)), "sub": rng.normal(size=(40, 4))}
     p = hscrf.Potentials(topology, 120, token={"sub": token}, duration=durations)
     plan, values = plan_of(p, None), values_of(p)
-    tables, lossy = plan._inside(LINEAR, values)
+    tables, lossy = inside(plan, LINEAR, values)
     assert not lossy.any()
     np.testing.assert_allclose(
-        plan._log_z(LINEAR, tables[0]), plan._log_z(LOG, plan._inside(LOG, values)[0][0]), rtol=1e-9
+        log_z_of(plan, LINEAR, tables[0]), log_z_of(plan, LOG, inside(plan, LOG, values)[0][0]), rtol=1e-9
     )
 
 

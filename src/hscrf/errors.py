@@ -6,6 +6,14 @@ from __future__ import annotations
 class InfeasibleError(ValueError):
     """Labels that no segmentation can satisfy."""
 
+    def __init__(self, message: str, *, sequence: int | None = None) -> None:
+        super().__init__(message)
+        self.sequence = sequence
+
+    def of_sequence(self, n: int, name: str = "Y") -> InfeasibleError:
+        """The same error of a sequence with a number."""
+        return InfeasibleError(f"{name}[{n}]: {self}", sequence=n)
+
 
 class FileFormatError(ValueError):
     """A file is not what it should be: foreign, too new, truncated, altered, or nonsense."""

@@ -17,6 +17,7 @@ from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.layout import STATE, make_scratch
 from hscrf.engine.kernels.runs import walk_forward
 from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
+from hscrf.engine.passes import inside, log_z_of, numbers_of
 from hscrf.engine.plan import Plan
 from hscrf.potentials import Arrays
 
@@ -56,14 +57,14 @@ class KBest:
     def __init__(self, plan: Plan, values: Arrays) -> None:
 
         self.plan = plan
-        self.tables, _ = plan._inside(MAX, values)
+        self.tables, _ = inside(plan, MAX, values)
         none = np.zeros(1, dtype=bool)
-        self.numbers = [plan._numbers(MAX, layer, values, self.tables, none) for layer in plan.layers]
+        self.numbers = [numbers_of(plan, MAX, layer, values, self.tables, none) for layer in plan.layers]
         self.runs: dict[tuple[int, int, int], Any] = {}
         self.ways: dict[Item, Ways] = {}
 
     def __iter__(self) -> Iterator[tuple[float, Any, Any]]:
-        best = float(self.plan._log_z(MAX, self.tables[0])[0])
+        best = float(log_z_of(self.plan, MAX, self.tables[0])[0])
         rank = 0
         while best > -np.inf and self._reach(ROOT, rank):
             yield best - self.ways[ROOT].losses[rank], *self._configuration(rank)
@@ -110,7 +111,7 @@ class KBest:
 
     def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
         if item == ROOT:
-            weights = self.tables[0][self.plan._root_rows()[0]]
+            weights = self.tables[0][self.plan.root_rows()[0]]
             items: list[tuple[Item, ...]] = [
                 (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)
             ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,14 @@ def as_seed(random_state: Any) -> Any:
         if isinstance(random_state, np.random.Generator)
         else (random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state)
     )
+
+
+@contextmanager
+def unchanged_on_failure(model: Any) -> Iterator[None]:
+    """Whatever goes wrong while fitting, the model stays what it was."""
+    former = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = former
+        raise

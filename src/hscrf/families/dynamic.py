@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints
-from hscrf.engine.plan import Plan
+from hscrf.arrays import Ints
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.checks import check_lengths, check_steps
 from hscrf.estimator.hscrf import HSCRF
@@ -19,7 +19,7 @@ from hscrf.families.factors import FactorBlock, Pair
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.fitting import fit_block
 from hscrf.features.specifications import PART, End, Init, Token, Trans
-from hscrf.inference.verbs import Marginals
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.observations.encoder import Encoder
@@ -134,16 +134,9 @@ class DynamicCRF(HSCRF):
         states[1:] = self.combinations_[labels.states[1]].T
         return Labels(self.levels_, states, ends, score=labels.score)
 
-    def _evidence(self, evidence: Sequence[Any], seen: Observations, name: str = "evidence") -> list[Labels]:
-        lengths = np.diff(seen.offsets).tolist()
-        if len(evidence) != len(lengths):
-            raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
-        by_level = [
-            Labels.unknown(self.levels_, length) if y is None else self._by_level(y, n, name)
-            for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
-        ]
-        check_steps(seen, by_level, name)
-        return [self._combined(self.topology_, y, n, name) for n, y in enumerate(by_level)]
+    def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
+        by_level = Labels.unknown(self.levels_, length) if y is None else self._by_level(y, n, name)
+        return self._combined(self.topology_, by_level, n, name)
 
     # factored weights
 
@@ -190,13 +183,13 @@ class DynamicCRF(HSCRF):
 
     # the doors
 
-    def _decode(self, plan: Plan, values: dict[Any, Floats], loss: str) -> tuple[Floats, list[Labels]]:
-        best, found = super()._decode(plan, values, loss)
-        return best, [self._separate(labels) for labels in found]
-
     def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
         """Posterior probabilities of each sequence; ``state`` has every level and, as "combination", all at once."""
         return [self._marginals_by_level(found) for found in super().predict_marginals(X, evidence)]
+
+    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
+        """The posterior of each sequence, encoded and scored once, with labels and marginals of every level."""
+        return [PosteriorByLevel(found, self) for found in super().posterior(X, evidence)]
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:
         state, ending = dict(found.state), dict(found.ending)
@@ -206,11 +199,7 @@ class DynamicCRF(HSCRF):
             ending[level] = found.ending["combination"]
         return replace(found, state=state, ending=ending)
 
-    def sample(
-        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
-    ) -> list[list[Labels]]:
-        """Draw n labellings of each sequence from the posterior."""
-        return [[self._separate(y) for y in draws] for draws in super().sample(X, n, random_state, evidence)]
+    _shown = _separate
 
     def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
         check_lengths(X, Y)
@@ -231,6 +220,27 @@ class DynamicCRF(HSCRF):
         self.levels_ = Topology.from_dict(header["levels"])
         self.topology = self.levels_ if header["topology_given"] else None
         self.combinations_ = np.array(arrays["combinations"])
+
+
+class PosteriorByLevel(Posterior):
+    """A posterior over combinations whose labels and marginals are those of every level."""
+
+    def __init__(self, combined: Posterior, model: DynamicCRF) -> None:
+        super().__init__(combined.potentials, combined.evidence)
+        self.model = model
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        return self.model._marginals_by_level(Posterior(self.potentials, self.evidence).marginals)
+
+    def decode(self) -> Labels:
+        return self.model._separate(super().decode())
+
+    def k_best(self, k: int) -> list[Labels]:
+        return [self.model._separate(labels) for labels in super().k_best(k)]
+
+    def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+        return [self.model._separate(labels) for labels in super().sample(n, random_state)]
 
 
 def levels_of(Y: Sequence[Any]) -> Topology:

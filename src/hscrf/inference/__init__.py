@@ -1,5 +1,6 @@
 """Exact inference on one sequence."""
 
-from hscrf.inference.verbs import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
+from hscrf.inference.posterior import Marginals, Posterior
+from hscrf.inference.verbs import decode, entropy, k_best, log_partition, marginals, sample, score
 
-__all__ = ["Marginals", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
+__all__ = ["Marginals", "Posterior", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]

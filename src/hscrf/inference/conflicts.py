@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hscrf.errors import InfeasibleError
-from hscrf.inference.single import plan_of, values_of
 from hscrf.labels.labels import Labels
-from hscrf.potentials import Potentials
-from hscrf.topology import Topology
 
 
-def feasible(value: float, potentials: Potentials, evidence: Labels | None) -> float:
-    """Return a log mass, or raise and say which labels leave nothing possible."""
-    if value > -np.inf:
-        return value
-    if evidence is None or not is_possible(potentials, None):
-        what = f"{potentials.length} steps" + ("" if evidence is None else ", whatever the evidence")
-        raise InfeasibleError(f"the potentials and the topology allow no configuration of {what}")
-    core = conflict(potentials, evidence)
-    raise InfeasibleError(f"no segmentation agrees with the evidence: {' and '.join(core)}")
+def infeasible(length: int, evidence: Labels | None, possible: Callable[[Labels | None], bool]) -> InfeasibleError:
+    """The error for a sequence without any configuration; it says which labels contradict each other.
+
+    ``possible`` tells whether any configuration agrees with some evidence.
+    """
+    if evidence is None or not possible(None):
+        what = f"{length} steps" + ("" if evidence is None else ", whatever the evidence")
+        return InfeasibleError(f"the potentials and the topology allow no configuration of {what}")
+    core = [describe(evidence, cell) for cell in conflict(evidence, possible)]
+    return InfeasibleError(f"no segmentation agrees with the evidence: {' and '.join(core)}")
 
 
-def is_possible(potentials: Potentials, evidence: Labels | None) -> bool:
-    try:
-        return plan_of(potentials, evidence).log_partition(values_of(potentials))[0] > -np.inf
-    except InfeasibleError:
-        return False
-
-
-def conflict(potentials: Potentials, evidence: Labels) -> list[str]:
+def conflict(evidence: Labels, possible: Callable[[Labels | None], bool]) -> list[Cell]:
     """A smallest set of labels that contradict each other: none of them can be left out.
 
     Labels are tried in the order of time; halving finds each member in O(log n) inferences.
@@ -44,7 +36,7 @@ def conflict(potentials: Potentials, evidence: Labels) -> list[str]:
         low = 0
         while low < high:
             middle = (low + high) // 2
-            if is_possible(potentials, only(evidence, cells[:middle] + core)):
+            if possible(only(evidence, cells[:middle] + core)):
                 low = middle + 1
             else:
                 high = middle
@@ -52,7 +44,7 @@ def conflict(potentials: Potentials, evidence: Labels) -> list[str]:
             break
         core.append(cells[low - 1])
         high = low - 1
-    return [describe(evidence, cell) for cell in reversed(core)]
+    return core[::-1]
 
 
 Cell = tuple[int, str, int]  # time, "state", "end" or "set", level
@@ -94,11 +86,3 @@ def describe(labels: Labels, cell: Cell) -> str:
         return f"level {level!r} {'ends' if labels.ends[d, t] else 'goes on'} at {t}"
     kept = [names[s] for s in np.flatnonzero(labels.allowed[level][t])]  # type: ignore[index]
     return f"level {level!r} is one of {kept} at {t}"
-
-
-def refuse(topology: Topology, length: int, labels: Labels | None, name: str) -> None:
-    """Raise for a sequence without any possible configuration, and say which of its labels contradict each other."""
-    try:
-        feasible(-np.inf, Potentials(topology, length), labels)
-    except InfeasibleError as error:
-        raise InfeasibleError(f"{name}: {error}") from None

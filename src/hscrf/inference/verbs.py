@@ -1,41 +1,14 @@
-"""Exact inference: the verbs log_partition, marginals, decode, k_best, sample, entropy, score."""
+"""Exact inference on one sequence: log_partition, marginals, decode, k_best, sample, entropy, score."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
-from hscrf.engine.kernels.arithmetic import LOG, MAX
-from hscrf.inference.conflicts import feasible
-from hscrf.inference.single import evidence_of, plan_of, values_of
+from hscrf.inference.posterior import Marginals, Posterior, check_fit
 from hscrf.labels.labels import Labels
-from hscrf.potentials import PARTS, Potentials
-
-
-@dataclass(frozen=True)
-class Marginals:
-    """Posterior probabilities of one sequence."""
-
-    log_partition: float
-    state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
-    ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
-    counts: Potentials  # expected counts, shaped like the potentials: the gradient of log Z
-    _potentials: Potentials = field(repr=False)
-    _evidence: Labels | None = field(repr=False)
-
-    def segment(self, level: str) -> Floats:
-        """Posterior (T, L, S) that a segment of state s starts at t and has length l + 1.
-
-        L is the longest segment that is admissible. Computed on demand for a level without durations: O(T^2 S).
-        """
-        d = self.counts.topology.level(level)
-        plan = plan_of(self._potentials, self._evidence, explicit=(d,) if d else ())
-        if d not in plan.tables:  # a bottom of unit length
-            return self.state[self.counts.topology.levels[d]][:, None, :]
-        return plan.by_start(d, plan.expectations(values_of(self._potentials)).segments[d])
+from hscrf.potentials import Potentials
 
 
 def log_partition(potentials: Potentials, evidence: Labels | None = None) -> float:
@@ -46,8 +19,7 @@ def log_partition(potentials: Potentials, evidence: Labels | None = None) -> flo
     >>> round(np.exp(log_partition(p)))
     8
     """
-    plan = plan_of(potentials, evidence)
-    return feasible(float(plan.log_partition(values_of(potentials))[0]), potentials, evidence)
+    return Posterior(potentials, evidence).log_partition
 
 
 def marginals(potentials: Potentials, evidence: Labels | None = None) -> Marginals:
@@ -55,20 +27,7 @@ def marginals(potentials: Potentials, evidence: Labels | None = None) -> Margina
 
     The counts are the gradient of :func:`log_partition` with respect to the potentials.
     """
-    topology = potentials.topology
-    result = plan_of(potentials, evidence).expectations(values_of(potentials))
-    feasible(result.log_z[0], potentials, evidence)
-    counts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
-    for (part, d), values in result.counts.items():
-        counts[part][topology.levels[d]] = values
-    return Marginals(
-        float(result.log_z[0]),
-        dict(zip(topology.levels, result.state, strict=True)),
-        dict(zip(topology.levels, result.ending, strict=True)),
-        Potentials(topology, potentials.length, **counts),
-        potentials,
-        evidence,
-    )
+    return Posterior(potentials, evidence).marginals
 
 
 def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
@@ -77,34 +36,33 @@ def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
     Ties are broken by a fixed rule, walking back from the last step: the state that comes first in the topology, then
     the shortest segment of the lowest level, and a boundary at as few levels as will do.
     """
-    states, ends, best = plan_of(potentials, evidence).trace(MAX, values_of(potentials), 1, np.random.default_rng(0))
-    feasible(best[0], potentials, evidence)
-    return Labels(potentials.topology, states[0], ends[0], score=float(best[0]))
+    return Posterior(potentials, evidence).decode()
+
+
+def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> list[Labels]:
+    """The k best configurations in order of their score, fewer if there are fewer.
+
+    Lazy: after one pass as in :func:`decode`, the work grows with k and the length, not with the model.
+    """
+    return Posterior(potentials, evidence).k_best(k)
 
 
 def sample(
     potentials: Potentials, n: int = 1, random_state: Any = None, evidence: Labels | None = None
 ) -> list[Labels]:
     """Draw n exact and independent samples from the posterior; random_state as for numpy's ``default_rng``."""
-    rng = np.random.default_rng(random_state)
-    states, ends, log_z = plan_of(potentials, evidence).trace(LOG, values_of(potentials), n, rng)
-    feasible(log_z[0], potentials, evidence)
-    return [Labels(potentials.topology, x, e) for x, e in zip(states, ends, strict=True)]
+    return Posterior(potentials, evidence).sample(n, random_state)
 
 
 def entropy(potentials: Potentials, evidence: Labels | None = None) -> float:
     """Entropy, in nats, of the posterior over configurations: log Z minus the expected score."""
-    posterior = marginals(potentials, evidence)
-    expected = 0.0
-    for part, level, values in potentials.parts():
-        counts = posterior.counts[part][level]
-        expected += float((counts[counts > 0] * values[counts > 0]).sum())
-    return posterior.log_partition - expected
+    return Posterior(potentials, evidence).entropy()
 
 
 def score(potentials: Potentials, labels: Labels) -> float:
     """Log score of one complete configuration; -inf if a potential forbids it."""
-    evidence_of(potentials, labels)
+    check_fit(potentials, labels, "labels")
+    labels.check()
     topology = potentials.topology
     total = 0.0
     for d, level in enumerate(topology.levels):
@@ -154,21 +112,3 @@ def family_score(p: Potentials, labels: Labels, d: int, start: Any, last: Any, s
         when = stop[inner] - 1 if len(table) > 1 else np.zeros_like(inner)
         total += table[when, parent, child[inner], child[inner + 1]].sum()
     return float(total)
-
-
-def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> list[Labels]:
-    """The k best configurations in order of their score, fewer if there are not so many.
-
-    Lazy: after one pass as in :func:`decode`, the work grows with k and the length, not with the model.
-    """
-    from itertools import islice
-
-    from hscrf.engine.kbest import KBest
-
-    best = [
-        Labels(potentials.topology, states, ends, score=score)
-        for score, states, ends in islice(KBest(plan_of(potentials, evidence), values_of(potentials)), k)
-    ]
-    if not best:
-        feasible(-np.inf, potentials, evidence)
-    return best

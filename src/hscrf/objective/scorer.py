@@ -15,7 +15,11 @@ from hscrf.topology import Topology
 
 
 class Scorer:
-    """Turns weights into the log-potentials of packed observations, block by block."""
+    """A linear map from one vector of weights to the log-potentials of packed observations, and its transpose.
+
+    With blocks b of weights w_b, ``values`` gives for each array of potentials the sum of ``b.add(w_b)`` over the
+    blocks that feed it; ``pull`` adds ``b.pull(counts)`` to the gradient with respect to w_b.
+    """
 
     def __init__(self, topology: Topology, blocks: Sequence[Block]) -> None:
         self.topology = topology
@@ -23,6 +27,10 @@ class Scorer:
         bounds = np.cumsum([0, *(block.size for block in blocks)])
         self.slices = [slice(a, b) for a, b in pairwise(bounds)]
         self.size = int(bounds[-1])
+
+    def pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
+        """Each block and its part of a vector as long as the weights: a view, not a copy."""
+        return [(block, flat[piece]) for block, piece in zip(self.blocks, self.slices, strict=True)]
 
     def shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
         """Shapes of all arrays for a number of steps; several blocks may feed one array."""
@@ -35,28 +43,23 @@ class Scorer:
             shapes[block.key] = shape
         return shapes
 
-    def values(self, weights: Floats, seen: Observations) -> dict[Key, Floats]:
+    def values(self, weights: Floats, observations: Observations) -> dict[Key, Floats]:
         """Log-potentials of all steps of the observations."""
-        values = {key: np.zeros(shape) for key, shape in self.shapes(seen.steps).items()}
-        for block, piece in zip(self.blocks, self.slices, strict=True):
+        values = {key: np.zeros(shape) for key, shape in self.shapes(observations.steps).items()}
+        for block, piece in self.pieces(weights):
             out = values[block.key]
             if block.timed or out.shape == block.shape:
-                block.add(weights[piece], seen, out)
+                block.add(piece, observations, out)
             else:  # a constant table beside one that varies in time
                 constant = np.zeros(block.shape)
-                block.add(weights[piece], seen, constant)
+                block.add(piece, observations, constant)
                 out += constant
         return values
 
-    def pull(self, counts: dict[Key, Floats], seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: dict[Key, Floats], observations: Observations, gradient: Floats) -> None:
         """Add to the gradient with respect to the weights, from counts of all steps of the observations."""
-        for block, piece in zip(self.blocks, self.slices, strict=True):
-            block.pull(counts_for(block, counts), seen, gradient[piece])
-
-
-def counts_for(block: Block, counts: dict[Key, Floats]) -> Floats:
-    """The counts of a block's array, summed over time for a constant table."""
-    found = counts[block.key]
-    if not block.timed and found.shape != block.shape:
-        return found.sum(axis=0, keepdims=True)
-    return found
+        for block, piece in self.pieces(gradient):
+            found = counts[block.key]
+            if not block.timed and found.shape != block.shape:  # a constant table beside one that varies in time
+                found = found.sum(axis=0, keepdims=True)
+            block.pull(found, observations, piece)

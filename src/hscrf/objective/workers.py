@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.arrays import Floats, Ints
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+CHUNK = 8192  # packed steps that are worked on at a time
+STRANDS = 8  # items of a sum are dealt to this many partial sums
 
 
 class Workers:
@@ -19,14 +24,32 @@ class Workers:
 
     def __init__(self, n_jobs: int = 1) -> None:
         if n_jobs != -1 and not n_jobs >= 1:
-            raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one a core")
+            raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one per core")
         self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """The results of the function in the order of the items."""
         if self.pool is None:
             return [function(item) for item in items]
         return list(self.pool.map(function, items))
+
+    def sum(self, add: Callable[[Item, Floats], float], items: Sequence[Item], size: int) -> tuple[float, Floats]:
+        """Sum a number and a vector over items: ``add`` adds an item's to the vector and returns its number.
+
+        Items are dealt to partial sums, which are added in order: the same bits for any number of threads.
+        """
+
+        def run(strand: Sequence[Item]) -> tuple[float, Floats]:
+            vector = np.zeros(size)
+            return sum((add(item, vector) for item in strand), start=0.0), vector
+
+        strands = [items[k::STRANDS] for k in range(min(STRANDS, len(items)))]
+        total, vector = 0.0, np.zeros(size)
+        for number, partial in self.map(run, strands):
+            total += number
+            vector += partial
+        return total, vector
 
     def __enter__(self) -> Workers:
         return self
@@ -36,15 +59,20 @@ class Workers:
             self.pool.shutdown(cancel_futures=True)
 
 
-CHUNK = 8192  # packed steps that are worked on at a time
-LANES = 8  # chunks are dealt to so many gradients, which are then summed in order: the same bits for any n_jobs
+def cut(lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None) -> list[Ints]:
+    """Cut sequences, in the given order, into chunks of at most ``CHUNK`` steps (or one sequence) of one kind.
 
-
-def cut(offsets: NDArray[np.int64]) -> list[range]:
-    """Consecutive sequences in chunks of about CHUNK steps."""
-    chunks, begin = [], 0
-    for n in range(1, len(offsets)):
-        if n == len(offsets) - 1 or offsets[n + 1] - offsets[begin] > CHUNK:
-            chunks.append(range(begin, n))
-            begin = n
-    return chunks
+    The cut depends on the data alone, so that sums over chunks have the same bits for any number of threads.
+    """
+    order = np.arange(len(lengths)) if order is None else order
+    chunks: list[list[int]] = []
+    filled = 0
+    for k, n in enumerate(order.tolist()):
+        length = int(lengths[n])
+        other_kind = kinds is not None and k > 0 and kinds[n] != kinds[order[k - 1]]
+        if not chunks or filled + length > CHUNK or other_kind:
+            chunks.append([])
+            filled = 0
+        chunks[-1].append(n)
+        filled += length
+    return [np.array(chunk, dtype=np.int64) for chunk in chunks]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
-from hscrf.engine.evidence import pack_evidence
-from hscrf.engine.plan import Plan
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.events import family_events, own_events
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known
+from hscrf.objective.likelihood import closed_labels
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import LANES, Workers, cut
+from hscrf.objective.workers import Workers, cut
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 
@@ -29,35 +28,31 @@ class Expectation:
     The statistics are the transpose of the scores applied to the engine's expected counts.
     """
 
-    def __init__(self, scorer: Scorer, seen: Observations, labels: Sequence[Labels] | None, workers: Workers) -> None:
+    def __init__(
+        self, scorer: Scorer, observations: Observations, labels: Sequence[Labels] | None, workers: Workers
+    ) -> None:
         self.scorer = scorer
         self.workers = workers
-        self.steps = seen.steps
-        self.chunks = [self._chunk(which, seen.take(which), labels) for which in cut(seen.offsets)]
-
-    def _chunk(self, which: range, seen: Observations, labels: Sequence[Labels] | None) -> Any:
-        evidence = None if labels is None else pack_evidence(labels, which)
-        plan = Plan(self.scorer.topology, seen.offsets, self.scorer.shapes(seen.steps), evidence)
-        return which, seen.by_columns(), plan
+        self.steps = observations.steps
+        closed = None if labels is None else closed_labels(labels, range(len(labels)))
+        self.chunks = []
+        for which in cut(np.diff(observations.offsets)):
+            part = observations.take(which).by_columns()
+            evidence = None if closed is None else Evidence.of([closed[n] for n in which])
+            self.chunks.append((which, part, Batch(scorer.topology, part.offsets, evidence)))
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
-        lanes = [self.chunks[k::LANES] for k in range(min(LANES, len(self.chunks)))]
-        total, statistics = 0.0, np.zeros(self.scorer.size)
-        for value, pulled in self.workers.map(lambda lane: self._run(weights, lane), lanes):
-            total += value
-            statistics += pulled
-        return total, statistics
+        def add(chunk: tuple[Ints, Observations, Batch], statistics: Floats) -> float:
+            which, observations, batch = chunk
+            result = batch.expectations(self.scorer.values(weights, observations))
+            impossible = np.flatnonzero(result.log_z == -np.inf)
+            if impossible.size:
+                n = int(which[impossible[0]])
+                raise InfeasibleError(f"X[{n}] and its labels have probability zero in this model", sequence=n)
+            self.scorer.pull(result.counts, observations, statistics)
+            return float(result.log_z.sum())
 
-    def _run(self, weights: Floats, chunks: Sequence[tuple[range, Observations, Plan]]) -> tuple[float, Floats]:
-        total, statistics = 0.0, np.zeros(self.scorer.size)
-        for which, seen, plan in chunks:
-            result = plan.expectations(self.scorer.values(weights, seen))
-            bad = np.flatnonzero(result.log_z == -np.inf)
-            if bad.size:
-                raise InfeasibleError(f"X[{which[int(bad[0])]}] and its labels have probability zero in this model")
-            total += float(result.log_z.sum())
-            self.scorer.pull(result.counts, seen, statistics)
-        return total, statistics
+        return self.workers.sum(add, self.chunks, self.scorer.size)
 
 
 def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.engine.plan import Plan
-from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of
-from hscrf.estimator.hscrf import HSCRF, unchanged_on_failure
+from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of, unchanged_on_failure
+from hscrf.estimator.predictor import Predictor
 from hscrf.families.factors import FactorBlock
 from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
 from hscrf.families.hhmm.emissions import (
@@ -29,6 +27,7 @@ from hscrf.families.hhmm.emissions import (
 )
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.events import family_cells
+from hscrf.labels.induction import encode_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.objective.scorer import Scorer
@@ -40,7 +39,7 @@ from hscrf.topology import Topology
 Self = TypeVar("Self", bound="HHMM")
 
 
-class HHMM(HSCRF):
+class HHMM(Predictor):
     """Hierarchical hidden Markov model with shared states (Fine et al. 1998; Bui et al. 2004).
 
     A parent s starts its first child u with probability ``init_[level][s, u]``; when a child u ends, the parent goes
@@ -60,7 +59,7 @@ class HHMM(HSCRF):
     scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
 
     Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
-    logarithms of the probabilities: the model is an HSCRF with these weights, so all other methods are HSCRF's.
+    logarithms of the probabilities: the model is an HSCRF with these weights and predicts as one.
 
     >>> X = [["a", "a", "b", "c"], ["a", "b", "c"]]
     >>> Y = [{"phrase": ["P", "P", "P", "Q"], "tag": ["x", "x", "y", "z"]}, {"phrase": ["P", "P", "Q"]}]
@@ -69,7 +68,7 @@ class HHMM(HSCRF):
     [('P', ['x', 'y', 'y']), ('Q', ['z'])]
     """
 
-    features = None
+    _encoder_class = EmissionEncoder
 
     def __init__(
         self,
@@ -138,7 +137,7 @@ class HHMM(HSCRF):
 
     # learning
 
-    def fit(self: Self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Self:  # type: ignore[override]
+    def fit(self: Self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Self:
         """Learn from sequences X and their labels Y: complete, partial, or none at all.
 
         ``history_`` holds the log-likelihood of every step, and the objective: with the prior.
@@ -160,7 +159,7 @@ class HHMM(HSCRF):
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:
             check_lengths(X, Y)
-            topology, labels = self._encode_labels(Y, lengths_of(seen))
+            topology, labels = encode_labels(Y, lengths_of(seen), self.topology, self.scheme)
             check_steps(seen, labels)
         elif self.topology is not None:
             topology = self.topology
@@ -276,15 +275,7 @@ class HHMM(HSCRF):
         """Log probability of the observations of each sequence (n,), together with their labels if given."""
         if Y is not None:
             check_lengths(X, Y)
-
-        def run(plan: Plan, values: dict[Any, Floats]) -> tuple[Floats, Floats]:
-            found = plan.log_partition(values)
-            return np.zeros_like(found), found  # -inf is an answer
-
-        self._check_fitted()
-        seen = self.encoder_.pack(X)
-        known = None if Y is None else self._evidence(Y, seen, "Y")
-        return np.concatenate(self._chunks(seen, known, run, "Y"))
+        return np.array(self._answer(X, Y, lambda scored: scored.batch.log_partition(scored.values), "Y"))
 
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None
@@ -346,8 +337,7 @@ class HHMM(HSCRF):
 
     def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
         """Each block and its part of a vector as long as the weights."""
-        bounds = np.cumsum([0, *(block.size for block in self.blocks_)]).tolist()
-        return [(block, flat[a:b]) for block, (a, b) in zip(self.blocks_, pairwise(bounds), strict=True)]
+        return Scorer(self.topology_, self.blocks_).pieces(flat)
 
     def _probabilities(self, part: str) -> dict[str, Floats]:
         self._check_fitted()
@@ -417,6 +407,3 @@ def check_normalised(model: HHMM) -> None:
 def hhmm_potentials(model: HHMM, x: Any) -> Potentials:
     """The log-probabilities of an HHMM as the potentials of one sequence: log Z is its log-likelihood."""
     return model.potentials([x])[0]
-
-
-HHMM._encoder_class = EmissionEncoder

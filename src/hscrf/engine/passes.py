@@ -1,0 +1,336 @@
+"""The passes over a planned batch in one arithmetic: inside, outside, and the walk back.
+
+LINEAR works with scaled numbers and reports the sequences in which they would lose mass that matters (``lossy``); LOG
+and MAX never do. ``batch.py`` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, SMALLEST
+from hscrf.engine.kernels.exponentials import exponentiate, shift_rows
+from hscrf.engine.kernels.layout import Counts, Segments, Values, make_scratch
+from hscrf.engine.kernels.runs import sweep
+from hscrf.engine.kernels.tables import add_persist, add_persist_back
+from hscrf.engine.kernels.tracing import trace
+from hscrf.engine.plan import LayerPlan, Plan, Span
+from hscrf.potentials import OWN, Arrays, Key
+
+Mode = bool | None
+Bools = NDArray[np.bool_]
+
+SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
+ABSENT = np.empty((0, 0))
+
+
+class Expectations(NamedTuple):
+    """Log Z of each sequence and the posteriors of everything, each sequence's times its weight."""
+
+    log_z: Floats  # (sequences,)
+    counts: dict[Key, Floats]  # like the values given
+    state: list[Floats]  # per level (N, S)
+    ending: list[Floats]  # per level (N,)
+    segments: dict[int, Floats]  # per explicit level (rows, S)
+
+
+def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], Bools]:
+    """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
+    tables: dict[int, Floats] = {}
+    lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
+    bottom = plan.topology.depth - 1
+    if bottom in plan.tables:
+        tables[bottom] = np.zeros((plan.tables[bottom].rows, plan.topology.n_states[bottom]))
+        _add_persist(plan, bottom, values, tables[bottom])
+    for layer in reversed(plan.layers):
+        if layer.top < down_to:
+            break
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        if numbers is None:
+            break
+        mass = np.zeros((plan.tables[layer.top].rows, plan.topology.n_states[layer.top]))
+        scale = np.zeros_like(mass)
+        _sweep(plan, mode, layer, numbers, None, ABSENT, mass, scale, lossy)
+        tables[layer.top] = _finish(plan, mode, layer.top, values, mass, scale)
+    return tables, lossy
+
+
+def log_z_of(plan: Plan, mode: Mode, root: Floats) -> Floats:
+    """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
+    rows = plan.root_rows()
+    values = np.full((rows.size, root.shape[1]), -np.inf)
+    values[rows >= 0] = root[rows[rows >= 0]]
+    best = values.max(axis=1)
+    if mode is MAX or values.shape[1] == 1:
+        return best
+    safe = np.where(best > -np.inf, best, 0.0)
+    with np.errstate(divide="ignore"):
+        return safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
+
+
+def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = None) -> tuple[Expectations, Bools]:
+    """Inside up to the layer below the root, then outside from the root down.
+
+    The posterior of the root is multiplied by the positive weight (n,) of its sequence; all else follows.
+    """
+    single = plan.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
+    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
+    result = empty(plan, plan.explicit)
+    if lossy.all():
+        return result, lossy
+    roots = plan.root_rows()
+    weight = np.ones(roots.size) if weights is None else weights
+    if single:
+        possible = roots >= 0
+        result.segments[0][roots[possible]] = weight[possible, None]
+    else:
+        result.log_z[:] = log_z_of(plan, mode, tables[0])
+        finite = result.log_z > -np.inf
+        posterior = np.exp(tables[0][roots[finite]] - result.log_z[finite, None])
+        result.segments[0][roots[finite]] = weight[finite, None] * posterior
+    for layer in plan.layers:
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        if numbers is None:
+            return result, lossy
+        ending = np.zeros((layer.bottom - layer.top + 1, plan.steps))
+        counts = Counts(np.zeros(layer.size), ending, result.segments.get(layer.bottom, ABSENT))
+        post = result.segments[layer.top]
+        mass = np.zeros_like(post)
+        scale = np.zeros_like(post)
+        _sweep(plan, mode, layer, numbers, counts, post, mass, scale, lossy)
+        if layer.top == 0 and single:
+            if mode is LOG:
+                mass[post == 0.0] = -np.inf
+            result.log_z[:] = log_z_of(plan, mode, _finish(plan, mode, 0, values, mass, scale))
+        _collect(plan, layer, counts, result)
+    for d in plan.explicit:
+        _add_persist_back(plan, d, result)
+    return result, lossy
+
+
+def walk_back(
+    plan: Plan, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
+    """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
+    single = plan.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
+    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
+    states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
+    ends = np.zeros(states.shape, dtype=np.int8)
+    ends[:, 0, plan.offsets[1:] - 1] = 1
+    rows = plan.root_rows()
+    log_z = np.where(rows < 0, -np.inf, 0.0)
+    if not single:
+        log_z = log_z_of(plan, mode, tables[0])
+        roots = tables[0][rows]
+        for draw in range(draws):
+            picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
+            states[draw, 0] = np.repeat(picked, np.diff(plan.offsets))
+    for layer in plan.layers:
+        if not (log_z > -np.inf).all():  # there is nothing to walk back through
+            break
+        segments = segments_of(states[:, layer.top], ends[:, layer.top])
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
+        work = make_scratch(layer.layer, numbers[1], steps, False)
+        room = steps + work.node.shape[1] + 2
+        weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
+        mass_of_each = np.empty(len(segments))
+        out = (states, ends, work, np.empty(steps), mass_of_each)
+        trace(mode, layer.layer, *numbers, layer.top, segments, rng, *out, weight, where)
+        if single and layer.top == 0:
+            mass = np.full((plan.tables[0].rows, 1), -np.inf)
+            mass[rows, 0] = mass_of_each[::draws]
+            _add_persist(plan, 0, values, mass)
+            log_z = log_z_of(plan, mode, mass)
+    return states, ends, log_z
+
+
+# ------------------------------------------------------------------------------
+# One layer
+
+
+def numbers_of(
+    plan: Plan, mode: Mode, layer: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: Bools
+) -> Any:
+    """The values of a layer and the segments of its bottom (None without a table) in the given arithmetic.
+
+    LINEAR: sequences whose tokens differ too much are marked as lossy; if other potentials do, all are, and there
+    are no values.
+    """
+    flat = np.empty(layer.size)
+    peak = np.zeros(plan.steps)
+    reached = 0.0  # by the factors between a leaf that ends and the next that starts
+    for span in layer.spans:
+        view = span.view(flat)
+        _fill(span, values, view)
+        if mode is LINEAR and span.key[0] == "token":
+            view = view[:-1]
+            highest = np.empty(plan.steps)
+            lowest = shift_rows(view, view, highest)
+            peak += highest
+            limit = -SPREAD / (layer.bottom - layer.top)
+            if lowest < limit:
+                steps = ((view < limit) & (view > -np.inf)).any(axis=1)
+                lossy |= np.logical_or.reduceat(steps, plan.offsets[:-1])
+        elif mode is LINEAR:
+            reached += max(-lowest_finite(view), view.max(initial=0.0))
+    child = tables.get(layer.bottom)
+    if mode is not LINEAR:
+        return Values(flat, peak), None if child is None else Segments(child, peak)
+    if reached > SPREAD:
+        lossy[:] = True
+        return None
+    exponentiate(flat)
+    return Values(flat, peak), None if child is None else Segments(*to_linear(child))
+
+
+def _fill(span: Span, values: Arrays, view: Floats) -> None:
+    """Write the log-potentials of a span."""
+    part, d = span.key
+    if part == "token":
+        view[-1] = 0.0
+        view = view[:-1]
+        view[:] = values.get(span.key, 0.0)
+        # the durations and segments of a unit bottom are tokens too
+        if ("duration", d) in values:
+            view += values["duration", d][0]
+        if ("segment", d) in values:
+            view += values["segment", d][:, 0]
+    elif not span.given:
+        view[:] = 0.0
+    elif span.columns is None:
+        view[:] = values[span.key]
+    else:
+        np.take(values[span.key].reshape(span.rows, -1), span.columns, axis=1, out=view, mode="clip")
+    if span.forbidden is not None:
+        np.putmask(view, np.broadcast_to(span.forbidden, view.shape), -np.inf)
+
+
+def _sweep(plan: Plan, mode: Mode, layer: LayerPlan, numbers: Any, counts: Any, post: Any, *out: Any) -> None:
+    """Walk all runs of a layer, also backward if there are counts to fill."""
+    steps = int(plan.tables[layer.top].most.max())
+    work = make_scratch(layer.layer, numbers[1], steps, counts is not None)
+    sweep(mode, layer.layer, *numbers, counts, plan.offsets, post, *out, work, np.empty(steps))
+
+
+def _finish(plan: Plan, mode: Mode, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
+    """Log masses with the level's own persist, from what the runs left."""
+    if mode is LINEAR:
+        with np.errstate(divide="ignore"):
+            np.log(mass, out=mass)
+        mass += scale
+    _add_persist(plan, d, values, mass)
+    return mass
+
+
+def _add_persist(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
+    """Add the scores of the segments of level d by themselves."""
+    base, skip, width, reach, _, least, _ = plan.tables[d]
+    rows = (base, skip, width, reach, least, plan.topology.min_duration[d])
+    own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in OWN]
+    add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
+
+
+# ------------------------------------------------------------------------------
+# Counts
+
+
+def empty(plan: Plan, levels: Sequence[int]) -> Expectations:
+    """Zero counts and posteriors; at other levels than these, room for those of tokens and states is not made."""
+    return Expectations(
+        np.zeros(plan.offsets.size - 1),
+        {key: np.zeros(shape) for key, shape in plan.shapes.items() if key[0] != "token" or key[1] in levels},
+        [np.zeros((plan.steps if d in levels else 0, size)) for d, size in enumerate(plan.topology.n_states)],
+        [np.zeros(plan.steps) for _ in plan.topology.levels],
+        {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in plan.tables.items()},
+    )
+
+
+def _collect(plan: Plan, layer: LayerPlan, counts: Counts, result: Expectations) -> None:
+    """Move the counts of a layer from the flat array to the parts they belong to."""
+    segmental = layer.bottom in plan.tables
+    for k in range(1, layer.bottom - layer.top + (0 if segmental else 1)):
+        result.ending[layer.top + k] = counts.ending[k]
+    for span in layer.spans:
+        part, d = span.key
+        view = span.view(counts.pot)
+        if part == "token":
+            if segmental:  # counted as differences in time
+                np.cumsum(view, axis=0, out=view)
+            result.state[d] = view[:-1]
+            _count_tokens(plan, d, result)
+        elif span.given and span.columns is not None:
+            kept = span.columns >= 0
+            result.counts[span.key].reshape(span.rows, -1)[:, span.columns[kept]] = view[:, kept]
+        elif span.given:
+            result.counts[span.key] = view
+
+
+def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
+    """The state posteriors of a Markov level are its token counts; a unit bottom has other parts like them."""
+    state = result.state[d]
+    if ("token", d) in plan.shapes:
+        result.counts["token", d] = state
+    if ("duration", d) in result.counts:
+        result.counts["duration", d][0] = state.sum(axis=0)
+    if ("segment", d) in result.counts:
+        result.counts["segment", d][:, 0] = state
+
+
+def _add_persist_back(plan: Plan, d: int, result: Expectations) -> None:
+    """Reverse of ``_add_persist``: from posteriors of segments to states, endings and counts of level d."""
+    table = plan.tables[d]
+    post, found = result.segments[d], (result.state[d], result.ending[d])
+    own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
+    alive = np.empty((1, post.shape[1]))
+    add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
+    if ("token", d) in result.counts:
+        result.counts["token", d] = result.state[d]
+
+
+# ------------------------------------------------------------------------------
+# Arrays
+
+
+def lowest_finite(values: Floats) -> float:
+    """The lowest value that is not -inf, at most zero."""
+    lowest = values.min(initial=0.0)
+    return float(lowest if lowest > -np.inf else np.min(values, initial=0.0, where=values > -np.inf))
+
+
+def to_linear(table: Floats) -> tuple[Floats, Floats]:
+    """Rows (rows, S) of logarithms as scaled exponentials and their log scales; only the impossible becomes zero.
+
+    In blocks that stay in the cache.
+    """
+
+    linear, shift = np.empty_like(table), np.empty(len(table))
+    for begin in range(0, len(table), 4096):
+        block = slice(begin, begin + 4096)
+        rows, out = table[block], linear[block]
+        shift_rows(rows, out, shift[block])
+        exponentiate(out.reshape(-1))
+        if out.min() < SMALLEST:
+            out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
+    return linear, shift
+
+
+def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One column of each row, drawn in proportion to exp(log_weights)."""
+    noise = rng.gumbel(size=log_weights.shape)
+    return np.where(log_weights > -np.inf, log_weights + noise, -np.inf).argmax(axis=1)
+
+
+def segments_of(states: NDArray[np.int32], ends: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Segments (n, 4) of one level as state, first step, last step and draw; equal ones stand together."""
+    draw, last = np.nonzero(ends)
+    first = np.empty_like(last)
+    first[1:] = np.where(draw[1:] == draw[:-1], last[:-1] + 1, 0)
+    first[0] = 0
+    segments = np.column_stack([states[draw, last], first, last, draw]).astype(np.int64)
+    return segments[np.lexsort((draw, segments[:, 0], last, first))]

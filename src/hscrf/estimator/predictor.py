@@ -1,0 +1,293 @@
+"""Everything a trained model does: predict, sample, explain itself, be saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from hscrf import metrics
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch
+from hscrf.errors import FileFormatError
+from hscrf.estimator.blocks import check_function_names, dump_block, load_block
+from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of
+from hscrf.estimator.container import write_container
+from hscrf.estimator.decoding import expected_gains
+from hscrf.estimator.parameters import saved_parameters
+from hscrf.estimator.scored import Scored
+from hscrf.estimator.weights import topology_from_weights
+from hscrf.features.blocks import Block
+from hscrf.features.specifications import PART
+from hscrf.inference import Marginals, Posterior
+from hscrf.labels.induction import loosened
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import as_labels
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers, cut
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations
+from hscrf.potentials import Potentials
+from hscrf.topology import Topology
+
+
+class Predictor(BaseEstimator):
+    """A model that has been trained or loaded; classes below it add how it learns.
+
+    What it needs: ``topology_``, ``encoder_`` (names and scales of what is observed), ``blocks_`` (which weight feeds
+    which potential) and ``coef_`` (the weights). All that it does encodes and scores each sequence once, in chunks, on
+    ``n_jobs`` threads; the result does not depend on their number.
+    """
+
+    topology: Topology | None
+    scheme: str | Mapping[str, str]
+    n_jobs: int
+
+    topology_: Topology
+    encoder_: Any
+    blocks_: list[Block]
+    coef_: Floats
+    loss_: float
+    converged_: bool
+    n_iter_: int
+    stop_reason_: str
+    history_: list[dict[str, Any]]
+
+    _encoder_class: Any = Encoder
+    _feature_classes: tuple[type, ...] = tuple(PART)
+
+    # -- prediction --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Sequence[Any], evidence: Sequence[Any] | None = None, loss: str = "sequence") -> list[Labels]:
+        """The best labels of each sequence; what the evidence knows stays, the rest follows.
+
+        ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
+        with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
+        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit.
+        """
+        if loss not in ("sequence", "step", "segment"):
+            raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        return self._answer(X, evidence, partial(self._decode, loss))
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+        """Posterior probabilities of states, endings and segments of each sequence."""
+        return self._answer(X, evidence, self._marginals)
+
+    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
+        """The posterior of each sequence, encoded and scored once: for several questions about the same sequence.
+
+        Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
+        """
+        return self._answer(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
+
+    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
+        """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
+        return [posterior.potentials for posterior in Predictor.posterior(self, X)]
+
+    def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
+        """Entropy in nats of the posterior of each sequence: how unsure the model is."""
+        return self._answer(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
+
+    def sample(
+        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
+    ) -> list[list[Labels]]:
+        """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own."""
+        seeds = np.random.default_rng(as_seed(random_state)).integers(2**63, size=len(X))
+        found = self._answer(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
+        return [[self._shown(labels) for labels in draws] for draws in found]
+
+    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any]) -> Floats:
+        """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them."""
+        check_lengths(X, Y)
+
+        def answer(scored: Scored) -> Floats:
+            bound = scored.batch.log_partition(scored.values)
+            scored.require(bound)
+            return bound - Batch(scored.topology, scored.offsets).log_partition(scored.values)
+
+        return np.array(self._answer(X, Y, answer, "Y"))
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+        """Fraction of time steps with the right state at every level at once; unknown steps are left out.
+
+        Labels that the topology forbids, such as a child never seen under its parent, are wrong, not an error.
+        """
+        self._check_fitted()
+        return self._accuracy(*self._to_score(X, Y), self.coef_)
+
+    def _accuracy(self, observations: Observations, labels: Sequence[Labels], weights: Floats) -> float:
+        return metrics.joint_accuracy(
+            labels, self._in_chunks(observations, None, partial(self._decode, "sequence"), weights=weights)
+        )
+
+    def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
+        """Packed observations and labels that need not keep the topology's rules."""
+        check_lengths(X, Y)
+        observations = self.encoder_.pack(X)
+        loose = loosened(self.topology_)
+        labels = [
+            y if isinstance(y, Labels) else as_labels(y, n, length, loose, self.scheme)
+            for n, (y, length) in enumerate(zip(Y, lengths_of(observations), strict=True))
+        ]
+        check_steps(observations, labels)
+        return observations, labels
+
+    # -- one pass over the data ----------------------------------------------------------------------------------------
+
+    def _evidence(
+        self, evidence: Sequence[Any] | None, observations: Observations, name: str = "evidence"
+    ) -> list[Labels] | None:
+        """Evidence as Labels of the model's topology; None stands for nothing known."""
+        if evidence is None:
+            return None
+        lengths = lengths_of(observations)
+        if len(evidence) != len(lengths):
+            raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
+        labels = [self._known(y, n, length, name) for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))]
+        check_steps(observations, labels, name)
+        return labels
+
+    def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
+        """What is known of one sequence."""
+        if y is None:
+            return Labels.unknown(self.topology_, length)
+        return as_labels(y, n, length, self.topology_, self.scheme, name)
+
+    def _answer(
+        self,
+        X: Sequence[Any],
+        evidence: Sequence[Any] | None,
+        answer: Callable[[Scored], Iterable[Any]],
+        name: str = "evidence",
+    ) -> list[Any]:
+        """Ask the sequences, encoded and scored in chunks on the model's threads; an answer for each."""
+        self._check_fitted()
+        observations = self.encoder_.pack(X)
+        return self._in_chunks(observations, self._evidence(evidence, observations, name), answer, name)
+
+    def _in_chunks(
+        self,
+        observations: Observations,
+        known: Sequence[Labels] | None,
+        answer: Callable[[Scored], Iterable[Any]],
+        name: str = "evidence",
+        weights: Floats | None = None,
+    ) -> list[Any]:
+        scorer = Scorer(self.topology_, self.blocks_)
+        weights = self.coef_ if weights is None else weights
+
+        def work(numbers: Ints) -> Iterable[Any]:
+            return answer(Scored(scorer, weights, observations, numbers, known, name))
+
+        with Workers(self.n_jobs) as workers:
+            return list(chain.from_iterable(workers.map(work, cut(np.diff(observations.offsets)))))
+
+    def _decode(self, loss: str, scored: Scored) -> list[Labels]:
+        """The best labels of each sequence of a chunk."""
+        values = scored.values if loss == "sequence" else expected_gains(scored.batch, scored.values, loss)
+        states, ends, best = scored.batch.best(values)
+        scored.require(best)
+        states.flags.writeable = ends.flags.writeable = False
+        return [
+            self._shown(Labels._found(self.topology_, states[:, a:b], ends[:, a:b], value))
+            for (a, b), value in zip(scored.spans, best.tolist(), strict=True)
+        ]
+
+    def _shown(self, labels: Labels) -> Labels:
+        """Labels as the user sees them, from complete labels of the model's topology."""
+        return labels
+
+    def _marginals(self, scored: Scored) -> list[Marginals]:
+        """The marginals of each sequence of a chunk; their counts wait until they are asked for."""
+        result = scored.batch.expectations(scored.values)
+        scored.require(result.log_z)
+        levels = self.topology_.levels
+        found = []
+        for k, (a, b) in enumerate(scored.spans):
+            state = {level: table[a:b] for level, table in zip(levels, result.state, strict=True)}
+            ending = {level: row[a:b] for level, row in zip(levels, result.ending, strict=True)}
+            found.append(Marginals(float(result.log_z[k]), state, ending, scored.posterior(k)))
+        return found
+
+    # -- insight -----------------------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Any:
+        """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight."""
+        import pandas
+
+        self._check_fitted()
+        rows = []
+        for block, weights in self._weighted_blocks():
+            for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
+                level, part, states = block.locate(self.topology_, place)
+                rows.append((level, part, name, states, weight))
+        return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", "weight"])
+
+    def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
+        """Each block with its weights."""
+        return Scorer(self.topology_, self.blocks_).pieces(self.coef_)
+
+    def learned_topology(self, threshold: float = 0.0) -> Topology:
+        """The topology with only those children and successors whose weights exceed the threshold.
+
+        A child belongs to a parent if any of its init, trans or end weights there does; v follows u if their trans
+        weight under some parent does. A pair without a weight (``transitions="seen"``) counts as zero. A parent that
+        would be left without children keeps its strongest; levels without such weights stay as they are.
+        """
+        self._check_fitted()
+        return topology_from_weights(self.topology_, self._weighted_blocks(), threshold)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file: arrays and JSON with a checksum, never pickle."""
+        self._check_fitted()
+        check_function_names(self.blocks_)
+        write_container(path, *self._content())
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a file holds: a header for JSON, and arrays."""
+        settings, arrays = self.encoder_.state()
+        header: dict[str, Any] = {
+            "kind": "model",
+            "class": type(self).__name__,
+            "parameters": saved_parameters(self.get_params(deep=False)),
+            "topology": self.topology_.to_dict(),
+            "topology_given": self.topology is not None,
+            "encoder": settings,
+            "training": {
+                "loss": self.loss_,
+                "converged": bool(self.converged_),
+                "n_iter": self.n_iter_,
+                "stop_reason": self.stop_reason_,
+                "history": self.history_,
+            },
+        }
+        arrays = {"coef": self.coef_, **arrays}
+        header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
+        return header, arrays
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+        """Become the model that a file holds."""
+        self.topology_ = Topology.from_dict(header["topology"])
+        self.topology = self.topology_ if header["topology_given"] else None
+        self.encoder_ = self._encoder_class.restore(header["encoder"], arrays)
+        self.blocks_ = [load_block(entry, arrays, functions) for entry in header["blocks"]]
+        self.coef_ = np.array(arrays["coef"])
+        if self.coef_.size != sum(block.size for block in self.blocks_):
+            raise FileFormatError(f"the model has {self.coef_.size} weights, which do not fit its features")
+        training = header["training"]
+        self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
+        self.stop_reason_, self.history_ = training["stop_reason"], training["history"]
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first, or hscrf.load a model")

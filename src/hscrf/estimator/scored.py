@@ -1,0 +1,81 @@
+"""Some sequences, encoded and scored once: what every door of a predictor starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch, Evidence
+from hscrf.errors import InfeasibleError
+from hscrf.inference import Posterior
+from hscrf.inference.posterior import potentials_of
+from hscrf.labels.labels import Labels
+from hscrf.objective.likelihood import closed_labels
+from hscrf.objective.scorer import Scorer
+from hscrf.observations.packed import Observations
+
+
+class Scored:
+    """A chunk of a data set: numbers of its sequences, their potentials, and what is known of them.
+
+    ``known`` are the labels of the whole data set, or None; ``name`` is what errors call them.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        weights: Floats,
+        observations: Observations,
+        numbers: Ints,
+        known: Sequence[Labels] | None,
+        name: str,
+    ) -> None:
+        part = observations.take(numbers)
+        self.scorer = scorer
+        self.topology = scorer.topology
+        self.values = scorer.values(weights, part)
+        self.offsets = part.offsets
+        self.numbers = numbers
+        self.known = None if known is None else [known[n] for n in numbers]
+        self.name = "X" if known is None else name
+
+    @cached_property
+    def batch(self) -> Batch:
+        """All of them as the engine takes them, with what is known."""
+        evidence = None
+        if self.known is not None:
+            evidence = Evidence.of(closed_labels(self.known, self.numbers, self.name))
+        return Batch(self.topology, self.offsets, evidence)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """First packed step and end of each sequence."""
+        return list(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True))
+
+    def posterior(self, k: int) -> Posterior:
+        """The k-th sequence by itself."""
+        begin, stop = self.spans[k]
+        timed = {block.key for block in self.scorer.blocks if block.timed}
+        own = {key: table[begin:stop] if key in timed else table for key, table in self.values.items()}
+        return Posterior(potentials_of(self.topology, stop - begin, own), None if self.known is None else self.known[k])
+
+    def each(self, door: Callable[[Posterior, int], Any]) -> list[Any]:
+        """The answers of all posteriors, each with the number of its sequence."""
+        answers = []
+        for k, n in enumerate(self.numbers.tolist()):
+            try:
+                answers.append(door(self.posterior(k), n))
+            except InfeasibleError as error:
+                raise error.of_sequence(n, self.name) from None
+        return answers
+
+    def require(self, mass: Floats) -> None:
+        """Raise for the first sequence without any configuration: its log mass is -inf."""
+        impossible = np.flatnonzero(mass == -np.inf)
+        if impossible.size:
+            k = int(impossible[0])
+            raise self.posterior(k).infeasible().of_sequence(int(self.numbers[k]), self.name)

@@ -1,0 +1,166 @@
+"""One sequence, prepared once: its potentials, what is known of it, and all that may be asked of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.engine import Batch, Evidence
+from hscrf.engine.kbest import KBest
+from hscrf.errors import InfeasibleError
+from hscrf.inference.conflicts import infeasible
+from hscrf.labels.labels import Labels
+from hscrf.potentials import PARTS, Key, Potentials
+
+
+class Posterior:
+    """The distribution over all configurations of one sequence that agree with the evidence.
+
+    Labels are closed and the engine's plan is made once, whatever is asked afterwards. The functions ``log_partition``,
+    ``marginals``, ``decode``, ``k_best``, ``sample`` and ``entropy`` of :mod:`hscrf` are its methods;
+    ``HSCRF.posterior`` gives the posteriors of a model.
+
+    >>> from hscrf import Labels, Topology
+    >>> topology = Topology({"tag": ["N", "V"]})
+    >>> potentials = Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0.5]]})
+    >>> posterior = Posterior(potentials, Labels.from_columns(topology, {"tag": ["?", "N", "?"]}))
+    >>> posterior.decode().column("tag"), round(posterior.entropy(), 4)
+    (['N', 'N', 'V'], 1.2451)
+    """
+
+    def __init__(self, potentials: Potentials, evidence: Labels | None = None) -> None:
+        if evidence is not None:
+            check_fit(potentials, evidence, "evidence")
+        self.potentials = potentials
+        self.evidence = evidence
+        self.values = values_of(potentials)
+
+    @cached_property
+    def batch(self) -> Batch:
+        """The engine's view: a batch of one sequence."""
+        closed = None if self.evidence is None else Evidence.of([self.evidence.closed()])
+        return Batch(self.potentials.topology, np.array([0, self.potentials.length]), closed)
+
+    @cached_property
+    def log_partition(self) -> float:
+        """Log of the total mass of all configurations."""
+        return self._feasible(float(self.batch.log_partition(self.values)[0]))
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Posterior probabilities of states, endings and segments, and the expected counts."""
+        topology = self.potentials.topology
+        result = self.batch.expectations(self.values)
+        return Marginals(
+            self._feasible(float(result.log_z[0])),
+            dict(zip(topology.levels, result.state, strict=True)),
+            dict(zip(topology.levels, result.ending, strict=True)),
+            self,
+            potentials_of(topology, self.potentials.length, result.counts),
+        )
+
+    def segment(self, level: str) -> Floats:
+        """Posterior (T, L, S) of all segments of a level, by start and length."""
+        topology = self.potentials.topology
+        d = topology.level(level)
+        explicit = (d,) if d else ()
+        result = self.batch.expectations(self.values, explicit=explicit)
+        if d not in result.segments:  # a bottom of unit length
+            return result.state[d][:, None, :]
+        return self.batch.plan(self.values, explicit).by_start(d, result.segments[d])
+
+    def decode(self) -> Labels:
+        """The best configuration; its log score is ``.score``."""
+        states, ends, best = self.batch.best(self.values)
+        return Labels(self.potentials.topology, states, ends, score=self._feasible(float(best[0])))
+
+    def k_best(self, k: int) -> list[Labels]:
+        """The k best configurations in order of their score, fewer if there are fewer."""
+        found = islice(KBest(self.batch.plan(self.values), self.values), k)
+        best = [Labels(self.potentials.topology, states, ends, score=score) for score, states, ends in found]
+        if not best:
+            self._feasible(-np.inf)
+        return best
+
+    def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+        """Draw n exact and independent samples; random_state as for numpy's ``default_rng``."""
+        states, ends, log_z = self.batch.draw(self.values, n, np.random.default_rng(random_state))
+        self._feasible(float(log_z[0]))
+        return [Labels(self.potentials.topology, x, e) for x, e in zip(states, ends, strict=True)]
+
+    def entropy(self) -> float:
+        """Entropy in nats: log Z minus the expected score."""
+        expected = 0.0
+        for part, level, values in self.potentials.parts():
+            counts = self.marginals.counts[part][level]
+            expected += float((counts[counts > 0] * values[counts > 0]).sum())
+        return self.marginals.log_partition - expected
+
+    def _feasible(self, value: float) -> float:
+        """Return a log mass, or raise and say which labels leave nothing possible."""
+        if value == -np.inf:
+            raise self.infeasible()
+        return value
+
+    def infeasible(self) -> InfeasibleError:
+        """The error for a sequence without any configuration; it says which labels contradict each other."""
+        return infeasible(self.potentials.length, self.evidence, self._allows)
+
+    def _allows(self, evidence: Labels | None) -> bool:
+        """Whether any configuration agrees with some evidence."""
+        other = Posterior(self.potentials, evidence)
+        try:
+            return bool(other.batch.log_partition(other.values)[0] > -np.inf)
+        except InfeasibleError:
+            return False
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Posterior probabilities of one sequence."""
+
+    log_partition: float
+    state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
+    ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
+    posterior: Posterior = field(repr=False)
+    _counts: Potentials | None = field(default=None, repr=False)
+
+    @property
+    def counts(self) -> Potentials:
+        """Expected counts, shaped like the potentials: the gradient of log Z."""
+        return self.posterior.marginals.counts if self._counts is None else self._counts
+
+    def segment(self, level: str) -> Floats:
+        """Posterior (T, L, S) that a segment of state s starts at t and has length l + 1.
+
+        L is the longest segment that is admissible. Computed on demand for a level without durations: O(T^2 S).
+        """
+        return self.posterior.segment(level)
+
+
+def values_of(potentials: Potentials) -> dict[Key, Floats]:
+    """The arrays by part and level index, as the engine takes them."""
+    return {(part, potentials.topology.level(level)): values for part, level, values in potentials.parts()}
+
+
+def potentials_of(topology: Any, length: int, values: dict[Key, Floats]) -> Potentials:
+    """The engine's arrays of one sequence by part and level name."""
+    parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
+    for (part, d), array in values.items():
+        parts[part][topology.levels[d]] = array
+    return Potentials(topology, length, **parts)
+
+
+def check_fit(potentials: Potentials, labels: Labels, what: str) -> None:
+    """Raise unless labels are of the same topology and length as the potentials."""
+    if not isinstance(labels, Labels):
+        raise ValueError(f"{what} is a {type(labels).__name__}, expected Labels")
+    if labels.topology != potentials.topology:
+        raise ValueError(f"{what} has {labels.topology}, but the potentials have {potentials.topology}")
+    if labels.length != potentials.length:
+        raise ValueError(f"{what} has {labels.length} steps, but the potentials have {potentials.length}")

@@ -1,0 +1,93 @@
+"""Some sequences that stand alone: their loss and its gradient, wherever they are evaluated."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.engine import Batch, Evidence
+from hscrf.errors import InfeasibleError
+from hscrf.labels.packed import Known
+from hscrf.objective.events import LabelCounts
+from hscrf.objective.scorer import Scorer
+from hscrf.observations.packed import Observations
+from hscrf.potentials import Key
+
+
+class Chunk:
+    """Packed observations of some sequences, their labels, and a weight for each.
+
+    The labels are complete (``Known``) or partial (``Evidence``: closed, packed). ``evaluate`` gives the weighted sum
+    of log Z(free) - log Z(labels) and its gradient: the transpose of the scores applied to (expected counts - counts
+    of the labels). Complete labels need no inference for their own term.
+
+    A chunk knows nothing of its neighbours. It pickles, and gives the same bits in every process on the same machine.
+    Errors number its sequences from 0.
+    """
+
+    def __init__(
+        self, scorer: Scorer, observations: Observations, labels: Known | Evidence, weights: Floats | None = None
+    ) -> None:
+        self.scorer = scorer
+        self.observations = observations
+        self.labels = labels
+        self.weights = None if weights is None or (weights == 1).all() else weights
+        self.free = Batch(scorer.topology, observations.offsets)
+        self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
+
+    @cached_property
+    def observed(self) -> LabelCounts:
+        """The counts of complete labels."""
+        assert isinstance(self.labels, Known)
+        return self._counts_of(self.labels)
+
+    def _counts_of(self, known: Known) -> LabelCounts:
+        shapes = self.scorer.shapes(self.observations.steps)
+        return LabelCounts(self.scorer.topology, shapes, known, self.weights)
+
+    def evaluate(self, weights: Floats) -> tuple[float, Floats]:
+        """The loss at these weights, and its gradient."""
+        gradient = np.zeros(self.scorer.size)
+        return self.add_to(gradient, weights), gradient
+
+    def add_to(self, gradient: Floats, weights: Floats) -> float:
+        """The loss at these weights; its gradient is added to the array given."""
+        values = self.scorer.values(weights, self.observations)
+        result = self.free.expectations(values, self.weights)
+        loss, counts = self._total(result.log_z), result.counts
+        if self.bound is None:
+            loss -= self.observed.score(values)
+            self.observed.add_to(counts, -1.0)
+        else:
+            known = self.bound.expectations(values, self.weights)
+            self._check(known.log_z)
+            loss -= self._total(known.log_z)
+            counts = {key: counts[key] - known.counts[key] for key in counts}
+        self.scorer.pull(counts, self.observations, gradient)
+        return loss
+
+    def mistakes(self, weights: Floats) -> Floats:
+        """Features of the best configurations minus those of the best ones that have the labels."""
+        values = self.scorer.values(weights, self.observations)
+        truth = self.observed if self.bound is None else self._counts_of(self._best(self.bound, values))
+        counts = {key: np.zeros(shape) for key, shape in self.scorer.shapes(self.observations.steps).items()}
+        self._counts_of(self._best(self.free, values)).add_to(counts)
+        truth.add_to(counts, -1.0)
+        gradient = np.zeros(self.scorer.size)
+        self.scorer.pull(counts, self.observations, gradient)
+        return gradient
+
+    def _best(self, batch: Batch, values: dict[Key, Floats]) -> Known:
+        states, ends, score = batch.best(values)
+        self._check(score)
+        return Known(states, ends, self.observations.offsets)
+
+    def _total(self, log_z: Floats) -> float:
+        return float(log_z.sum() if self.weights is None else self.weights @ log_z)
+
+    def _check(self, log_z: Floats) -> None:
+        impossible = np.flatnonzero(log_z == -np.inf)
+        if impossible.size:
+            raise InfeasibleError("no configuration agrees with the labels", sequence=int(impossible[0]))

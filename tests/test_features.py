@@ -11,7 +11,8 @@ from hscrf import Duration, End, Init, Labels, Segment, Start, Stop, Token, Topo
 from hscrf.features.fitting import fit_blocks
 from hscrf.features.specifications import default_specifications
 from hscrf.labels.packed import pack_labels
-from hscrf.observations.encoder import Encoder, Lookup
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.lookup import Lookup
 from hscrf.observations.packed import Sparse
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]

@@ -31,7 +31,7 @@ from hscrf.estimator.decoding import expected_gain
 from hscrf.estimator.weights import carry_over, named_weights, topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.fitting import fit_blocks
-from hscrf.features.specifications import PART, default_specifications
+from hscrf.features.specifications import SPECIFICATIONS, default_specifications
 from hscrf.inference.conflicts import refuse
 from hscrf.inference.verbs import Marginals
 from hscrf.labels.induction import encode_labels, loosened
@@ -83,7 +83,7 @@ class HSCRF(BaseEstimator):
     """
 
     _encoder_class = Encoder
-    _feature_classes: tuple[type, ...] = tuple(PART)
+    _feature_classes: tuple[type, ...] = SPECIFICATIONS
 
     def __init__(
         self,

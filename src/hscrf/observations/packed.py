@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,13 @@ class DataSet:
     tables: dict[Any, Any] = field(default_factory=dict)
 
 
+class Origin(NamedTuple):
+    """The data set that observations were taken from, and the numbers of their sequences in it."""
+
+    data: DataSet
+    which: Ints
+
+
 @dataclass(frozen=True)
 class Observations:
     """Packed observations of several sequences: named features or numeric columns.
@@ -104,8 +111,7 @@ class Observations:
     sparse: Sparse | Columns | None
     dense: Floats | None  # (N, F)
     raw: Sequence[Any] = field(repr=False)  # what the user gave, for segment functions
-    source: DataSet | None = field(default=None, repr=False, compare=False)
-    which: Ints | None = field(default=None, repr=False, compare=False)  # numbers of the sequences in the source
+    origin: Origin | None = field(default=None, repr=False, compare=False)
     tables: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # of these sequences
 
     @property
@@ -119,16 +125,19 @@ class Observations:
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])])
         dense = None if self.dense is None else self.dense[rows]
         sparse = None if self.sparse is None else of_names(self).take(rows)
-        numbers = None if self.which is None else self.which[which]
-        return Observations(offsets, sparse, dense, [self.raw[n] for n in which], self.source, numbers)
+        origin = None if self.origin is None else Origin(self.origin.data, self.origin.which[which])
+        return Observations(offsets, sparse, dense, [self.raw[n] for n in which], origin)
 
     def shared(self) -> Observations:
         """The same as a data set: each table is computed once, and serves all that is taken from it.
 
         For training data, whose sequences are taken again and again. The tables stay as long as the observations.
         """
-        source, which = DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1)
-        return replace(self, source=source, which=which, tables={})
+        return replace(self, origin=self.alone(), tables={})
+
+    def alone(self) -> Origin:
+        """These sequences as a data set of their own."""
+        return Origin(DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1))
 
     def by_columns(self) -> Observations:
         """The same, made ready to be scored again and again."""
@@ -136,7 +145,7 @@ class Observations:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the data set and without tables, which may be far larger than these sequences."""
-        return {**self.__dict__, "source": None, "which": None, "tables": {}}
+        return {**self.__dict__, "origin": None, "tables": {}}
 
 
 def of_names(observations: Observations) -> Sparse:

@@ -1,9 +1,13 @@
 """Templates: what they make of tokens, in TOML and in the words of CRF++ and Wapiti."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+import hscrf
+from hscrf import cli, io
+from hscrf.cli.recipe import load_model
 from hscrf.cli.templates import Cell, Template, default_template, read_template, word_shape
 from hscrf.errors import TemplateError
 
@@ -156,3 +160,23 @@ def test_templates_survive_json(tmp_path):
 )
 def test_word_shape(word, shape):
     assert word_shape(word) == shape
+
+
+def test_features_of_label_pairs_survive_a_refit(tmp_path, monkeypatch):
+    """A model trained from the shell, loaded and fitted again, has the same weights: tokens see no pair features."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["the D", "old J", "cat N", "sleeps V"]
+    Path("train.txt").write_text("\n".join([*rows, "", *rows[::-1], "", *rows[1:], ""]) + "\n")
+    Path("crfpp").write_text("U0:%x[0,0]\nU1:%x[-1,0]\nB1:%x[0,0]\nB\n")
+    options = ["--template", "crfpp", "--progress", "none", "--max-iter", "3"]
+    assert cli.main(["fit", "train.txt", "-m", "model", *options]) == 0
+    model, recipe = load_model("model")
+    names = ["level", "part", "feature", "states"]
+    expected = model.weights_[names]
+    documents = list(recipe.read("train.txt"))
+    labels = [io.to_labels(document, model.topology_, recipe.scheme) for document in documents]
+    model.fit([recipe.observe(document) for document in documents], labels)
+    assert type(model) is hscrf.HSCRF
+    assert model.weights_[names].equals(expected)
+    assert set(expected.query("part == 'token'")["feature"].str[:2]) == {"U0", "U1"}
+    assert set(expected.query("part == 'trans' and feature != ''")["feature"].str[:5]) == {"pair:"}

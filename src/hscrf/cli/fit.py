@@ -124,15 +124,16 @@ def durations_of(args: argparse.Namespace) -> list[Any]:
 
 def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> Any:
     """An estimator with the options' settings; durations replace those that limits bring by themselves."""
-    from hscrf.cli.recipe import model_class, pair_features
+    from hscrf.cli.recipe import with_pairs
+    from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import Duration, default_specifications
 
     usual = default_specifications(topology)
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
     c2 = args.c2 if args.c2 is not None else 0.0 if args.solver == "perceptron" else 1.0
-    return model_class(template)(
+    return HSCRF(
         topology,
-        features=[*kept, *durations, *pair_features(template, topology)],
+        features=with_pairs([*kept, *durations], template, topology),
         c1=args.c1,
         c2=c2,
         solver=solver_of(args),

@@ -14,14 +14,11 @@ from hscrf.errors import InfeasibleError
 from hscrf.estimator.container import read_container, write_container
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
-from hscrf.features.blocks import Block, PairBlock
-from hscrf.features.specifications import Duration, Trans
+from hscrf.features.specifications import Duration, Specification, Token, Trans
 from hscrf.io.documents import Document
 from hscrf.io.tags import check_tags
 from hscrf.labels.induction import loose_topology, tighten
 from hscrf.labels.labels import Labels
-from hscrf.observations.encoder import Encoder
-from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
@@ -287,37 +284,23 @@ def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
     return moved
 
 
-class TemplateHSCRF(HSCRF):
-    """An HSCRF that keeps a template's features of tokens and of pairs of labels apart."""
+def with_pairs(
+    specifications: Sequence[Specification], template: Template | None, topology: Topology
+) -> list[Specification]:
+    """The specifications for a template, which may have features of label pairs.
 
-    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
-        blocks = super()._fit_blocks(encoder, seen, labels)
-        of_pairs = np.array([name.startswith(PAIR) for name in encoder.names], dtype=bool)
-        kept = {"trans": of_pairs, "token": ~of_pairs}
-        return [only(block, kept[block.key[0]]) if isinstance(block, PairBlock) else block for block in blocks]
-
-
-def only(block: PairBlock, kept: Any) -> PairBlock:
-    """The block without the weights of other features."""
-    counts = np.diff(block.pair_at)
-    cells = block.pair_cell[np.repeat(kept, counts)]
-    return replace(block, pair_at=np.append(0, np.cumsum(np.where(kept, counts, 0))), pair_cell=cells)
-
-
-def model_class(template: Template | None) -> type[HSCRF]:
-    """What to fit with a template."""
-    return TemplateHSCRF if template is not None and template.pairs else HSCRF
-
-
-def pair_features(template: Template | None, topology: Topology) -> list[Trans]:
-    """The block that a template's features of label pairs feed: transitions of the lowest level."""
-    return [Trans(topology.levels[-2], observed=True)] if template is not None and template.pairs else []
+    Only transitions of the lowest level take these, and tokens leave them out.
+    """
+    if template is None or not template.pairs:
+        return list(specifications)
+    apart = [replace(spec, without=PAIR) if isinstance(spec, Token) else spec for spec in specifications]
+    return [*apart, Trans(topology.levels[-2], observed=True, only=PAIR)]
 
 
 def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
     """Write a model together with its recipe into one file, which ``hscrf.load`` reads too."""
     header, arrays = model._content()
-    write_container(path, {**header, "class": HSCRF.__name__, "recipe": recipe.to_dict()}, arrays)
+    write_container(path, {**header, "recipe": recipe.to_dict()}, arrays)
 
 
 def load_model(path: str) -> tuple[Any, Recipe | None]:

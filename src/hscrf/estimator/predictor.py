@@ -25,7 +25,7 @@ from hscrf.estimator.parameters import saved_parameters
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
-from hscrf.features.specifications import PART
+from hscrf.features.specifications import SPECIFICATIONS
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.induction import loosened
 from hscrf.labels.labels import Labels
@@ -61,7 +61,7 @@ class Predictor(BaseEstimator):
     history_: list[dict[str, Any]]
 
     _encoder_class: Any = Encoder
-    _feature_classes: tuple[type, ...] = tuple(PART)
+    _feature_classes: tuple[type, ...] = SPECIFICATIONS
 
     # -- prediction --------------------------------------------------------------------------------------------------
 

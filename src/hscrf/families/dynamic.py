@@ -17,8 +17,8 @@ from hscrf.estimator.checks import check_lengths, check_steps
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.factors import FactorBlock, Pair
 from hscrf.features.blocks import Block, ConstantBlock
-from hscrf.features.fitting import fit_block
-from hscrf.features.specifications import PART, End, Init, Token, Trans
+from hscrf.features.fitting import fit_blocks
+from hscrf.features.specifications import End, Init, Specification, Token, Trans
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
@@ -147,29 +147,28 @@ class DynamicCRF(HSCRF):
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
-    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
-        return [self._fit_factor(spec, encoder, seen, labels) for spec in self._specifications()]
+    def _fit_blocks(self, encoder: Encoder, observations: Observations, labels: Sequence[Labels]) -> list[Block]:
+        return [self._fit_factor(spec, encoder, observations, labels) for spec in self._specifications()]
 
-    def _fit_factor(self, spec: Any, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> FactorBlock:
+    def _fit_factor(
+        self, spec: Specification, encoder: Encoder, observations: Observations, labels: Sequence[Labels]
+    ) -> FactorBlock:
         """The block of one factor over its own flat topology, spread over the combinations."""
-        if getattr(spec, "average", False):
+        if spec.needs_limit:
             raise ValueError(f"{spec} averages over segments, but here every segment has one step")
-        levels = (spec.level, spec.other) if isinstance(spec, Pair) else (spec.level,)
-        member, topology = self._factor(levels)
+        member, topology = self._factor(spec.levels)
+        own = replace(spec, level="root" if spec.part in FAMILY else topology.levels[1])
         known = factor_labels(labels, member)
-        key = ("token", 1) if isinstance(spec, (Token, Pair)) else (PART[type(spec)], 0)
-        if isinstance(spec, Pair) and not spec.observed:
-            cells = np.unique(known.states[1] if self.transitions == "seen" and known.complete(1) else member)
-            factor: Block = ConstantBlock(key, (1, topology.n_states[1]), cells.astype(np.int64))
-        else:
-            ours = Token(topology.levels[1]) if key[0] == "token" else replace(spec, level="root")
-            factor = fit_block(ours, topology, encoder, seen, known, self.pairs, self.transitions)
-        shape: tuple[int, ...] = (member.size,) if key[0] == "token" else (1, member.size)
-        if key[0] == "trans":
+        factor = fit_blocks([own], topology, encoder, observations, known, self.pairs, self.transitions)[0]
+        part, d = own.key(topology)
+        if isinstance(factor, ConstantBlock) and part == "token":  # states that no combination has need no weight
+            factor = replace(factor, cells=np.intersect1d(factor.cells, member))
+        shape: tuple[int, ...] = (member.size,) if part == "token" else (1, member.size)
+        if part == "trans":
             shape = (1, member.size, member.size)
             member = (member[:, None] * topology.n_states[1] + member).ravel()
-        constant = not factor.timed and key[0] in FAMILY
-        return FactorBlock(factor, key, (1, *shape) if constant else shape, member, levels, topology.states[1])
+        shape = (1, *shape) if not factor.timed and part in FAMILY else shape
+        return FactorBlock(factor, (part, d), shape, member, spec.levels, topology.states[1])
 
     def _factor(self, levels: tuple[str, ...]) -> tuple[Ints, Topology]:
         """The state of a factor in each combination (P,), and the flat topology of its states."""

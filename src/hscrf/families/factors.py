@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
+from hscrf.features.specifications import CellSpecification
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
@@ -71,12 +72,17 @@ class FactorBlock(Block):
         return " & ".join(self.levels), part, " > ".join(self.states[s] for s in own)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The labels of two levels at the same step; ``observed``: with the features of that step."""
+@dataclass(frozen=True, repr=False)
+class Pair(CellSpecification):
+    """The labels of two levels at the same step; ``observed``: with the features of that step.
 
-    level: str
+    ``only`` and ``without`` choose features by how their names begin.
+    """
+
     other: str
     observed: bool = False
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+    part: ClassVar[str] = "token"
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return (self.level, self.other)

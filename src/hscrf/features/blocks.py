@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.kernels import average_tokens, average_tokens_back
+from hscrf.features.segments import SegmentFunction, SegmentTable
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations, of_columns
 from hscrf.potentials import Key
@@ -19,9 +18,10 @@ from hscrf.topology import Topology
 
 
 class Block:
-    """A linear map from ``size`` weights to the array of log-potentials ``key`` = (part, level index).
+    """A linear map A from ``size`` weights w to the array of log-potentials ``key`` = (part, level index).
 
-    ``shape`` is that array's shape for one step (time axis left out) or, if ``timed`` is False, as it is.
+    The scores are A w, the gradient is the transpose of A times the counts. ``shape`` is that array's shape for one
+    step (time axis left out) or, if ``timed`` is False, as it is.
     """
 
     key: Key
@@ -29,11 +29,11 @@ class Block:
     shape: tuple[int, ...]
     timed: bool
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         """Add the scores of the observations to the array of their steps."""
         raise NotImplementedError
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         """Transpose of ``add``: add to the gradient what the counts of these steps pull on each weight."""
         raise NotImplementedError
 
@@ -51,7 +51,10 @@ class Block:
 
 @dataclass(frozen=True)
 class ConstantBlock(Block):
-    """One weight for each of some cells of a table that is the same at every time."""
+    """One weight for each of some cells of a table that is the same at every time.
+
+    score[cells[k]] = w[k]; gradient[k] = counts[cells[k]].
+    """
 
     key: Key
     shape: tuple[int, ...]  # (1, S, U) or (1, S, U, U)
@@ -62,10 +65,10 @@ class ConstantBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.cells.size
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         out.reshape(-1)[self.cells] += weights
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         gradient += counts.reshape(-1)[self.cells]
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -75,7 +78,10 @@ class ConstantBlock(Block):
 
 @dataclass(frozen=True)
 class DurationBlock(Block):
-    """Weights (K, S) for functions of the length of a segment: basis (L, K)."""
+    """Weights (K, S) for functions of the length of a segment: basis (L, K).
+
+    score[l, s] = sum_k basis[l, k] w[k, s]; gradient[k, s] = sum_l basis[l, k] counts[l, s].
+    """
 
     key: Key
     kind: str
@@ -99,10 +105,10 @@ class DurationBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.basis.shape[1] * self.states
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         out += self.basis @ weights.reshape(-1, self.states)
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         gradient += (self.basis.T @ counts).ravel()
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -116,7 +122,11 @@ class DurationBlock(Block):
 
 @dataclass(frozen=True)
 class PairBlock(Block):
-    """A weight for each of some pairs of a named feature and a cell: feature f has pair_at[f] .. pair_at[f + 1]."""
+    """A weight for each of some pairs of a named feature and a cell: feature f has pair_at[f] .. pair_at[f + 1].
+
+    With x[t, f] the value of feature f at step t, and over the pairs (f, c) that have a weight:
+    score[t, c] = sum_f x[t, f] w[f, c]; gradient[f, c] = sum_t x[t, f] counts[t, c].
+    """
 
     key: Key
     shape: tuple[int, ...]
@@ -128,13 +138,13 @@ class PairBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.pair_cell.size
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
-        assert seen.sparse is not None
-        seen.sparse.add_scores(self.pair_at, self.pair_cell, weights, out.reshape(seen.steps, -1))
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
+        assert observations.sparse is not None
+        observations.sparse.add_scores(self.pair_at, self.pair_cell, weights, out.reshape(observations.steps, -1))
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
-        assert seen.sparse is not None
-        seen.sparse.pull_counts(self.pair_at, self.pair_cell, counts.reshape(seen.steps, -1), gradient)
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+        assert observations.sparse is not None
+        observations.sparse.pull_counts(self.pair_at, self.pair_cell, counts.reshape(observations.steps, -1), gradient)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         features = np.repeat(np.arange(self.pair_at.size - 1), np.diff(self.pair_at)).tolist()
@@ -145,7 +155,10 @@ class PairBlock(Block):
 
 @dataclass(frozen=True)
 class DenseBlock(Block):
-    """Weights (F + 1, C) for numeric columns and a constant, and the C cells of the array that they feed."""
+    """Weights (F + 1, C) for numeric columns and a constant, and the C cells of the array that they feed.
+
+    With x[t, F] = 1: score[t, cells[c]] = sum_f x[t, f] w[f, c]; gradient[f, c] = sum_t x[t, f] counts[t, cells[c]].
+    """
 
     key: Key
     shape: tuple[int, ...]
@@ -157,14 +170,14 @@ class DenseBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return (self.features + 1) * self.cells.size
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         table = weights.reshape(-1, self.cells.size)
-        out.reshape(seen.steps, -1)[:, self.cells] += of_columns(seen) @ table[:-1] + table[-1]
+        out.reshape(observations.steps, -1)[:, self.cells] += of_columns(observations) @ table[:-1] + table[-1]
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         table = gradient.reshape(-1, self.cells.size)
-        picked = counts.reshape(seen.steps, -1)[:, self.cells]
-        table[:-1] += of_columns(seen).T @ picked
+        picked = counts.reshape(observations.steps, -1)[:, self.cells]
+        table[:-1] += of_columns(observations).T @ picked
         table[-1] += picked.sum(axis=0)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
@@ -174,7 +187,11 @@ class DenseBlock(Block):
 
 @dataclass(frozen=True)
 class AverageBlock(Block):
-    """The features of a token block, averaged over each segment of at most ``longest`` steps."""
+    """The features of a token block, averaged over each segment of at most ``longest`` steps.
+
+    Row i, l is the segment of l + 1 steps from i on: score[i, l, s] = mean of the token scores[t, s] over its steps t;
+    the token block pulls counts[t, s] = sum of counts[i, l, s] / (l + 1) over the segments that contain t.
+    """
 
     tokens: PairBlock | DenseBlock
     longest: int
@@ -192,17 +209,15 @@ class AverageBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.tokens.size
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
-
-        scores = np.zeros((seen.steps, *self.tokens.shape))
-        self.tokens.add(weights, seen, scores)
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
+        scores = np.zeros((observations.steps, *self.tokens.shape))
+        self.tokens.add(weights, observations, scores)
         average_tokens(scores, out)
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
-
-        averaged = np.zeros((seen.steps, *self.tokens.shape))
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+        averaged = np.zeros((observations.steps, *self.tokens.shape))
         average_tokens_back(counts, averaged)
-        self.tokens.pull(averaged, seen, gradient)
+        self.tokens.pull(averaged, observations, gradient)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return [(f"mean of {name}", place) for name, place in self.tokens.describe(encoder)]
@@ -210,10 +225,13 @@ class AverageBlock(Block):
 
 @dataclass(frozen=True)
 class SegmentBlock(Block):
-    """Weights (K, S) for a user's vector of K functions of a segment."""
+    """Weights (K, S) for a user's vector of K functions f of a segment.
+
+    score[i, l, s] = sum_k f_k(z, i, i + l + 1) w[k, s]; gradient[k, s] = sum_il f_k(z, i, i + l + 1) counts[i, l, s].
+    """
 
     key: Key
-    function: Callable[[Any, int, int], Any]
+    function: SegmentFunction
     features: int
     longest: int
     states: int
@@ -227,35 +245,23 @@ class SegmentBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.features * self.states
 
-    def table(self, seen: Observations) -> Floats:
-        """The function of every segment, (N, L, K); computed once for each set of observations."""
-        cache = seen.__dict__.setdefault("_segment_tables", {})
-        key = (self.function, self.longest)
-        if key not in cache:
-            table = np.zeros((seen.steps, self.longest, self.features))
-            for n, z in enumerate(seen.raw):
-                begin, stop = seen.offsets[n], seen.offsets[n + 1]
-                for i in range(stop - begin):
-                    for j in range(i + 1, min(i + self.longest, stop - begin) + 1):
-                        table[begin + i, j - i - 1] = segment_vector(self.function, z, i, j, self.features)
-            cache[key] = table
-        return cache[key]
+    def table(self, observations: Observations) -> Floats:
+        """The function of every segment, (N, L, K); computed once for a data set and all that is taken from it."""
+        key = (self.function, self.longest, self.features)
+        if key not in observations.tables:
+            data, which = observations.origin or observations.alone()
+            if key not in data.tables:  # if several threads come here, the first table serves all of them
+                data.tables.setdefault(key, SegmentTable(*key, data))
+            observations.tables[key] = data.tables[key].of(which)
+        return observations.tables[key]
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
-        out += self.table(seen) @ weights.reshape(-1, self.states)
+    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
+        out += self.table(observations) @ weights.reshape(-1, self.states)
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
-        table = self.table(seen).reshape(-1, self.features)
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+        table = self.table(observations).reshape(-1, self.features)
         gradient += (table.T @ counts.reshape(-1, self.states)).ravel()
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         name = getattr(self.function, "__name__", "segment")
         return [(f"{name}[{k}]", (s,)) for k in range(self.features) for s in range(self.states)]
-
-
-def segment_vector(function: Callable[[Any, int, int], Any], z: Any, start: int, stop: int, size: int) -> Floats:
-    vector = np.atleast_1d(np.asarray(function(z, start, stop), dtype=np.float64))
-    if vector.shape != (size,) or not np.isfinite(vector).all():
-        name = getattr(function, "__name__", "the segment function")
-        raise ValueError(f"{name}(z, {start}, {stop}) is {vector.tolist()}, expected {size} finite numbers")
-    return vector

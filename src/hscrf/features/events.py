@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints
 from hscrf.engine.tries import build_families
 from hscrf.labels.packed import Known
-from hscrf.potentials import Key
+from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
 
@@ -25,6 +25,11 @@ class Events(NamedTuple):
 def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
     steps = np.flatnonzero(happens & known)
     return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
+
+
+def find_events(topology: Topology, known: Known, key: Key) -> Events:
+    """The events of any part."""
+    return family_events(topology, known, key) if key[0] in FAMILY else own_events(known, key)
 
 
 def own_events(known: Known, key: Key) -> Events:

@@ -2,110 +2,256 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, field, fields
+from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.features.blocks import AverageBlock, Block, ConstantBlock, DenseBlock, DurationBlock, PairBlock, SegmentBlock
+from hscrf.features.events import family_cells
+from hscrf.features.occurrences import ConstantCells, FeatureCells, Occurrences, Record, SegmentValues
+from hscrf.features.segments import SegmentFunction
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.readers import KINDS
+from hscrf.potentials import Key
 from hscrf.topology import UNLIMITED, Topology
 
 
-@dataclass(frozen=True)
-class Token:
-    """Features of every step of a segment, summed over it, or averaged (then the level needs a longest duration)."""
+@dataclass(frozen=True, repr=False)
+class Specification:
+    """Weights for one part of a level; ``penalty``: how many times as strongly as others they are penalised."""
 
     level: str
-    average: bool = False
     penalty: float = field(default=1.0, kw_only=True)
+    part: ClassVar[str]
+    needs_limit: ClassVar[bool] = False  # a longest duration of the level
 
     @property
-    def needs_limit(self) -> bool:
+    def levels(self) -> tuple[str, ...]:
+        """The levels whose states the weights depend on, as they are named here."""
+        return (self.level,)
+
+    def key(self, topology: Topology) -> Key:
+        """The part that is fed, and the number of its level."""
+        return self.part, topology.level(self.level)
+
+    def record(self, frame: Occurrences) -> Record | None:
+        """What must be known of the training data before ``fit``; None if there is nothing."""
+        return None
+
+    def fit(self, frame: Occurrences) -> Block:
+        """The block of weights for what occurs in the training data."""
+        raise NotImplementedError
+
+    def longest(self, topology: Topology) -> int:
+        """The longest duration of the level, which tables of segments need."""
+        d = topology.level(self.level)
+        if topology.unit_bottom and d == topology.depth - 1:
+            return 1
+        longest = int(topology.max_duration[d].max())
+        if longest == UNLIMITED:
+            level = topology.levels[d]
+            raise ValueError(f"{self!r} needs a longest duration, but level {level!r} has none: give max_duration")
+        return longest
+
+    def __repr__(self) -> str:
+        """As it is written: what has its default is left out."""
+        values = [(item, getattr(self, item.name)) for item in fields(self)]
+        given = [repr(value) for item, value in values if item.default is MISSING]
+        given += [f"{item.name}={value!r}" for item, value in values if item.default not in (MISSING, value)]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureSpecification(Specification):
+    """Weights for the features of steps.
+
+    ``only`` takes just the named features whose names begin with it, ``without`` leaves those out whose names begin
+    with it.
+    """
+
+    only: str = field(default="", kw_only=True)
+    without: str = field(default="", kw_only=True)
+
+    def table(self, topology: Topology) -> tuple[Ints, tuple[int, ...]]:
+        """The cells of the part that may have weights, and the shape that they index."""
+        states = topology.n_states[topology.level(self.level)]
+        return np.arange(states), (states,)
+
+    def chosen(self, encoder: Encoder) -> NDArray[np.bool_]:
+        """Which of the encoder's named features are taken, (F,)."""
+        if not self.only and not self.without:
+            return np.ones(len(encoder.names), dtype=bool)
+        if encoder.kind == "dense":
+            raise ValueError(f"{self!r} chooses among named features, but X holds {KINDS['dense']}")
+        taken = [name.startswith(self.only) for name in encoder.names]
+        left_out = [bool(self.without) and name.startswith(self.without) for name in encoder.names]
+        return np.array(taken, dtype=bool) & ~np.array(left_out, dtype=bool)
+
+    def record(self, frame: Occurrences) -> Record | None:
+        if frame.encoder.kind == "dense" or frame.pairs == "all":
+            return None
+        _, shape = self.table(frame.topology)
+        return FeatureCells(frame.topology, self.key(frame.topology), int(np.prod(shape)), self.chosen(frame.encoder))
+
+    def fit(self, frame: Occurrences) -> Block:
+        return self.feature_block(frame)
+
+    def feature_block(self, frame: Occurrences) -> PairBlock | DenseBlock:
+        """Weights for all numeric columns, or for pairs of a named feature and a cell."""
+        key, chosen = self.key(frame.topology), self.chosen(frame.encoder)
+        cells, shape = self.table(frame.topology)
+        if frame.encoder.kind == "dense":
+            return DenseBlock(key, shape, cells, len(frame.encoder.columns))
+        if frame.pairs == "all":
+            pair_at = np.concatenate([[0], np.cumsum(chosen * cells.size)])
+            return PairBlock(key, shape, pair_at, np.tile(cells, chosen.sum()).astype(np.int32))
+        return PairBlock(key, shape, *frame.records[self].pairs(cells))
+
+
+@dataclass(frozen=True, repr=False)
+class Token(FeatureSpecification):
+    """Features of every step of a segment, summed over it, or averaged (then the level needs a longest duration).
+
+    ``only`` and ``without`` choose features by how their names begin.
+    """
+
+    average: bool = False
+    part: ClassVar[str] = "token"
+
+    @property
+    def needs_limit(self) -> bool:  # type: ignore[override]
         return self.average
 
-
-@dataclass(frozen=True)
-class Start:
-    """Features of the first step of a segment."""
-
-    level: str
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+    def fit(self, frame: Occurrences) -> Block:
+        tokens = self.feature_block(frame)
+        return AverageBlock(tokens, self.longest(frame.topology)) if self.average else tokens
 
 
-@dataclass(frozen=True)
-class Stop:
-    """Features of the last step of a segment."""
+@dataclass(frozen=True, repr=False)
+class Start(FeatureSpecification):
+    """Features of the first step of a segment; ``only`` and ``without`` choose them by how their names begin."""
 
-    level: str
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+    part: ClassVar[str] = "start"
 
 
-@dataclass(frozen=True)
-class Duration:
+@dataclass(frozen=True, repr=False)
+class Stop(FeatureSpecification):
+    """Features of the last step of a segment; ``only`` and ``without`` choose them by how their names begin."""
+
+    part: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True, repr=False)
+class Duration(Specification):
     """Weights for the length l of a segment.
 
     ``"gamma"``: log l and l, the sufficient statistics of a gamma density; ``"bins"``: one weight for lengths
     1, 2, 3-4, 5-8, 9-16 and so on; ``"each"``: one weight for every length.
     """
 
-    level: str
     kind: str = "gamma"
-    penalty: float = field(default=1.0, kw_only=True)
+    part: ClassVar[str] = "duration"
     needs_limit: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.kind not in ("gamma", "bins", "each"):
             raise ValueError(f"Duration kind is {self.kind!r}, expected 'gamma', 'bins' or 'each'")
 
+    def fit(self, frame: Occurrences) -> Block:
+        key, topology = self.key(frame.topology), frame.topology
+        return DurationBlock(key, self.kind, self.longest(topology), topology.n_states[key[1]])
 
-@dataclass(frozen=True)
-class Segment:
+
+@dataclass(frozen=True, repr=False)
+class Segment(Specification):
     """A function ``f(z, start, stop)`` of the observations z of a sequence and a half-open segment: a vector."""
 
-    level: str
-    function: Callable[[Any, int, int], Any]
-    penalty: float = field(default=1.0, kw_only=True)
+    function: SegmentFunction
+    part: ClassVar[str] = "segment"
     needs_limit: ClassVar[bool] = True
 
+    def record(self, frame: Occurrences) -> Record:
+        return SegmentValues(self.function)
 
-@dataclass(frozen=True)
-class Init:
-    """A parent and its first child, by the parent's level; ``observed``: with the features of that step."""
+    def fit(self, frame: Occurrences) -> Block:
+        key, topology = self.key(frame.topology), frame.topology
+        size = frame.records[self].size
+        return SegmentBlock(key, self.function, size, self.longest(topology), topology.n_states[key[1]])
 
-    level: str
+
+class CellSpecification(FeatureSpecification):
+    """Weights for cells of a part: constant, or, if ``observed``, with the features of the step."""
+
+    observed: bool  # a field of the classes below, each of which has its own order of arguments
+
+    def __post_init__(self) -> None:
+        if not self.observed and (self.only or self.without):
+            raise ValueError(f"{self!r} has no features to choose from, expected observed=True")
+
+    def record(self, frame: Occurrences) -> Record | None:
+        if self.observed:
+            return super().record(frame)
+        return ConstantCells(frame.topology, self.key(frame.topology)) if frame.transitions == "seen" else None
+
+    def fit(self, frame: Occurrences) -> Block:
+        if self.observed:
+            return self.feature_block(frame)
+        cells, shape = self.table(frame.topology)
+        if frame.transitions == "seen":
+            cells = frame.records[self].among(cells)
+        return ConstantBlock(self.key(frame.topology), (1, *shape), cells)
+
+
+@dataclass(frozen=True, repr=False)
+class FamilySpecification(CellSpecification):
+    """Weights for a parent and its children, by the parent's level."""
+
     observed: bool = False
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+
+    def key(self, topology: Topology) -> Key:
+        part, d = super().key(topology)
+        if d == topology.depth - 1:
+            raise ValueError(f"{type(self).__name__}({self.level!r}) names the bottom, expected a parent's level")
+        return part, d
+
+    def table(self, topology: Topology) -> tuple[Ints, tuple[int, ...]]:
+        return family_cells(topology, self.key(topology))
 
 
-@dataclass(frozen=True)
-class Trans:
-    """Two neighbouring children of a parent, by its level; ``observed``: with the features of the first's last step."""
+@dataclass(frozen=True, repr=False)
+class Init(FamilySpecification):
+    """A parent and its first child, by the parent's level; ``observed``: with the features of that step.
 
-    level: str
-    observed: bool = False
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+    ``only`` and ``without`` choose features by how their names begin.
+    """
 
-
-@dataclass(frozen=True)
-class End:
-    """A parent and its last child, by the parent's level; ``observed``: with the features of that step."""
-
-    level: str
-    observed: bool = False
-    penalty: float = field(default=1.0, kw_only=True)
-    needs_limit: ClassVar[bool] = False
+    part: ClassVar[str] = "init"
 
 
-Specification = Token | Start | Stop | Duration | Segment | Init | Trans | End
+@dataclass(frozen=True, repr=False)
+class Trans(FamilySpecification):
+    """Two neighbouring children of a parent, by its level; ``observed``: with the features of the first's last step.
+
+    ``only`` and ``without`` choose features by how their names begin.
+    """
+
+    part: ClassVar[str] = "trans"
 
 
-PART = {Token: "token", Start: "start", Stop: "stop", Duration: "duration", Segment: "segment"} | {
-    Init: "init",
-    Trans: "trans",
-    End: "end",
-}
+@dataclass(frozen=True, repr=False)
+class End(FamilySpecification):
+    """A parent and its last child, by the parent's level; ``observed``: with the features of that step.
+
+    ``only`` and ``without`` choose features by how their names begin.
+    """
+
+    part: ClassVar[str] = "end"
+
+
+SPECIFICATIONS: tuple[type[Specification], ...] = (Token, Start, Stop, Duration, Segment, Init, Trans, End)
 
 
 def default_specifications(topology: Topology) -> list[Specification]:

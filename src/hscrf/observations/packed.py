@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,11 @@ class Sparse:
         indices = number[self.indices[entries]].astype(np.int32)
         return Sparse(indptr, indices, self.data[entries] if self.data.size else self.data, int(mask.sum()))
 
-    def take(self, rows: Ints) -> Sparse:
-        """Some of the steps, each at most once; neighbours are shared, not copied."""
+    def take(self, rows: slice | Ints) -> Sparse:
+        """Some of the steps, each at most once; those of a slice are shared, not copied."""
         entries: Any
-        if rows[-1] - rows[0] == len(rows) - 1:
-            indptr = self.indptr[rows[0] : rows[-1] + 2]
+        if isinstance(rows, slice):
+            indptr = self.indptr[rows.start : rows.stop + 1]
             entries, indptr = slice(indptr[0], indptr[-1]), indptr - indptr[0]
         else:
             entries, counts = entries_of(self, rows)
@@ -53,12 +53,10 @@ class Sparse:
         return Columns(names, begin, rows, self.data[order] if self.data.size else self.data)
 
     def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
-
         x = (self.indptr, self.indices, self.data)
         score_rows(*x, pair_at, pair_cell, weights, out)
 
     def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
-
         x = (self.indptr, self.indices, self.data)
         pull_rows(*x, pair_at, pair_cell, counts, gradient)
 
@@ -77,24 +75,44 @@ class Columns:
     data: Floats
 
     def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
-
         x = (self.names, self.begin, self.rows, self.data)
         score_columns(*x, pair_at, pair_cell, weights, out, np.empty((1, out.shape[1])))
 
     def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
-
         x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
         pull_columns(*x, pair_at, pair_cell, counts, gradient, np.empty((1, counts.shape[1])))
 
 
 @dataclass(frozen=True)
+class DataSet:
+    """The sequences that observations were taken from, and the tables that were computed of all of them."""
+
+    offsets: Ints  # (sequences + 1,)
+    raw: Sequence[Any]
+    tables: dict[Any, Any] = field(default_factory=dict)
+
+
+class Origin(NamedTuple):
+    """The data set that observations were taken from, and the numbers of their sequences in it."""
+
+    data: DataSet
+    which: Ints
+
+
+@dataclass(frozen=True)
 class Observations:
-    """Packed observations of several sequences: named features, numeric columns, or both."""
+    """Packed observations of several sequences: named features or numeric columns.
+
+    Observations that are ``shared`` belong to a data set: what is taken from them has the tables of segment functions
+    in common with them. Pickled, they stand alone.
+    """
 
     offsets: Ints  # (sequences + 1,)
     sparse: Sparse | Columns | None
     dense: Floats | None  # (N, F)
     raw: Sequence[Any] = field(repr=False)  # what the user gave, for segment functions
+    origin: Origin | None = field(default=None, repr=False, compare=False)
+    tables: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # of these sequences
 
     @property
     def steps(self) -> int:
@@ -103,31 +121,50 @@ class Observations:
     def take(self, which: Sequence[int] | Ints) -> Observations:
         """Some of the sequences."""
         which = np.asarray(which)
-        lengths = np.diff(self.offsets)[which]
-        rows = ranges(self.offsets[which], lengths)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        neighbours = rows[-1] - rows[0] == len(rows) - 1
-        dense = self.dense
-        if dense is not None:
-            dense = dense[rows[0] : rows[-1] + 1] if neighbours else dense[rows]
+        rows = rows_of(self.offsets, which)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[which])])
+        dense = None if self.dense is None else self.dense[rows]
         sparse = None if self.sparse is None else of_names(self).take(rows)
-        return Observations(offsets, sparse, dense, [self.raw[n] for n in which])
+        origin = None if self.origin is None else Origin(self.origin.data, self.origin.which[which])
+        return Observations(offsets, sparse, dense, [self.raw[n] for n in which], origin)
+
+    def shared(self) -> Observations:
+        """The same as a data set: each table is computed once, and serves all that is taken from it.
+
+        For training data, whose sequences are taken again and again. The tables stay as long as the observations.
+        """
+        return replace(self, origin=self.alone(), tables={})
+
+    def alone(self) -> Origin:
+        """These sequences as a data set of their own."""
+        return Origin(DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1))
 
     def by_columns(self) -> Observations:
         """The same, made ready to be scored again and again."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).by_columns())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the data set and without tables, which may be far larger than these sequences."""
+        return {**self.__dict__, "origin": None, "tables": {}}
 
-def of_names(seen: Observations) -> Sparse:
+
+def of_names(observations: Observations) -> Sparse:
     """The named features by step, which the encoder has made."""
-    assert isinstance(seen.sparse, Sparse)
-    return seen.sparse
+    assert isinstance(observations.sparse, Sparse)
+    return observations.sparse
 
 
-def of_columns(seen: Observations) -> Floats:
+def of_columns(observations: Observations) -> Floats:
     """The numeric columns, which the encoder has made."""
-    assert seen.dense is not None
-    return seen.dense
+    assert observations.dense is not None
+    return observations.dense
+
+
+def rows_of(offsets: Ints, which: Ints) -> slice | Ints:
+    """The steps of some sequences: a slice if they are neighbours in order."""
+    if (np.diff(which) == 1).all():
+        return slice(int(offsets[which[0]]), int(offsets[which[-1] + 1]))
+    return ranges(offsets[which], np.diff(offsets)[which])
 
 
 def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:

@@ -84,7 +84,7 @@ class EmissionEncoder(Encoder):
             if seen.dense is None:
                 raise ValueError("X holds lists of features; expected one symbol or a row of numbers for each step")
             return seen
-        self.kind = "symbols"
+        self.kind, self.settled = "symbols", True
         symbols = flat_symbols(X)
         found = np.unique(symbols).tolist() if isinstance(symbols, np.ndarray) else dict.fromkeys(symbols)
         self.names = {symbol: k for k, symbol in enumerate(found)}
@@ -158,6 +158,7 @@ def symbol_of(item: Any, n: int, t: int) -> str | int:
 def encoder_for(emission: Categorical | Gaussian) -> EmissionEncoder:
     """An encoder for given parameters; numbers are centred and scaled so that densities keep their digits."""
     encoder = EmissionEncoder()
+    encoder.settled = True
     if isinstance(emission, Categorical):
         encoder.kind = "symbols"
         encoder.names = {symbol: k for k, symbol in enumerate(emission.symbols)}

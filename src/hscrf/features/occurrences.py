@@ -1,0 +1,151 @@
+"""What occurs in training data, as far as specifications need it to fit themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.features.events import find_events
+from hscrf.features.segments import SegmentFunction, segment_vector
+from hscrf.labels.packed import Known
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations, entries_of, of_names
+from hscrf.potentials import FAMILY, Key
+from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.features.specifications import Specification
+
+
+class Record(Protocol):
+    """What one specification wants to know of the data: learned by parts, and merged with that of later parts."""
+
+    def update(self, observations: Observations, known: Known) -> None: ...
+
+    def merge(self, other: Any) -> None: ...
+
+
+class Occurrences:
+    """The frame that specifications fit themselves to: topology, encoder, and what occurs in training data.
+
+    ``pairs`` speaks of named features and states, ``transitions`` of the constant init, trans and end weights: "seen"
+    gives a weight only to what occurs, "all" to whatever the topology allows. Each specification says what it needs
+    to know (``spec.record``); ``update`` looks for it in one more part of the data, and ``merge`` takes over what
+    another has found in later parts. Parts give exactly what one pass gives. The encoder must be settled.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        encoder: Encoder,
+        specifications: Sequence[Specification],
+        pairs: str = "seen",
+        transitions: str = "all",
+    ) -> None:
+        for name, value in (("pairs", pairs), ("transitions", transitions)):
+            if value not in ("seen", "all"):
+                raise ValueError(f"{name} is {value!r}, expected 'seen' or 'all'")
+        self.topology = topology
+        self.encoder = encoder
+        self.pairs = pairs
+        self.transitions = transitions
+        found = {spec: spec.record(self) for spec in specifications}
+        self.records: dict[Specification, Any] = {spec: record for spec, record in found.items() if record is not None}
+
+    def update(self, observations: Observations, known: Known) -> None:
+        """Look into one more part: packed observations, and what is known of their labels."""
+        for record in self.records.values():
+            record.update(observations, known)
+
+    def merge(self, other: Occurrences) -> None:
+        """Take over what was found in later parts by another frame for the same specifications."""
+        for ours, theirs in zip(self.records.values(), other.records.values(), strict=True):
+            ours.merge(theirs)
+
+
+class FeatureCells:
+    """Which named features meet which cells of a part, and which meet an event of which not all is known."""
+
+    def __init__(self, topology: Topology, key: Key, width: int, chosen: NDArray[np.bool_]) -> None:
+        self.topology = topology
+        self.key = key
+        self.width = width  # number of cells
+        self.chosen = chosen  # (F,) the features that are looked at
+        self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
+        self.open = np.zeros(chosen.size, dtype=bool)  # (F,)
+
+    def update(self, observations: Observations, known: Known) -> None:
+        x, events = of_names(observations), find_events(self.topology, known, self.key)
+        entries, counts = entries_of(x, events.steps)
+        features, cells = x.indices[entries], np.repeat(events.cells, counts)
+        if not self.chosen.all():
+            kept = self.chosen[features]
+            features, cells = features[kept], cells[kept]
+        self.found = union(self.found, np.unique(features.astype(np.int64) * self.width + cells))
+        self.open[x.indices[entries_of(x, events.open)[0]]] = True
+        self.open &= self.chosen
+
+    def merge(self, other: FeatureCells) -> None:
+        self.found = union(self.found, other.found)
+        self.open |= other.open
+
+    def pairs(self, cells: Ints) -> tuple[Ints, NDArray[np.int32]]:
+        """The pairs by feature: where those of each begin (F + 1,), and their cells.
+
+        A feature that meets only events of which not all is known has all ``cells`` that there are.
+        """
+        found, lonely = self.found, self.open.copy()
+        lonely[found // self.width] = False
+        if lonely.any():
+            found = np.union1d(found, (np.flatnonzero(lonely)[:, None] * self.width + cells).ravel())
+        pair_at = np.searchsorted(found, np.arange(self.chosen.size + 1) * self.width)
+        return pair_at.astype(np.int64), (found % self.width).astype(np.int32)
+
+
+class ConstantCells:
+    """Which cells of a part occur, and whether its levels are completely labelled."""
+
+    def __init__(self, topology: Topology, key: Key) -> None:
+        self.topology = topology
+        self.key = key
+        self.found: Ints = np.empty(0, dtype=np.int64)  # in ascending order
+        self.complete = True
+
+    def update(self, observations: Observations, known: Known) -> None:
+        part, d = self.key
+        self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
+        self.complete &= known.complete(*((d, d + 1) if part in FAMILY else (d,)))
+
+    def merge(self, other: ConstantCells) -> None:
+        self.found = union(self.found, other.found)
+        self.complete &= other.complete
+
+    def among(self, cells: Ints) -> Ints:
+        """Those of the cells that occur; all of them if labels are missing, behind which any may hide."""
+        return np.intersect1d(cells, self.found) if self.complete else cells
+
+
+class SegmentValues:
+    """How many values a segment function returns: counted for the first step of the first sequence."""
+
+    def __init__(self, function: SegmentFunction) -> None:
+        self.function = function
+        self.size: int | None = None
+
+    def update(self, observations: Observations, known: Known) -> None:
+        if self.size is None:
+            self.size = segment_vector(self.function, observations.raw[0], 0, 1).size
+
+    def merge(self, other: SegmentValues) -> None:
+        self.size = other.size if self.size is None else self.size
+
+
+def union(one: Ints, other: Ints) -> Ints:
+    """The union of two ascending arrays without repetitions, in ascending order."""
+    if not one.size or not other.size:
+        return one if one.size else other
+    return np.union1d(one, other)

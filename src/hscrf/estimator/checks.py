@@ -35,12 +35,3 @@ def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -
     for n, (steps, y) in enumerate(zip(lengths_of(seen), labels, strict=True)):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
-
-
-def as_seed(random_state: Any) -> Any:
-    """A seed for numpy's Generator from what scikit-learn users give."""
-    return (
-        random_state.integers(2**31)
-        if isinstance(random_state, np.random.Generator)
-        else (random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state)
-    )

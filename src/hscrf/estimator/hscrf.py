@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -18,14 +17,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from hscrf import inference, metrics, solvers
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, generator
 from hscrf.engine.evidence import pack_evidence
 from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.plan import Plan
 from hscrf.errors import FileFormatError
 from hscrf.estimator.blocks import check_function_names, dump_block, dump_options, load_block
 from hscrf.estimator.checkpoint import Checkpoint
-from hscrf.estimator.checks import as_seed, check_lengths, check_specifications, check_steps, lengths_of
+from hscrf.estimator.checks import check_lengths, check_specifications, check_steps, lengths_of
 from hscrf.estimator.container import write_container
 from hscrf.estimator.decoding import expected_gain
 from hscrf.estimator.weights import carry_over, named_weights, topology_from_weights
@@ -190,7 +189,7 @@ class HSCRF(BaseEstimator):
         latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
         if not latent:
             return np.zeros(size)
-        return 0.1 * np.random.default_rng(as_seed(self.random_state)).normal(size=size)
+        return 0.1 * generator(self.random_state).normal(size=size)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
         """c1 and c2 of all weights, or of each of them where the features have penalties of their own."""
@@ -329,7 +328,7 @@ class HSCRF(BaseEstimator):
         self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
     ) -> list[list[Labels]]:
         """Draw n labellings of each sequence from the posterior."""
-        rng = np.random.default_rng(as_seed(random_state))
+        rng = generator(random_state)
         return self._each(lambda p, y: inference.sample(p, n, rng, y), X, evidence)
 
     def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any]) -> Floats:
@@ -431,8 +430,8 @@ class HSCRF(BaseEstimator):
         kept["topology"] = None
         if kept.get("features") is not None:
             kept["features"] = [dump_options(spec) for spec in kept["features"]]
-        if "solver" in kept and not isinstance(kept["solver"], str):
-            kept["solver"] = dump_options(kept["solver"]) if is_dataclass(kept["solver"]) else "lbfgs"
+        if "solver" in kept:
+            kept["solver"] = solvers.dump_solver(kept["solver"])
         if not isinstance(kept.get("random_state"), (int, type(None))):
             kept["random_state"] = None
         return kept

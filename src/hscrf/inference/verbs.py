@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, generator
 from hscrf.engine.kernels.arithmetic import LOG, MAX
 from hscrf.inference.conflicts import feasible
 from hscrf.inference.single import evidence_of, plan_of, values_of
@@ -85,8 +85,8 @@ def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
 def sample(
     potentials: Potentials, n: int = 1, random_state: Any = None, evidence: Labels | None = None
 ) -> list[Labels]:
-    """Draw n exact and independent samples from the posterior; random_state as for numpy's ``default_rng``."""
-    rng = np.random.default_rng(random_state)
+    """Draw n exact and independent samples from the posterior; random_state is a seed or a generator."""
+    rng = generator(random_state)
     states, ends, log_z = plan_of(potentials, evidence).trace(LOG, values_of(potentials), n, rng)
     feasible(log_z[0], potentials, evidence)
     return [Labels(potentials.topology, x, e) for x, e in zip(states, ends, strict=True)]

@@ -292,12 +292,13 @@ class TestScore:
         assert call("score", "labels.txt").out == said
 
     BROKEN = (
-        (["truth.txt", "-m", "model"], "truth.txt, line 1: there are no predicted labels of every level"),
+        (["truth.txt", "-m", "model"], "truth.txt, line 1: some level has no predicted labels"),
         (["truth.txt", "short.txt", "-m", "model"], "short.txt, line 1: sequence 1 has 1 steps, but 3 from line 1"),
         (["truth.txt", "one.txt", "-m", "model"], "truth.txt has 2 sequences, but one.txt has 1"),
-        (["truth.txt", "--predicted", "x=1"], "--predicted speaks of x, but the levels are label"),
-        (["truth.txt", "--predicted", "x"], "--predicted: 'label=x' is not LEVEL=a whole number"),
+        (["truth.txt", "--predicted", "x=1"], "--predicted names x, but the levels are label"),
+        (["truth.txt", "--predicted", "x"], "--predicted: 'label=x' is not LEVEL=NUMBER"),
         (["truth.jsonl", "--predicted", "1", "--levels", "tag"], "--predicted is for column files and tables"),
+        (["both.csv", "--predicted", "tag=a,x", "--levels", "tag"], "--predicted: 'tag=a,x' is not LEVEL=VALUE"),
     )
 
     @pytest.mark.parametrize(("words", "message"), BROKEN, ids=range(len(BROKEN)))
@@ -415,12 +416,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["predict", "--samples", "-1"], "'-1' is no whole number of at least 1"),
-            (["predict", "--k-best", "x"], "'x' is no whole number of at least 1"),
-            (["score", "--tolerance", "-1"], "'-1' is no whole number of at least 0"),
-            (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=a whole number"),
+            (["predict", "--samples", "-1"], "'-1' is not a whole number of at least 1"),
+            (["predict", "--k-best", "x"], "'x' is not a whole number of at least 1"),
+            (["score", "--tolerance", "-1"], "'-1' is not a whole number of at least 0"),
+            (["fit", "--max-duration", "phrase=x"], "'phrase=x' is not LEVEL=NUMBER"),
             (["fit", "--max-duration", "tag=3,tag=4"], "'tag=3,tag=4' names a level twice"),
-            (["fit", "--levels", "tag=2,tag=3"], "--levels: 'tag=2,tag=3' names a level twice; expected something"),
+            (["fit", "--levels", "tag=2,tag=3"], "--levels: 'tag=2,tag=3' names a level twice"),
         ],
     )
     def test_values_of_options(self, folder, words, message):
@@ -447,7 +448,9 @@ class TestErrors:
         (["predict", "test.txt", "-m", "none"], "none: No such file or directory"),
         (["predict", "test.txt", "-m", "model", "--given", "x"], "--given has 'x', but the levels are phrase, tag"),
         (["fit", "train.csv", "-m", "m"], "say which columns of the table are labels"),
-        (["fit", "train.txt", "-m", "m", "--levels", "a=1,b"], "--levels: 'a=1,b' is not LEVEL=a whole number"),
+        (["fit", "train.txt", "-m", "m", "--levels", "a=1,b"], "--levels: 'a=1,b' is not LEVEL=NUMBER"),
+        (["fit", "train.txt", "-m", "m", "--scheme", "label=bio,x"], "--scheme: 'label=bio,x' is not LEVEL=VALUE"),
+        (["fit", "train.txt", "-m", "m", "--scheme", "x=bio"], "--scheme names the level 'x', which --levels does not"),
         (["fit", "train.txt", "-m", "m", "--scheme", "iob"], "--scheme is 'iob', expected plain, bio or bioes"),
         (["fit", "train.txt", "-m", "m", "--durations", "label=cubic"], "Duration kind is 'cubic'"),
         (["fit", "train.txt", "-m", "m", "--max-duration", "label=1"], "train.txt, line "),
@@ -455,7 +458,7 @@ class TestErrors:
         (["fit", "train.txt", "-m", "m", "--c2", "-1"], "c2 is -1.0"),
         (["plot", "test.txt", "-o", "x.png"], "a data file needs the model that reads it: -m MODEL"),
         (["plot", "model", "-o", "x.png", "--what", "segments"], "--what segments needs a data file"),
-        (["plot", "model", "-o", "x.png", "--what", "durations"], "no level has durations"),
+        (["plot", "model", "-o", "x.png", "--what", "durations"], "the model has no durations"),
     )
 
     @pytest.mark.parametrize(("arguments", "message"), COMMANDS, ids=lambda value: None)
@@ -499,7 +502,7 @@ class TestProgress:
         assert list(counted(self.slow(3, 0.5), "reading", terminal)) == [0, 1, 2]
         said = terminal.getvalue()
         assert "\rreading: 2 sequences, " in said
-        assert re.search(r"\rreading: 3 sequences, \d+ a second, \d s \n$", said)
+        assert re.search(r"\rreading: 3 sequences, \d+ per second, \d s \n$", said)
 
     def test_one_long_step_is_alive_too(self):
         terminal = self.Terminal()
@@ -550,26 +553,55 @@ class TestProcesses:
         found, _ = run("predict", "-m", "model", input="a\nb\n", cwd=tmp_path)
         assert len(found.splitlines()) == 3
 
-    def test_pictures(self, folder, monkeypatch, capsys):
+    @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+    def test_pictures_have_the_format_of_their_names(self, call, form):
         pytest.importorskip("matplotlib")
-        monkeypatch.chdir(folder)
-        for number, arguments in enumerate(
-            (["model"], ["model", "--what", "training"], ["model", "--what", "transitions"])
-            + (["test.txt", "-m", "model"], ["test.txt", "-m", "model", "--what", "confusion"])
-            + (["test.txt", "-m", "model", "--what", "evidence"],)
-        ):
-            name = f"picture{number}.{'svg' if number % 2 else 'png'}"
-            assert cli.main(["plot", *arguments, "-o", name]) == 0, capsys.readouterr().err
-            assert Path(name).stat().st_size > 1000
+        call("plot", "model", "-o", f"picture.{form}")
+        begin = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}[form]
+        assert Path(f"picture.{form}").read_bytes().startswith(begin)
+
+    def test_pictures_of_a_file_that_the_command_made(self, call):
+        pytest.importorskip("matplotlib")
+        call("plot", "test.txt", "-m", "model", "-o", "picture.svg", "--sequence", 2)
+        steps = Path("test.txt").read_text().split("\n\n")[1].count("\n") + 1
+        assert {"phrase", "tag", "predicted", "time step", "NP"} <= texts_of("picture.svg")
+        assert str(steps + 1) not in texts_of("picture.svg")  # the axis ends with the sequence that was asked for
+        said = call("plot", "test.txt", "-m", "model", "-o", "no.svg", "--sequence", 99, code=2).err
+        assert "--sequence is 99, but test.txt has 20 sequences" in said
 
 
-def test_demo(tmp_path, capsys):
+def texts_of(path):
+    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
+    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))
+
+
+def test_demo(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
+
+    class Recorded(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", Recorded)
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
     assert cli.main(["demo", "--quick", "-o", str(tmp_path / "pictures")]) == 0
     printed = capsys.readouterr().out
-    for name in ("HSCRF", "DCRF", "flat CRF", "A fifth of the labels lifts the rest from"):
+    for name in ("HSCRF", "DCRF", "flat CRF", "A fifth of the labels improves the rest from"):
         assert f"\n{name} " in printed
-    assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png"}
+    drawn = {"day", "day-with-labels", "topology", "training", "confusion", "known-labels"}
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {f"{name}.png" for name in drawn}
+    assert [process.returncode for process in started] == [0]  # compiled the decoder meanwhile
+
+
+def test_the_help_page_loads_nothing_heavy():
+    """Not even numpy: every command imports what it needs when it runs."""
+    code = "import sys; from hscrf.cli.main import build_parser; build_parser(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "argparse" in loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "numba", "pandas", "matplotlib"}
 
 
 def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):

@@ -368,6 +368,52 @@ def test_training_shows_loss_and_development_score(model):
     assert right.lines[1].get_ydata()[0] == max(h["score"] for h in model.history_)
 
 
+@pytest.fixture(scope="module")
+def hhmm(labels):
+    X = [["d", "n", "n", "n", "v", "v", "d", "v"]] * 3
+    topology = hscrf.Topology({"phrase": ["NP", "VP", "O"], "tag": ["D", "N", "V"]})
+    known = [{"phrase": labels.column("phrase"), "tag": [*labels.column("tag")[:-1], "?"]}] * 3
+    return hscrf.HHMM(topology, smoothing=0.1, max_iter=6, tol=0, random_state=0).fit(X, known)
+
+
+def test_training_of_an_hhmm_shows_its_objective_and_likelihood(hhmm):
+    ax = drawn(plots.plot_training(hhmm))
+    assert [line.get_label() for line in ax.lines] == ["objective", "log-likelihood"]
+    for line, key in zip(ax.lines, ("objective", "log_likelihood"), strict=True):
+        assert line.get_xydata().tolist() == [[h["iteration"], h[key]] for h in hhmm.history_]
+    assert len({line.get_linestyle() for line in ax.lines}) == 2
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["objective", "log-likelihood"]
+
+
+def test_training_draws_what_a_history_has(model):
+    other = copy.copy(model)
+    other.history_ = [{"loss": 3.0}, {"loss": 2.0}]
+    assert plots.plot_training(other).lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.0]]
+    other.history_ = [{"speed": 3.0}]
+    with pytest.raises(ValueError, match="has none of loss, objective, log_likelihood"):
+        plots.plot_training(other)
+    other.history_ = []
+    with pytest.raises(ValueError, match=f"the history of the model is empty: {model.stop_reason_}"):
+        plots.plot_training(other)
+
+
+def test_an_hhmm_is_drawn_by_its_probabilities(hhmm):
+    """Its weights are logarithms, none of them above the threshold of 0."""
+    strongest = np.maximum.reduce(
+        [hhmm.init_["phrase"], hhmm.trans_["phrase"].max(1), hhmm.trans_["phrase"].max(2), hhmm.end_["phrase"]]
+    )
+    ax = drawn(plots.plot_topology(hhmm, threshold=0.3))
+    edges = [patch.get_linewidth() for patch in ax.patches if patch.get_label() == "_edge"]
+    expected = np.sort(strongest[strongest > 0.3])
+    assert 0 < expected.size < strongest.size
+    np.testing.assert_allclose(sorted(edges), 0.5 + 2.5 * expected / expected.max(), rtol=1e-6)
+    ax = drawn(plots.plot_transitions(hhmm, "tag", threshold=0.3))
+    trans = hhmm.trans_["phrase"] > 0.3
+    assert sum(patch.get_label() == "_arrow" for patch in ax.patches) == sum(
+        (t & ~np.eye(3, dtype=bool)).sum() for t in trans
+    )
+
+
 def test_names_may_hold_dollars_and_underscores():
     topology = hscrf.Topology({"tag": ["$a$", "_b"]}, max_duration={"tag": None})
     labels = hscrf.Labels.from_segments(topology, {"tag": [(0, 3, "$a$"), (3, 6, "_b"), (6, 400, "$a$")]})

@@ -1,6 +1,7 @@
 """Solvers on objectives whose optimum is known otherwise."""
 
 import copy
+import dataclasses
 import io
 
 import numpy as np
@@ -8,7 +9,11 @@ import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
 
-from hscrf.solvers.choice import solver_of
+import hscrf
+from hscrf.arrays import generator
+from hscrf.datasets.nested import make_nested
+from hscrf.errors import FileFormatError
+from hscrf.solvers.choice import dump_solver, load_solver, solver_of
 from hscrf.solvers.course import Monitor
 from hscrf.solvers.lbfgs import LBFGS
 from hscrf.solvers.perceptron import Perceptron
@@ -259,6 +264,29 @@ def test_the_same_seed_gives_the_same_bits(solver):
     assert first.loss == second.loss
 
 
+def test_one_function_reads_every_kind_of_seed():
+    """A seed and a generator of that seed give the same stream, a RandomState one of its own."""
+    going = np.random.default_rng(7)
+    assert generator(going) is going
+    assert generator(7).random() == going.random()
+    seed = np.random.RandomState(7).randint(2**31 - 1)
+    assert generator(np.random.RandomState(7)).random() == np.random.default_rng(seed).random()
+    assert generator(None).random() != generator(None).random()
+
+
+def test_models_and_data_read_seeds_as_solvers_do(short_model):
+    model, X = short_model
+    seeds = [lambda: 7, lambda: np.random.default_rng(7), lambda: np.random.RandomState(7)]
+    seeds.append(lambda: generator(np.random.RandomState(7)))
+    drawn = [
+        [(y.states.tobytes(), y.ends.tobytes()) for y in model.sample(X[:1], 20, random_state=seed())[0]]
+        for seed in seeds
+    ]
+    tables = [make_nested(1, length=30, random_state=seed())[0][0].tobytes() for seed in seeds]
+    for found in (drawn, tables):
+        assert found[0] == found[1] != found[2] == found[3]
+
+
 def test_seeds_of_every_kind():
     states = (7, np.random.default_rng(7), np.random.RandomState(7), None)
     one, two, three, _ = (SGD(epochs=2).minimize(Logistic(), np.zeros(10), random_state=s).weights for s in states)
@@ -480,12 +508,11 @@ def test_early_stopping_returns_the_best(solver):
     assert [entry["score"] for entry in result.history[:5]] == [0.1, 0.5, 0.9, 0.8, 0.9]
 
 
-def test_evaluation_every_few_iterations():
-    evaluate, seen = scripted([0.1, 0.2, 0.3])
-    result = LBFGS(max_iter=7).minimize(Logistic(), np.zeros(10), monitor=Monitor(evaluate, every_evaluate=2))
-    assert [entry["score"] for entry in result.history] == [None, 0.1, None, 0.2, None, 0.3, None]
+def test_the_loss_is_that_of_the_best_evaluation():
+    evaluate, seen = scripted([0.1, 0.2, 0.3, 0.2, 0.1])
+    result = LBFGS(max_iter=5).minimize(Logistic(), np.zeros(10), monitor=Monitor(evaluate))
     np.testing.assert_array_equal(result.weights, seen[2])
-    assert result.loss == result.history[5]["loss"]
+    assert result.loss == result.history[2]["loss"] > result.history[4]["loss"]
 
 
 def test_scores_that_are_never_numbers_leave_the_loss_to_decide():
@@ -494,9 +521,10 @@ def test_scores_that_are_never_numbers_leave_the_loss_to_decide():
     assert result.loss == result.history[-1]["loss"]
 
 
-def test_checkpoints_come_every_few_iterations_and_at_the_end():
+def test_checkpoints_come_every_few_iterations_and_at_the_end(monkeypatch):
+    monkeypatch.setattr("hscrf.solvers.course.CHECKPOINT_EVERY", 3)
     saved = []
-    monitor = Monitor(checkpoint=lambda weights, history: saved.append((weights, copy.deepcopy(history))), every=3)
+    monitor = Monitor(checkpoint=lambda weights, history: saved.append((weights, copy.deepcopy(history))))
     result = LBFGS(max_iter=7).minimize(Logistic(), np.zeros(10), monitor=monitor)
     assert [len(history) for _, history in saved] == [3, 6, 7]
     np.testing.assert_array_equal(saved[-1][0], result.weights)
@@ -554,7 +582,7 @@ def test_progress_goes_to_standard_error(capsys):
         (lambda: SGD(batch=0), "SGD: batch is 0"),
         (lambda: SGD(rate=-1.0), "SGD: rate is -1.0"),
         (lambda: Perceptron(epochs=0), "Perceptron: epochs is 0"),
-        (lambda: Monitor(every=0), "Monitor: every is 0"),
+        (lambda: Monitor(verbose=-1), "Monitor: verbose is -1"),
         (lambda: Monitor(patience=3), "evaluate is None"),
         (lambda: LBFGS().minimize(Logistic(), np.zeros(9)), r"shape \(9,\), but the objective has 10"),
         (lambda: LBFGS().minimize(Logistic(), np.full(10, np.nan)), "not all finite"),
@@ -576,3 +604,89 @@ def test_solvers_by_name():
     for bad in ("adam", None, 3, LBFGS):
         with pytest.raises(ValueError, match=r"solver is .*, expected 'lbfgs', 'sgd', 'perceptron' or"):
             solver_of(bad)
+
+
+# ------------------------------------------------------------------------------
+# Solvers in model files
+
+
+class Plain:
+    """A solver of one's own that does as L-BFGS does."""
+
+    def minimize(self, objective, weights, c1=0.0, c2=0.0, monitor=None, random_state=None):
+        return LBFGS(max_iter=3).minimize(objective, weights, c1, c2, monitor, random_state)
+
+
+@dataclasses.dataclass
+class WithOptions(Plain):
+    """The same with an option."""
+
+    speed: int = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Lookalike(LBFGS):
+    """Ours in everything but the class."""
+
+
+@pytest.fixture(scope="module")
+def short_model():
+    X, Y = make_nested(4, (2, 3), length=12, random_state=0)
+    return hscrf.HSCRF(solver=LBFGS(max_iter=3)).fit(X, Y), X
+
+
+@pytest.mark.parametrize("solver", ["sgd", LBFGS(memory=3), SGD(rate=0.5, average=False), Perceptron(epochs=2)])
+def test_solvers_of_ours_come_back_from_a_file(solver, short_model, tmp_path):
+    model = copy.copy(short_model[0]).set_params(solver=solver)
+    model.save(tmp_path / "model")
+    assert hscrf.load(tmp_path / "model").solver == solver
+
+
+@pytest.mark.parametrize("solver", [Plain(), WithOptions(), Lookalike()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("family", [hscrf.HSCRF, hscrf.ChainCRF, hscrf.SemiCRF, hscrf.DynamicCRF])
+def test_a_model_fitted_by_another_solver_is_saved_and_predicts(family, solver, tmp_path):
+    X, Y = [[["a"], ["b"], ["a"]]] * 2, [["B-x", "B-y", "B-x"]] * 2
+    if family in (hscrf.HSCRF, hscrf.DynamicCRF):
+        Y = [{"tag": y} for y in Y]
+    model = family(solver=solver).fit(X, Y)
+    model.save(tmp_path / "model")
+    name = type(solver).__name__
+    with pytest.warns(UserWarning, match=rf"by the solver \S*{name}, .* fit would now use 'lbfgs'") as caught:
+        loaded = hscrf.load(tmp_path / "model")
+    assert caught[0].filename == __file__  # the warning points at the caller
+    assert loaded.solver == "lbfgs"
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert loaded.predict(X) == model.predict(X)
+    assert loaded.set_params(solver=solver).fit(X, Y).n_iter_ == model.n_iter_
+
+
+def test_a_class_that_is_called_as_ours_is_not_ours():
+    other = type("LBFGS", (Plain,), {})()
+    assert dump_solver(other) == {"other": f"{__name__}.LBFGS"}
+
+
+def test_what_is_no_solver_is_not_saved(short_model, tmp_path):
+    model = copy.copy(short_model[0]).set_params(solver="adam")
+    with pytest.raises(ValueError, match="solver is 'adam', expected"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("adam", "the solver is 'adam', expected 'lbfgs', 'sgd', 'perceptron' or one of LBFGS"),
+        (None, "the solver is None"),
+        (["LBFGS"], "the solver is"),
+        ({"type": "Plain"}, "the solver is"),
+        ({"type": ["LBFGS"]}, "the solver is"),
+        ({"other": 3}, "the solver is"),
+        ({"type": "LBFGS", "max_iter": 0}, "options of the solver LBFGS are wrong: LBFGS: max_iter is 0"),
+        ({"type": "SGD", "speed": 1}, "options of the solver SGD are wrong: .*speed"),
+        ({"type": "SGD", "rate": "fast"}, "option rate of the solver SGD is 'fast', expected a number"),
+        ({"type": "SGD", "batch": None}, "options of the solver SGD are wrong"),
+    ],
+)
+def test_a_file_with_a_bad_solver_is_refused(entry, message):
+    with pytest.raises(FileFormatError, match=message):
+        load_solver(entry)

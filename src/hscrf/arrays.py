@@ -1,11 +1,15 @@
-"""Names for arrays, and the little that is done to them everywhere."""
+"""Names for arrays, and what every room does with them."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Random: TypeAlias = "int | np.random.Generator | np.random.RandomState | None"  # text: numpy.random loads when used
 
 
 def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -14,4 +18,14 @@ def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
     return np.arange(ends[-1] if ends.size else 0) + np.repeat(begin - ends + counts, counts)
 
 
-Ints = NDArray[np.int64]
+def generator(random_state: Random) -> np.random.Generator:
+    """A generator from what callers give as ``random_state``: a seed, a generator, or None for a fresh one.
+
+    A generator is used as it is, so that it goes on from where it stands. A RandomState gives the seed of a new one.
+
+    >>> int(generator(7).integers(100))
+    94
+    """
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)

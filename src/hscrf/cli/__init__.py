@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: one module per command, each with HELP, add_arguments and run."""
 
 from hscrf.cli.main import main
 

@@ -76,7 +76,7 @@ def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str,
 def read_elsewhere(recipe: Recipe, source: Any, places: Mapping[str, Any]) -> list[Document]:
     """Documents whose labels are in other columns than the recipe says."""
     if set(places) != set(recipe.levels):
-        raise UserError(f"--predicted speaks of {', '.join(places)}, but the levels are {', '.join(recipe.levels)}")
+        raise UserError(f"--predicted names {', '.join(places)}, but the levels are {', '.join(recipe.levels)}")
     if recipe.format == "columns":
         return list(replace(recipe, names=None, places=places).read(source))
     if recipe.format != "table":
@@ -95,7 +95,7 @@ def predicted(document: Document, levels: Sequence[str], otherwise: Mapping[str,
         found = {level: document.extra.get(PREDICTED.format(level)) for level in levels}
     if any(found.get(level) is None for level in levels):
         if otherwise is None:
-            raise document.error("there are no predicted labels of every level: hscrf predict writes them")
+            raise document.error("some level has no predicted labels: hscrf predict writes them")
         found = otherwise
     return replace(document, labels={level: found[level] for level in levels})
 

@@ -1,4 +1,4 @@
-"""hscrf demo."""
+"""hscrf demo: a demonstration on generated data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import argparse
 from hscrf.cli.options import Parser
 
 HELP = """\
-See it work on generated data.
+Show a demonstration on generated data.
 
-Days of activities are generated; a hierarchical, a dynamic and a flat model are trained on them and compared, 20 % of
-known labels change the decoding, and pictures are drawn. Takes about a minute.
+A hierarchical, a dynamic and a flat model are trained on days of activities and compared. Then some labels of the test
+are given, which improves the prediction of the others. Pictures are drawn of all this. Takes about a minute.
 
   hscrf demo
   hscrf demo --quick -o pictures"""
@@ -18,13 +18,13 @@ known labels change the decoding, and pictures are drawn. Takes about a minute.
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="for pictures (default: %(default)s)"
+        "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="for the pictures (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="a few sequences only")
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="fewer sequences")
 
 
 def run(args: argparse.Namespace) -> int:
-    from hscrf.cli.demonstration import run
+    from hscrf.cli.demonstration import demonstrate
 
-    return run(args.output, args.seed, args.quick)
+    return demonstrate(args.output, args.seed, args.quick)

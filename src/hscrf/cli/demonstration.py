@@ -1,4 +1,4 @@
-"""A demonstration that needs no data: activities of a person in a kitchen, three models, a table and pictures."""
+"""A demonstration on generated data: activities of a person in a kitchen, three models, a table and pictures."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")
 
 
-def run(folder: str, seed: int = 0, quick: bool = False) -> int:
+def demonstrate(folder: str, seed: int = 0, quick: bool = False) -> int:
     """Print the demonstration; pictures go to a folder. Returns the exit code."""
     n = 30 if quick else 90
     X, Y = make_activities(n, random_state=seed)
     half = n // 2
     train, test = (X[:half], Y[:half]), (X[half:], Y[half:])
-    say_what_there_is(train, test)
+    describe_data(train, test)
     models = compare(train, test)
     curve = show_evidence(models["HSCRF"], test, seed)
     draw(folder, models["HSCRF"], test, curve, seed)
     return 0
 
 
-def say_what_there_is(train: Any, test: Any) -> None:
+def describe_data(train: Any, test: Any) -> None:
+    """Print what the data are."""
     topology = train[1][0].topology
     steps = sum(map(len, train[1])), sum(map(len, test[1]))
     print(
-        f"A person walks about a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} trajectories."
+        f"A person walks around a kitchen: {topology.n_states[1]} activities share {topology.n_states[2]} trajectories."
     )
-    print(f"Seen are noisy positions: {steps[0]} steps of {len(train[0])} days to learn from,", end=" ")
-    print(f"{steps[1]} of {len(test[0])} to test.")
+    print(f"Noisy positions are observed: {steps[0]} steps of {len(train[0])} days for training,", end=" ")
+    print(f"{steps[1]} steps of {len(test[0])} days for testing.")
     labels = test[1][0]
-    print("(The first run on a machine compiles for a while; later ones start at once.)\n")
-    print("The first day of the test:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
+    print("(The first run on a machine compiles for up to a minute.)\n")
+    print("The first test day:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
 
 
 def compare(train: Any, test: Any) -> dict[str, Any]:
     """Train all models and print a row of accuracies for each."""
-    print(f"\n{'right steps in %':24}{'activity':>10}{'trajectory':>12}{'seconds':>10}")
+    print(f"\n{'correct steps in %':24}{'activity':>10}{'trajectory':>12}{'seconds':>10}")
     models = {}
     for name, learn in {"HSCRF": hierarchical, "DCRF": dynamic, "flat CRF": flat}.items():
         begin = time.perf_counter()
         models[name], predict = learn(*train)
         found = predict(test[0])
-        top, bottom = (100 * found_right(test[1], found, level) for level in LEVELS)
+        top, bottom = (100 * share_right(test[1], found, level) for level in LEVELS)
         print(f"{name:24}{top:10.1f}{bottom:12.1f}{time.perf_counter() - begin:10.1f}", flush=True)
     return models
 
 
-def found_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], level: str) -> float:
+def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], level: str) -> float:
     """The share of steps with the right state."""
     true = [label for y in truth for label in y.column(level)]
     guess = [label for column in found[level] for label in column]
@@ -72,19 +73,20 @@ def found_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], leve
 
 
 def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
+    """Both levels together, as nested segments."""
     with decoder_compiled_meanwhile():
         model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
     return model, lambda Z: columns_of(model.predict(Z))
 
 
 def dynamic(X: Any, Y: Sequence[Labels]) -> Any:
-    """Both levels at once, without segments."""
+    """Both levels together, without segments."""
     model = DynamicCRF(c2=0.1, verbose=1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
     return model, lambda Z: columns_of(model.predict(Z))
 
 
 def flat(X: Any, Y: Sequence[Labels]) -> Any:
-    """A chain for each level that knows nothing of the other."""
+    """One chain per level, independent of each other."""
     chains = {level: ChainCRF(c2=0.1, verbose=1).fit(X, [y.column(level) for y in Y]) for level in LEVELS}
     return chains, lambda Z: {level: [y.column("label") for y in chain.predict(Z)] for level, chain in chains.items()}
 
@@ -95,32 +97,32 @@ def columns_of(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
 
 @contextlib.contextmanager
 def decoder_compiled_meanwhile() -> Iterator[None]:
-    """Compile the decoder in a process of its own while this one compiles, and does, the learning."""
-    code = "from hscrf.demo import compile_decoder; compile_decoder()"
-    helper = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    """Compile the decoder in a second process while this one compiles and runs the learning."""
+    code = f"from {__name__} import compile_decoder; compile_decoder()"
+    second = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     try:
         yield
-        helper.wait()
+        second.wait()
     finally:
-        helper.kill()
+        second.kill()
 
 
 def compile_decoder() -> None:
-    """Decode something small; compiled code is kept on disk."""
+    """Decode a short sequence; the compiled code is kept on disk."""
     topology = make_activities(1, random_state=0)[1][0].topology
     inference.decode(Potentials(topology, 2, token={"trajectory": np.zeros((2, topology.n_states[-1]))}))
 
 
 def show_evidence(model: Any, test: Any, seed: int) -> dict[str, list[float]]:
-    """Print how decoding gains from labels that are known."""
+    """Print how the prediction improves with labels that are given."""
     curve = evidence_curve(model, test[0], test[1], FRACTIONS, seed)
-    print("\nNow some steps of the test are known, drawn at random; right in % of the others:")
-    print(f"{'known':24}" + "".join(f"{100 * fraction:9.0f}%" for fraction in FRACTIONS))
+    print("\nNow the labels of some test steps, drawn at random, are given; correct in % of the others:")
+    print(f"{'given':24}" + "".join(f"{100 * fraction:9.0f}%" for fraction in FRACTIONS))
     for level, values in curve.items():
         print(f"{level:24}" + "".join(f"{100 * value:10.1f}" for value in values))
     k = FRACTIONS.index(0.2)
     gains = [f"{100 * v[0]:.1f} to {100 * v[k]:.1f} % ({level})" for level, v in curve.items()]
-    print(f"A fifth of the labels lifts the rest from {' and from '.join(gains)}.")
+    print(f"A fifth of the labels improves the rest from {' and from '.join(gains)}.")
     return curve
 
 
@@ -185,7 +187,7 @@ def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed
 
 
 def save_figure(axes: Any, path: str) -> None:
-    """Write the figure of some axes and forget it."""
+    """Write the figure of some axes to a file and close it."""
     import matplotlib.pyplot
 
     try:

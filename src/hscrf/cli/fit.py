@@ -1,22 +1,24 @@
-"""hscrf fit."""
+"""hscrf fit: train a model from a file."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, pairs_of, source_of, whole
+from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, whole
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
 
-Levels are named from top to bottom. In a column file they are the last columns unless you say which, counted from 1;
-all other columns are features. Words are described by a template: a window of two, conjunctions, affixes and shapes,
-unless you bring your own in TOML or as CRF++ and Wapiti write it: U01:%x[-1,0] for tokens, B01:%x[0,0] for pairs of
-labels of the lowest level, * for both. Labels may be missing (?): the model learns from what there is.
+Name the levels from top to bottom. In a column file they are the last columns, unless you give their numbers, counted
+from 1; all other columns are features. Words are described by a template: the words around, conjunctions, affixes and
+shapes. You can give your own template in TOML or in the notation of CRF++ and Wapiti: U01:%x[-1,0] for tokens,
+B01:%x[0,0] for pairs of neighbouring labels of the lowest level, * for both. Labels may be missing (?): the model
+learns from those that are there.
 
   hscrf fit train.txt -m m.hscrf --levels chunk=3,pos=2
   hscrf fit train.txt -m m.hscrf --columns word,pos,chunk --levels chunk,pos --template words.toml
@@ -24,7 +26,7 @@ labels of the lowest level, * for both. Labels may be missing (?): the model lea
   hscrf fit old.txt   -m m.hscrf --template template.crfpp --dev dev.txt
   zcat big.jsonl.gz | hscrf fit - --format jsonl -m m.hscrf
 
-A line per iteration goes to standard error. Ctrl-C ends training, writes the best model so far and exits with 130.
+Progress goes to standard error. Ctrl-C ends training, writes the best model so far and exits with code 130.
 
 {FILES}"""
 
@@ -34,35 +36,61 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
     parser.add_argument(
-        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': columns as they are"
+        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
     )
     parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: %(default)s)")
     parser.add_argument("--c2", type=float, help="L2 penalty (default: 1, the perceptron has none)")
-    parser.add_argument("--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs")
-    parser.add_argument("--max-iter", type=whole(1), metavar="N", help="iterations, or epochs over the data")
-    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--min-count", type=whole(1), default=1, metavar="N", help="leave out features seen less often")
     parser.add_argument(
-        "--durations", type=pairs_of(str), default={}, metavar="LEVEL=KIND", help="gamma, bins, each or none"
+        "--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs", help="(default: %(default)s)"
     )
-    parser.add_argument("--max-duration", type=pairs_of(int), default={}, metavar="LEVEL=STEPS")
     parser.add_argument(
-        "--children", choices=("seen", "all"), default="seen", help="which states may contain which (default: as seen)"
+        "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
+    )
+    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument(
+        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
+    )
+    parser.add_argument(
+        "--durations",
+        type=pairs_in,
+        default={},
+        metavar="LEVEL=KIND",
+        help="weights for durations: gamma, bins, each or none",
+    )
+    parser.add_argument(
+        "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
+    )
+    parser.add_argument(
+        "--children",
+        choices=("seen", "all"),
+        default="seen",
+        help="states that may contain each other: those seen in the data (default) or all",
     )
     parser.add_argument(
         "--transitions",
         choices=("all", "seen"),
         default="all",
-        help="first, neighbouring and last states with a weight: all that may be (default), or only those seen",
+        help="transitions that have a weight: all that are possible (default), or only those seen in the data",
     )
-    parser.add_argument("--checkpoint", metavar="FILE", help="written as training goes on; resumed from if it exists")
-    parser.add_argument("--dev", metavar="FILE", help="stop early by the score on this file")
     parser.add_argument(
-        "--patience", type=whole(1), default=10, metavar="N", help="iterations without a better dev score"
+        "--checkpoint", metavar="FILE", help="save training here as it goes on, and resume from it if it exists"
     )
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--progress", choices=("lines", "live", "none"), default="lines", help="a line per iteration (default), or one"
+        "--dev", metavar="FILE", help="development data: stop when the accuracy on it no longer improves"
+    )
+    parser.add_argument(
+        "--patience",
+        type=whole(1),
+        default=10,
+        metavar="N",
+        help="with --dev: iterations without improvement before stopping (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers (default: %(default)s)")
+    parser.add_argument(
+        "--progress",
+        choices=("lines", "live", "none"),
+        default="lines",
+        help="a line per iteration (default), one live line, or nothing",
     )
 
 
@@ -96,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_folder(path: str) -> None:
-    """Complain before training rather than after it."""
+    """Raise if the model could not be written: before training rather than after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise UserError(f"{path}: there is no folder {folder} to write the model to")
@@ -117,6 +145,7 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:
+    """The specifications that --durations asks for."""
     from hscrf.features.specifications import Duration
 
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
@@ -146,20 +175,16 @@ def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any]
 
 
 def solver_of(args: argparse.Namespace) -> Any:
-    from hscrf.solvers.lbfgs import LBFGS
-    from hscrf.solvers.perceptron import Perceptron
-    from hscrf.solvers.sgd import SGD
+    """The solver by its name, or with as many iterations as asked for."""
+    from hscrf.solvers.choice import SOLVERS
 
     if args.max_iter is None:
         return args.solver
-    return {
-        "lbfgs": lambda: LBFGS(max_iter=args.max_iter),
-        "sgd": lambda: SGD(epochs=args.max_iter),
-        "perceptron": lambda: Perceptron(epochs=args.max_iter),
-    }[args.solver]()
+    option = "max_iter" if args.solver == "lbfgs" else "epochs"
+    return SOLVERS[args.solver](**{option: args.max_iter})
 
 
 def describe_levels(topology: Any) -> list[str]:
-    """Levels below a dummy root with their numbers of states."""
+    """The levels with their numbers of states, without a dummy root."""
     sizes = zip(topology.levels, topology.n_states, strict=True)
     return [f"{level} ({size})" for level, size in sizes if level != "root" or size > 1]

@@ -1,4 +1,4 @@
-"""The command line: its words and its frame."""
+"""The command line: its parser, its errors and its exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hscrf.cli.options import Parser
 from hscrf.cli.shell import UserError, complain, describe
 
 ABOUT = """\
-Label sequences at several nested levels at once: fit, predict, score, look.
+Label sequences at several nested levels at once.
 
   hscrf fit train.txt -m model.hscrf --levels chunk=3,pos=2
   hscrf predict test.txt -m model.hscrf -t > out.txt
@@ -23,12 +23,12 @@ Label sequences at several nested levels at once: fit, predict, score, look.
   hscrf plot test.txt -m model.hscrf -o first.png
   hscrf demo
 
-Each command explains itself: hscrf fit --help. Results go to standard output, all else to standard error.
-Exit codes: 0, 2 if something is wrong (one line says what), 130 after Ctrl-C, 141 if nobody reads the output."""
+Every command has a help page: hscrf fit --help. Results go to standard output, messages to standard error.
+Exit codes: 0; 2 after an error, which one line describes; 130 after Ctrl-C; 141 if the output was closed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0, 2 after a user's error, 130 after Ctrl-C, 141 if nobody reads the output."""
+    """Run a command and return its exit code, as ABOUT lists them."""
     args = build_parser().parse_args(arguments)
     try:
         code: int = args.run(args)
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> Parser:
+    """The parser of all commands; each is a module with HELP, add_arguments and run."""
     from hscrf import __version__
 
     layout = argparse.RawDescriptionHelpFormatter
@@ -57,6 +58,6 @@ def build_parser() -> Parser:
         name = command.__name__.rpartition(".")[2]
         subparser = subparsers.add_parser(name, help=about, description=command.HELP, formatter_class=layout)
         command.add_arguments(subparser)
-        subparser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+        subparser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
         subparser.set_defaults(run=command.run)
     return parser

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the recipe they describe."""
+"""Options that several commands have, and the recipe that they describe."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hscrf.cli.shell import UserError, names_in, pairs_of
+from hscrf.cli.shell import UserError, names_in, pairs_in
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
 
+FORMATS = ("columns", "jsonl", "table", "crfsuite")
 FILES = """\
-files:
-  columns   one token a line, a blank line between sequences (CoNLL, CRF++, Wapiti)
-  jsonl     one JSON object a line: {"tokens": [...], "labels": {"chunk": [[0, 2, "NP"]], "pos": ["DT", "NN"]}}
-  table     CSV with a header, or Parquet: a row per time step, a column that names the sequence, one column a level
+file formats:
+  columns   one token per line, a blank line between sequences (CoNLL, CRF++, Wapiti)
+  jsonl     one JSON object per line: {"tokens": [...], "labels": {"chunk": [[0, 2, "NP"]], "pos": ["DT", "NN"]}}
+  table     CSV with a header, or Parquet: a row per time step, a column for the sequence, a column per level
   crfsuite  items: label TAB attribute:weight TAB ...
-The format follows from the name (.jsonl .csv .tsv .parquet .crfsuite, else columns) or from --format; - is a pipe.
-Labels are plain, BIO or BIOES; ? is unknown."""
+The format is known from the file's name (.jsonl .csv .tsv .parquet .crfsuite, else columns) or from --format; the
+file name - is standard input. Labels are plain, BIO or BIOES; ? is unknown."""
+
+
+def add_format(parser: Any) -> None:
+    """Add --format to a parser or to one of its groups."""
+    parser.add_argument("--format", choices=FORMATS, help="of the data (default: known from the file's name)")
 
 
 def add_layout(parser: Parser) -> None:
-    group = parser.add_argument_group("what the columns are")
-    group.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
+    """Add the options that say what is where in a data file."""
+    group = parser.add_argument_group("columns of the data")
+    add_format(group)
     group.add_argument(
         "--levels",
         metavar="NAMES",
@@ -32,19 +39,21 @@ def add_layout(parser: Parser) -> None:
     )
     group.add_argument("--columns", metavar="NAMES", help="names of all columns of a column file, in their order")
     group.add_argument("--features", metavar="NAMES", help="feature columns of a table (default: all others)")
+    group.add_argument("--scheme", help="plain, bio or bioes, or by level: chunk=bio,pos=plain (default: detected)")
     group.add_argument(
-        "--scheme", help="plain, bio or bioes, or by level: chunk=bio,pos=plain (default: seen by itself)"
+        "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
     )
-    group.add_argument("--separator", help="between columns: tab, comma, any text (default: spaces and tabs)")
-    group.add_argument("--comment", metavar="TEXT", help="lines that begin so are comments")
+    group.add_argument("--comment", metavar="TEXT", help="lines that begin with it are comments")
     group.add_argument(
-        "--sequence", metavar="NAME", help="column of a table that names the sequence ('none': only one)"
+        "--sequence",
+        metavar="NAME",
+        help="column of a table that names the sequence (default: sequence; 'none': all rows are one)",
     )
     group.add_argument("--time", metavar="NAME", help="column of a table that orders the steps (default: time)")
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -54,7 +63,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe that the options describe."""
     from hscrf.cli.recipe import Recipe, format_of
 
-    places = places_of(args.levels) if args.levels and "=" in args.levels else None
+    places = places_of(args.levels, "--levels") if args.levels and "=" in args.levels else None
     form = args.format or format_of(args.data) or "columns"
     levels = tuple(places) if places else names_in(args.levels)
     if not levels and form == "columns":
@@ -75,33 +84,37 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
     )
 
 
-def places_of(text: str, option: str = "--levels") -> dict[str, int]:
-    """Columns, counted from 0, from chunk=3,pos=2."""
-    try:
-        return {name: place - 1 for name, place in pairs_of(int)(text).items()}
-    except argparse.ArgumentTypeError as error:
-        raise UserError(f"{option}: {error}; expected something like chunk=3,pos=2") from None
+def places_of(text: str, option: str) -> dict[str, int]:
+    """Columns, counted from 0, from chunk=3,pos=2, which counts from 1."""
+    return {name: place - 1 for name, place in pairs_in(text, int, option).items()}
 
 
 def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:
     """Schemes by level from bio or chunk=bio,pos=plain."""
-    schemes = dict.fromkeys(levels, text) if text and "=" not in text else pairs_of(str)(text) if text else {}
+    if not text:
+        return {}
+    schemes = pairs_in(text, option="--scheme") if "=" in text else dict.fromkeys(levels, text)
     for level, scheme in schemes.items():
         if level not in levels:
-            raise UserError(f"--scheme speaks of level {level!r}, but --levels does not")
+            raise UserError(f"--scheme names the level {level!r}, which --levels does not")
         if scheme not in ("plain", "bio", "bioes"):
             raise UserError(f"--scheme is {scheme!r}, expected plain, bio or bioes")
     return schemes
 
 
 def open_model(path: str, data: str = "-", form: str | None = None) -> tuple[Any, Recipe]:
-    """A model and the recipe for a data file; a model made in Python reads features as they are."""
+    """A model and the recipe for a data file; a model made in Python takes features as they are."""
     from hscrf.cli.recipe import Recipe, format_of, load_model
+    from hscrf.families.dynamic import DynamicCRF
 
     model, recipe = load_model(path)
+    if isinstance(model, DynamicCRF):
+        raise UserError(f"{path} holds a DynamicCRF, whose levels do not nest: read the data and predict in Python")
     form = form or format_of(data)
     if recipe is None:
         if form not in ("jsonl", "crfsuite"):
-            raise UserError(f"{path} was not made by hscrf fit, so it reads only features: jsonl or crfsuite")
+            raise UserError(
+                f"{path} was not made by hscrf fit and does not know columns: give it features, as jsonl or crfsuite"
+            )
         recipe = Recipe(levels=model.topology_.levels[1:])
     return model, replace(recipe, format=form or recipe.format)

@@ -1,11 +1,11 @@
-"""hscrf plot."""
+"""hscrf plot: draw a model or a file."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.options import Parser, open_model
+from hscrf.cli.options import Parser, add_format, open_model
 from hscrf.cli.shell import Progress, UserError, note, whole
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ HELP = """\
 Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hscrf[plots]').
 
   hscrf plot m.hscrf -o topology.svg                              # also --what transitions|durations|training
-  hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction, certainty as shade
+  hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction; paler: less probable
   hscrf plot days.csv -m m.hscrf -o c.png --what confusion --level action
   hscrf plot days.csv -m m.hscrf -o e.png --what evidence         # accuracy as labels become known"""
 
@@ -27,10 +27,18 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a name that ends in .png, .svg or .pdf")
     parser.add_argument("-m", "--model", help="the model for a data file")
     pictures = (*MODEL_PLOTS, *DATA_PLOTS)
-    parser.add_argument("--what", choices=pictures, help="default: topology, or segments")
-    parser.add_argument("--level", help="default: the lowest that fits")
-    parser.add_argument("--sequence", type=whole(1), default=1, metavar="N", help="which to draw, counted from 1")
-    parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
+    parser.add_argument(
+        "--what", choices=pictures, help="the picture (default: topology of a model, segments of a data file)"
+    )
+    parser.add_argument("--level", help="the level to draw (default: the lowest that has such a picture)")
+    parser.add_argument(
+        "--sequence",
+        type=whole(1),
+        default=1,
+        metavar="N",
+        help="the sequence to draw, counted from 1 (default: %(default)s)",
+    )
+    add_format(parser)
 
 
 MODEL_PLOTS = ("topology", "transitions", "durations", "training")
@@ -47,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     what = args.what or (MODEL_PLOTS if is_model else DATA_PLOTS)[0]
     if (what in MODEL_PLOTS) != is_model:
         kind = "model" if what in MODEL_PLOTS else "data file"
-        raise UserError(f"--what {what} needs a {kind}, and {args.file} is none")
+        raise UserError(f"--what {what} needs a {kind}, but {args.file} is not one")
     with Progress("drawing"):
         axes = plot_model(args, what) if is_model else plot_data(args, what)
         save_figure(axes, args.output)
@@ -56,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def need_matplotlib() -> None:
+    """Raise if there is no matplotlib; otherwise let it draw into files."""
     try:
         import matplotlib
     except ImportError:
@@ -64,6 +73,7 @@ def need_matplotlib() -> None:
 
 
 def plot_model(args: argparse.Namespace, what: str) -> Any:
+    """The axes of a picture of a model."""
     from hscrf import plots
     from hscrf.cli.recipe import load_model
 
@@ -77,11 +87,12 @@ def plot_model(args: argparse.Namespace, what: str) -> Any:
         return plots.plot_transitions(model, args.level or topology.levels[-1])
     timed = [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
     if not timed and args.level is None:
-        raise UserError("no level has durations: fit with --durations or --max-duration")
+        raise UserError("the model has no durations: fit with --durations or --max-duration")
     return plots.plot_durations(model, args.level or timed[-1])
 
 
 def plot_data(args: argparse.Namespace, what: str) -> Any:
+    """The axes of a picture of a data file and a model's predictions for it."""
     from hscrf import plots
     from hscrf.cli.comparison import truth_labels
     from hscrf.cli.demonstration import FRACTIONS, evidence_curve
@@ -97,7 +108,8 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
         return plots.plot_confusion(truth_labels(documents, recipe.scheme), found, args.level or recipe.levels[-1])
     possible = [document for document in documents if is_possible(document, model, recipe)]
     if len(possible) < len(documents):
-        note(f"{len(documents) - len(possible)} of {len(documents)} sequences have labels that the model rules out")
+        left_out = f"{len(documents) - len(possible)} of {len(documents)} sequences"
+        note(f"{left_out} are left out, because their labels are impossible for the model")
     known = [known_labels(document, model, recipe) for document in possible]
     X = [recipe.observe(document) for document in possible]
     axes = plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
@@ -115,13 +127,14 @@ def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
 
 
 def known_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
+    """The labels of a document over the model's topology."""
     from hscrf.io.tags import to_labels
 
     return to_labels(document, model.topology_, recipe.scheme)
 
 
 def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, documents: list[Document]) -> Any:
-    """One sequence: truth above prediction if it is labelled, with what was known if only partly."""
+    """One sequence: truth above prediction if it is fully labelled; the prediction and what was given otherwise."""
     from hscrf import plots
 
     if not 1 <= args.sequence <= len(documents):

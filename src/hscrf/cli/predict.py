@@ -1,18 +1,18 @@
-"""hscrf predict."""
+"""hscrf predict: label a file."""
 
 from __future__ import annotations
 
 import argparse
 from itertools import chain
 
-from hscrf.cli.options import FILES, Parser, open_model
+from hscrf.cli.options import FILES, Parser, add_format, open_model
 from hscrf.cli.shell import counted, note, source_of, target_of, whole
 
 HELP = f"""\
-Label a file. What the input labels already stays, ? is filled in around it; nothing needs to be labelled.
+Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
 
-The output is the input with one column a level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
-With -t the labels are the truth instead: they are not used, and a report goes to standard error.
+The output is the input with one column per level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
+With -t the labels of the input are not used but compared with the prediction: a report goes to standard error.
 
   hscrf predict new.txt -m m.hscrf > labelled.txt
   hscrf predict half.txt -m m.hscrf -o full.txt           # constrained decoding: half.txt has labels and ?
@@ -25,16 +25,16 @@ With -t the labels are the truth instead: they are not used, and a report goes t
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("data", nargs="?", default="-", help="the file to label, - for standard input (default)")
-    parser.add_argument("-m", "--model", required=True)
-    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="default: standard output")
-    parser.add_argument("-t", "--evaluate", action="store_true", help="labels of the input are the truth: report")
+    parser.add_argument("-m", "--model", required=True, help="the model, as hscrf fit writes it")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write (default: standard output)")
+    parser.add_argument("-t", "--evaluate", action="store_true", help="compare with the labels of the input")
     parser.add_argument("--given", metavar="LEVELS", help="levels whose labels are kept (default: all, with -t: none)")
-    parser.add_argument("--marginals", action="store_true", help="append the probability of each predicted state")
+    parser.add_argument("--marginals", action="store_true", help="append the probability of each predicted label")
     parser.add_argument("--samples", type=whole(1), metavar="K", help="append K draws from the posterior")
     parser.add_argument("--k-best", type=whole(1), metavar="K", help="append the K best labellings")
-    parser.add_argument("--format", choices=("columns", "jsonl", "table", "crfsuite"))
+    add_format(parser)
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of --samples")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers of --samples (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
 
     model, recipe = open_model(args.model, args.data, args.format)
     model.n_jobs = args.jobs
-    run = Prediction(args, model, recipe)
+    prediction = Prediction(args, model, recipe)
     documents = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
-    results = counted(chain.from_iterable(map(run.batch, batches(documents))), "predicting")
+    results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
     with target_of(args.output) as target:
         recipe.write(target, results)
     if args.evaluate:
-        note(run.report())
-    elif run.complete:
-        note("hscrf: the input was labelled throughout, so nothing was predicted; -t predicts afresh and compares")
+        note(prediction.report())
+    elif prediction.complete:
+        note("hscrf: every step of the input has its labels, so nothing was predicted; -t predicts anew and compares")
     return 0

@@ -1,4 +1,4 @@
-"""Prediction over the documents of a file, batch by batch."""
+"""Prediction for the documents of a file, batch by batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH = 20_000  # time steps that are predicted together
 
 
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents together that have about BATCH steps."""
+    """Lists of documents of at least BATCH steps, but for the last."""
     batch: list[Document] = []
     steps = 0
     for document in documents:
@@ -34,7 +34,7 @@ def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 @dataclass
 class Prediction:
-    """A run of prediction over batches of documents."""
+    """The predictions that a command was asked for, batch by batch."""
 
     args: argparse.Namespace
     model: Any
@@ -42,7 +42,7 @@ class Prediction:
 
     def __post_init__(self) -> None:
         self.given = self._given()
-        self.complete = True  # everything was known beforehand
+        self.complete = True  # every label was given
         self.done: list[Document] = []
         self.sequences = 0
 
@@ -82,11 +82,12 @@ class Prediction:
         return None if all(labels is None for labels in known) else known
 
     def known(self, document: Document) -> Labels | None:
+        """The labels of a document that are kept; None if there are none."""
         given = {level: column for level, column in (document.labels or {}).items() if level in self.given}
         return to_labels(replace(document, labels=given), self.model.topology_, self.recipe.scheme) if given else None
 
     def blame(self, documents: list[Document], X: list[Any], evidence: list[Labels | None] | None) -> None:
-        """Find the document that cannot be predicted, and say why."""
+        """Raise an error that names the document that cannot be predicted."""
         for document, x, y in zip(documents, X, evidence or [None] * len(X), strict=True):
             try:
                 inference.log_partition(self.model.potentials([x])[0], y)
@@ -101,7 +102,7 @@ class Prediction:
         return {name.format(level): labels.column(level, scheme.get(level, "plain")) for level in order}
 
     def additions(self) -> list[Callable[..., Iterable[dict[str, Any]]]]:
-        """What else was asked for."""
+        """Functions for what is to be appended to the prediction."""
         asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best}
         return [add for name, add in asked.items() if getattr(self.args, name)]
 
@@ -152,7 +153,7 @@ class Prediction:
         return columns
 
     def report(self) -> str:
-        """What score says of the output."""
+        """The report that hscrf score prints for the output."""
         guess = [predicted(document, self.recipe.levels) for document in self.done]
         return metrics.report(*Comparison(self.recipe.levels, self.recipe.scheme, self.done, guess).labels())
 

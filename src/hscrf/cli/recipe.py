@@ -1,4 +1,4 @@
-"""What a model trained from a file knows of files: which columns are what, and which features to make of them."""
+"""What a model trained from a file knows about files: which columns are what, and which features to make of them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
-FORMATS = ("columns", "jsonl", "table", "crfsuite")
-
-
-SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "table", ".tsv": "table", ".parquet": "table"} | {
-    ".crfsuite": "crfsuite"
+SUFFIXES = {  # of file names
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "table",
+    ".tsv": "table",
+    ".parquet": "table",
+    ".crfsuite": "crfsuite",
 }
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file's name speaks of, None if it says nothing.
+    """The format that the end of a file's name stands for; None if it stands for none.
 
     >>> format_of("day.csv"), format_of("train.txt")
     ('table', None)
@@ -124,7 +126,7 @@ class Recipe:
         """What separates the cells of a table."""
         return self.separator or ("\t" if str(path).endswith(".tsv") else ",")
 
-    # -- what a first file teaches
+    # -- what the training file decides
 
     def resolved(self, documents: Sequence[Document], template: str | None) -> Recipe:
         """The recipe with all that was left open filled in from the documents of a training file."""
@@ -226,7 +228,7 @@ class Recipe:
 
 
 class Features(Sequence[list[str]]):
-    """The feature strings of a sequence, made anew each time they are read: they would fill the memory."""
+    """The feature strings of a sequence, made each time they are read: all at once they would fill the memory."""
 
     def __init__(self, template: Template, rows: list[list[str]]) -> None:
         self.template, self.rows = template, rows
@@ -255,7 +257,7 @@ def learn_labels(
     longest: Mapping[str, int] | None = None,
     any_child: bool = False,
 ) -> tuple[Topology, list[Labels]]:
-    """The topology that the labels of all documents speak of, and the labels over it.
+    """The topology of the labels of all documents, and the labels over it.
 
     ``any_child``: every state may contain every other, not only those that it is seen with.
     """

@@ -1,4 +1,4 @@
-"""hscrf score."""
+"""hscrf score: compare true and predicted labels."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
-from hscrf.cli.shell import UserError, pairs_of, reread, source_of, whole
+from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
 
 HELP = f"""\
-Compare true and predicted labels: accuracy per step, precision, recall and F1 of segments, boundaries; for each level
-and for all at once.
+Compare true and predicted labels: accuracy per step; precision, recall and F1 of segments; F1 of boundaries. For each
+level, and for all levels together.
 
-One file has both, as hscrf predict writes it; a model (-m) knows its columns, whatever else was appended to them.
-Without a model the last two columns are truth and prediction, as conlleval has it; for two levels the last four.
-Two files have the truth and the prediction, in the same columns or in those that hscrf predict appends.
+One file: it has both, as hscrf predict writes it. A model (-m) knows which columns they are; without a model the last
+two are truth and prediction, as in conlleval, and for two levels the last four.
+Two files: the first has the truth, the second the prediction, in the same columns or in those that hscrf predict
+appends.
 
   hscrf score out.txt -m m.hscrf --json scores.json
   hscrf score out.txt --conlleval
@@ -32,17 +33,31 @@ Two files have the truth and the prediction, in the same columns or in those tha
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("data", nargs="?", default="-", help="a file with true and predicted labels, or only the true")
+    parser.add_argument("data", nargs="?", default="-", help="true and predicted labels, or only the true ones")
     parser.add_argument("other", nargs="?", metavar="predicted", help="a file with the predicted labels")
     parser.add_argument("-m", "--model", help="the model that knows the columns")
     parser.add_argument(
-        "--predicted", metavar="LEVEL=COLUMN", help="where predicted labels are: chunk=4,pos=5; in a table chunk=NAME"
+        "--predicted",
+        metavar="LEVEL=COLUMN",
+        help="columns of the predicted labels: chunk=4,pos=5; in a table chunk=NAME",
     )
-    parser.add_argument("--json", metavar="FILE", help="write all numbers as JSON; -: to standard output, alone")
     parser.add_argument(
-        "--conlleval", nargs="?", const="", metavar="LEVEL", help="in the words of the CoNLL script, for one level"
+        "--json", metavar="FILE", help="write all numbers as JSON; -: to standard output, without the report"
     )
-    parser.add_argument("--tolerance", type=whole(0), default=0, metavar="STEPS", help="by which a boundary may be off")
+    parser.add_argument(
+        "--conlleval",
+        nargs="?",
+        const="",
+        metavar="LEVEL",
+        help="print as the CoNLL script conlleval does, for one level",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=whole(0),
+        default=0,
+        metavar="STEPS",
+        help="how far a predicted boundary may be from a true one (default: %(default)s)",
+    )
     add_layout(parser)
 
 
@@ -73,10 +88,11 @@ def run(args: argparse.Namespace) -> int:
 def predicted_places(text: str, recipe: Recipe) -> dict[str, Any]:
     """Where predicted labels are, by level."""
     given = text if "=" in text else f"{recipe.levels[0]}={text}"
-    return dict(pairs_of(str)(given)) if recipe.format == "table" else dict(places_of(given, "--predicted"))
+    return pairs_in(given, option="--predicted") if recipe.format == "table" else dict(places_of(given, "--predicted"))
 
 
 def write_json(path: str, content: Any) -> None:
+    """Write JSON to a file, or to standard output for -."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
         sys.stdout.write(text)

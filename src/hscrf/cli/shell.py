@@ -1,4 +1,4 @@
-"""What the commands share of the shell: streams, progress, messages."""
+"""What all commands need of the shell: streams, progress, messages, values of options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any, TextIO, TypeVar
 T = TypeVar("T")
 
 
-class UserError(Exception):
-    """Something the user can put right."""
+class UserError(argparse.ArgumentTypeError):
+    """Something the user can correct. Raised while argparse reads an option, it names the option too."""
 
 
 def describe(error: BaseException) -> str:
@@ -27,32 +27,34 @@ def describe(error: BaseException) -> str:
 
 
 def complain(message: str, code: int) -> int:
-    """Say one line on standard error."""
+    """Print one line on standard error; returns the exit code."""
     with contextlib.suppress(BrokenPipeError):
         print(f"hscrf: {message}", file=sys.stderr, flush=True)
     return code
 
 
 def note(message: str) -> None:
+    """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in chunk,pos; none in no text."""
     return tuple(filter(None, (text or "").split(",")))
 
 
 def source_of(path: str) -> Any:
-    """What to read from."""
+    """What to read from: a path, or standard input."""
     return sys.stdin.buffer if path == "-" else path
 
 
 def reread(path: str) -> Any:
-    """What to read from twice: a pipe is kept in memory."""
+    """What to read from twice: standard input is kept in memory."""
     return Kept(sys.stdin.buffer.read()) if path == "-" else path
 
 
 class Kept:
-    """The lines of a pipe, as often as they are asked for."""
+    """The content of standard input, which can be read more than once."""
 
     name = "<stdin>"
 
@@ -77,7 +79,7 @@ def target_of(path: str) -> Iterator[Any]:
 
 
 def counted(items: Iterable[T], what: str, stream: TextIO | None = None) -> Iterator[T]:
-    """The same items, with a live count on terminals for what takes longer than a second."""
+    """The same items; a terminal shows a live count if they take longer than a second."""
     with Progress(what, stream) as progress:
         for item in items:
             progress.count += 1
@@ -85,7 +87,7 @@ def counted(items: Iterable[T], what: str, stream: TextIO | None = None) -> Iter
 
 
 class Progress:
-    """A line on terminals that lives while something takes longer than a second; it counts, if there is a count."""
+    """A live line on terminals while something takes longer than a second: a count, if there is one, and seconds."""
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self.what, self.stream = what, stream or sys.stderr
@@ -114,29 +116,30 @@ class Progress:
 
     def _show(self, before: str, after: str = "") -> None:
         seconds = time.monotonic() - self.begin
-        done = f"{self.count} sequences, {self.count / seconds:.0f} a second, " if self.count else ""
+        done = f"{self.count} sequences, {self.count / seconds:.0f} per second, " if self.count else ""
         self.stream.write(f"{before}{self.what}: {done}{seconds:.0f} s {after}")
         self.stream.flush()
 
 
-def pairs_of(kind: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
-    """A reader of name=value,name=value."""
+def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> dict[str, Any]:
+    """The values in name=value,name=value. ``option`` is for errors that argparse does not see.
 
-    def read(text: str) -> dict[str, Any]:
-        try:
-            pairs = [(name, kind(value)) for name, value in (part.split("=") for part in text.split(","))]
-        except ValueError:
-            what = "a whole number" if kind is int else "a value"
-            raise argparse.ArgumentTypeError(f"{text!r} is not LEVEL={what}, with commas between levels") from None
-        if len(dict(pairs)) < len(pairs):
-            raise argparse.ArgumentTypeError(f"{text!r} names a level twice")
-        return dict(pairs)
-
-    return read
+    >>> pairs_in("chunk=3,pos=2", int)
+    {'chunk': 3, 'pos': 2}
+    """
+    prefix = f"{option}: " if option else ""
+    try:
+        pairs = [(name, kind(value)) for name, value in (part.split("=") for part in text.split(","))]
+    except ValueError:
+        what = "NUMBER" if kind is int else "VALUE"
+        raise UserError(f"{prefix}{text!r} is not LEVEL={what}, with commas between levels") from None
+    if len(dict(pairs)) < len(pairs):
+        raise UserError(f"{prefix}{text!r} names a level twice")
+    return dict(pairs)
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """A reader of whole numbers that are not too small."""
+    """A reader of whole numbers that are at least ``least``."""
 
     def read(text: str) -> int:
         try:
@@ -144,7 +147,7 @@ def whole(least: int) -> Callable[[str], int]:
         except ValueError:
             number = least - 1
         if number < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
+            raise UserError(f"{text!r} is not a whole number of at least {least}")
         return number
 
     return read

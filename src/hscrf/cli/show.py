@@ -1,4 +1,4 @@
-"""hscrf show."""
+"""hscrf show: print what a model has learned."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import whole
-from hscrf.topology import UNLIMITED
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
 
 HELP = """\
-Print what a model has learned: states and who contains whom, strongest weights, durations, training.
+Print what a model has learned: states and their children, strongest weights, durations, training.
 
   hscrf show m.hscrf
   hscrf show m.hscrf --top 20 --level chunk"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("model")
+    parser.add_argument("model", help="a model file")
     parser.add_argument(
-        "--top", type=whole(0), default=10, metavar="N", help="weights of each kind (default: %(default)s)"
+        "--top", type=whole(0), default=10, metavar="N", help="how many weights of each kind (default: %(default)s)"
     )
     parser.add_argument("--level", help="only this level")
 
@@ -33,25 +32,23 @@ def run(args: argparse.Namespace) -> int:
     model, recipe = load_model(args.model)
     topology = model.topology_
     chosen = range(topology.depth) if args.level is None else [topology.level(args.level)]
-    print(f"{args.model}: {type(model).__name__}, {model.coef_.size} weights, {np_count(model)} of them not zero")
+    nonzero = int((model.coef_ != 0).sum())
+    print(f"{args.model}: {type(model).__name__}, {model.coef_.size} weights, {nonzero} of them not zero")
     if recipe is not None:
         print(f"reads {recipe.format}: {describe_recipe(recipe)}")
     for d in chosen:
         if topology.n_states[d] > 1:
             print_level(model, d)
-        for part, rows in strongest(model, d, args.top).items():
-            print(f"\n  strongest {part} weights of level {topology.levels[d]}")
-            for weight, name, states in rows:
-                print(f"  {weight:9.4f}  {states}{'  ' + name if name else ''}")
+        for title, rows in strongest(model, d, args.top).items():
+            print(f"\n  {title} of level {topology.levels[d]}")
+            for value, name, states in rows:
+                print(f"  {value:9.4f}  {states}{'  ' + name if name else ''}")
     print_training(model)
     return 0
 
 
-def np_count(model: Any) -> int:
-    return int((model.coef_ != 0).sum())
-
-
 def describe_recipe(recipe: Recipe) -> str:
+    """The labels and features that a model reads from files."""
     made = (
         "as they are"
         if recipe.template is None
@@ -62,7 +59,7 @@ def describe_recipe(recipe: Recipe) -> str:
 
 
 def print_level(model: Any, d: int) -> None:
-    """States of a level, what they contain and how long they last."""
+    """Print the states of a level, their children and their durations."""
     topology = model.topology_
     print(f"\nlevel {topology.levels[d]}, {topology.n_states[d]} states")
     if d + 1 < topology.depth:
@@ -77,35 +74,57 @@ def print_level(model: Any, d: int) -> None:
 
 def describe_durations(model: Any, d: int) -> list[str]:
     """The range of durations of every state."""
+    from hscrf.topology import UNLIMITED
+
     topology = model.topology_
     rows = zip(topology.states[d], topology.min_duration[d].tolist(), topology.max_duration[d].tolist(), strict=True)
     return [f"{name} {low} to {'any' if high == UNLIMITED else high}" for name, low, high in rows]
 
 
 def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:
-    """The strongest weights of each part of a level: weight, feature, states."""
+    """By title, the strongest weights of each part of a level: value, feature, states.
+
+    Of an HHMM, whose weights are logarithms of probabilities, the highest probabilities.
+    """
     import numpy as np
+
+    from hscrf.families.hhmm.emissions import MomentBlock
+    from hscrf.families.hhmm.model import HHMM
 
     found: dict[str, list[tuple[float, str, str]]] = {}
     for block, weights in model._weighted_blocks():
         part, level = block.key
         if level != d or not weights.size:
             continue
+        likely = isinstance(model, HHMM) and not isinstance(block, MomentBlock)
+        title = f"highest {part} probabilities" if likely else f"strongest {part} weights"
+        values = np.exp(weights) if likely else weights
         places = block.describe(model.encoder_)
-        for k in np.argsort(-np.abs(weights), kind="stable")[:top].tolist():
+        for k in np.argsort(-np.abs(values), kind="stable")[:top].tolist():
             name, place = places[k]
             states = block.locate(model.topology_, place)[2]
-            found.setdefault(part, []).append((float(weights[k]), name, states))
+            found.setdefault(title, []).append((float(values[k]), str(name), states))
     return found
 
 
+FIELDS = {  # of an entry of the history, those that it has: how they are printed
+    "loss": "loss {:12.2f}",
+    "log_likelihood": "log-likelihood {:12.2f}",
+    "objective": "objective {:12.2f}",
+    "gradient_norm": "|g| {:.1e}",
+    "seconds": "{:.1f} s",
+    "score": "dev {:.4f}",
+}
+
+
 def print_training(model: Any) -> None:
-    """The course of training in at most ten lines."""
+    """Print the course of training in at most eleven lines."""
     state = "converged" if model.converged_ else "not converged"
     print(f"\ntraining: {model.n_iter_} iterations, loss {model.loss_:.2f}, {state}: {model.stop_reason_}")
     history = model.history_
     stride = max(1, -(-len(history) // 10))
-    for entry in [*history[:-1:stride], *history[-1:]]:
-        score = "" if entry["score"] is None else f"  dev {entry['score']:.4f}"
-        line = f"  iteration {entry['iteration']:4d}  loss {entry['loss']:12.2f}  |g| {entry['gradient_norm']:.1e}"
-        print(f"{line}  {entry['seconds']:.1f} s{score}")
+    shown = [*range(0, len(history) - 1, stride), len(history) - 1] if history else []
+    for n in shown:
+        entry = history[n]
+        fields = [text.format(entry[key]) for key, text in FIELDS.items() if entry.get(key) is not None]
+        print("  ".join([f"  iteration {entry.get('iteration', n + 1):4d}", *fields]))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
-from hscrf.datasets.draws import Random, check_positive, draw_duration, draw_number
+from hscrf.arrays import Floats, Random, generator
+from hscrf.datasets.draws import check_positive, draw_duration, draw_number
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -73,7 +73,7 @@ def make_activities(
     check_positive("n_sequences", n_sequences)
     if not noise >= 0:
         raise ValueError(f"noise is {noise}; expected a standard deviation in cells, 0 or more")
-    random = np.random.default_rng(random_state)
+    random = generator(random_state)
     topology = _activity_topology(persisting)
     X, Y = [], []
     for _ in range(n_sequences):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-Random = int | np.random.Generator | None
-
 
 def draw_duration(random: np.random.Generator, mean: float) -> int:
     """A duration in steps, at least 1: gamma of shape 16, far from geometric."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hscrf.arrays import Floats
-from hscrf.datasets.draws import Random, check_positive, draw_duration, draw_number
+from hscrf.arrays import Floats, Random, generator
+from hscrf.datasets.draws import check_positive, draw_duration, draw_number
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -39,7 +39,7 @@ def make_nested(
     """
     check_positive("n_sequences", n_sequences)
     check_positive("n_features", n_features)
-    random = np.random.default_rng(random_state)
+    random = generator(random_state)
     process = _nested_process(random, sizes, durations)
     means = [separation * random.normal(size=(size, n_features)) for size in sizes]
     X, Y = [], []

@@ -1,4 +1,4 @@
-"""Specifications, solvers and blocks as JSON and arrays."""
+"""Specifications and blocks as JSON and arrays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf import solvers
 from hscrf.features.blocks import Block, SegmentBlock
-
-SOLVERS = {cls.__name__: cls for cls in (solvers.LBFGS, solvers.SGD, solvers.Perceptron)}
 
 
 def dump_options(options: Any) -> dict[str, Any]:
-    """A specification or solver as JSON: its type and its fields, functions by name."""
+    """A specification as JSON: its type and its fields, functions by name."""
     entry = {item.name: getattr(options, item.name) for item in fields(options)}
     for name, value in entry.items():
         if callable(value):

@@ -38,15 +38,6 @@ def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -
             raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
 
 
-def as_seed(random_state: Any) -> Any:
-    """A seed for numpy's Generator from what scikit-learn users give."""
-    return (
-        random_state.integers(2**31)
-        if isinstance(random_state, np.random.Generator)
-        else (random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state)
-    )
-
-
 @contextmanager
 def unchanged_on_failure(model: Any) -> Iterator[None]:
     """Whatever goes wrong while fitting, the model stays what it was."""

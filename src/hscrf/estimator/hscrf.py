@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf import solvers
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, generator
 from hscrf.estimator.blocks import dump_block
 from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
-    as_seed,
     check_lengths,
     check_specifications,
     check_steps,
@@ -180,7 +179,7 @@ class HSCRF(Predictor):
         latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
         if not latent:
             return np.zeros(size)
-        return 0.1 * np.random.default_rng(as_seed(self.random_state)).normal(size=size)
+        return 0.1 * generator(self.random_state).normal(size=size)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
         """c1 and c2 of all weights, or of each of them where the features have penalties of their own."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from typing import Any
 
 from hscrf.estimator.blocks import dump_options
+from hscrf.solvers.choice import dump_solver
 
 
 def saved_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -14,8 +14,8 @@ def saved_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     kept = {**parameters, "topology": None}
     if kept.get("features") is not None:
         kept["features"] = [dump_options(spec) for spec in kept["features"]]
-    if "solver" in kept and not isinstance(kept["solver"], str):
-        kept["solver"] = dump_options(kept["solver"]) if is_dataclass(kept["solver"]) else "lbfgs"
+    if "solver" in kept:
+        kept["solver"] = dump_solver(kept["solver"])
     if not isinstance(kept.get("random_state"), (int, type(None))):
         kept["random_state"] = None
     return kept

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from hscrf import metrics
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
 from hscrf.errors import FileFormatError
 from hscrf.estimator.blocks import check_function_names, dump_block, load_block
-from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of
+from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
 from hscrf.estimator.container import write_container
 from hscrf.estimator.decoding import expected_gains
 from hscrf.estimator.parameters import saved_parameters
@@ -99,7 +99,7 @@ class Predictor(BaseEstimator):
         self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
     ) -> list[list[Labels]]:
         """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own."""
-        seeds = np.random.default_rng(as_seed(random_state)).integers(2**63, size=len(X))
+        seeds = generator(random_state).integers(2**63, size=len(X))
         found = self._answer(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
         return [[self._shown(labels) for labels in draws] for draws in found]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, generator
 from hscrf.engine import Batch, Evidence
 from hscrf.engine.kbest import KBest
 from hscrf.errors import InfeasibleError
@@ -88,8 +88,8 @@ class Posterior:
         return best
 
     def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
-        """Draw n exact and independent samples; random_state as for numpy's ``default_rng``."""
-        states, ends, log_z = self.batch.draw(self.values, n, np.random.default_rng(random_state))
+        """Draw n exact and independent samples; random_state is a seed or a generator."""
+        states, ends, log_z = self.batch.draw(self.values, n, generator(random_state))
         self._feasible(float(log_z[0]))
         return [Labels(self.potentials.topology, x, e) for x, e in zip(states, ends, strict=True)]
 

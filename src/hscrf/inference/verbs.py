@@ -50,7 +50,7 @@ def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> li
 def sample(
     potentials: Potentials, n: int = 1, random_state: Any = None, evidence: Labels | None = None
 ) -> list[Labels]:
-    """Draw n exact and independent samples from the posterior; random_state as for numpy's ``default_rng``."""
+    """Draw n exact and independent samples from the posterior; random_state is a seed or a generator."""
     return Posterior(potentials, evidence).sample(n, random_state)
 
 

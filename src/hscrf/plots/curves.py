@@ -1,4 +1,4 @@
-"""Durations, the course of training, confusion and the worth of known labels."""
+"""Durations, training, confusion, and accuracy as labels become known."""
 
 from __future__ import annotations
 
@@ -13,19 +13,30 @@ from hscrf.features.blocks import DurationBlock
 from hscrf.inference.verbs import marginals as posterior
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import confusion
-from hscrf.plots.strengths import topology_of, weighted_blocks
-from hscrf.plots.style import FONT, INK, MAPS, MARKERS, axes_or_new, legend_below, line_style, plain_text, state_style
+from hscrf.plots.strengths import topology_of
+from hscrf.plots.style import (
+    FONT,
+    INK,
+    LINES,
+    MAPS,
+    MARKERS,
+    axes_or_new,
+    legend_below,
+    line_style,
+    plain_text,
+    state_style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
-    """Draw how long the segments of each state of a level last: a row for each state, its best length at the top.
+    """Draw how long the segments of each state of a level last: a row for each state, scaled to its best length.
 
-    Without observations the height is exp(weight) of the duration weights alone. What a step of a state scores by
-    itself, and the room that is left for other segments, shift lengths too: with sequences ``X`` the height is the
-    number of segments of each length that the model expects in them.
+    Without observations the height is exp(weight) of the duration weights alone. Lengths also depend on the other
+    weights and on the length of the sequence: with sequences ``X`` the height is the number of segments of each
+    length that the model expects in them.
     """
     topology = topology_of(model)
     d = topology.level(level)
@@ -54,7 +65,7 @@ def _duration_scores(model: Any, d: int) -> Floats:
     """Log-potentials (L, S) of durations."""
     found = [
         block.basis @ weights.reshape(-1, block.states)
-        for block, weights in weighted_blocks(model)
+        for block, weights in model._weighted_blocks()
         if isinstance(block, DurationBlock) and block.key[1] == d
     ]
     if not found:
@@ -70,35 +81,58 @@ def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
     return np.log(np.maximum(counts, 1e-300))
 
 
+CURVES = {"loss": "loss", "objective": "objective", "log_likelihood": "log-likelihood"}  # key in a history: its name
+
+
 def plot_training(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the loss of each iteration and, on a second axis to the right, the score on development data."""
+    """Draw the loss of each iteration and, on a second axis to the right, the score on development data.
+
+    An HHMM has no loss: drawn are its log-likelihood and the objective, which adds the prior.
+    """
     if not hasattr(model, "history_"):
         raise ValueError(f"the {type(model).__name__} has no history_; expected a fitted model")
     if not model.history_:
-        raise ValueError("the history of the model is empty: training stopped before its first iteration")
+        raise ValueError(f"the history of the model is empty: {model.stop_reason_}")
+    curves = {name: _curve(model.history_, key) for key, name in CURVES.items()}
+    drawn = {name: curve for name, curve in curves.items() if curve}
+    if not drawn:
+        raise ValueError(f"the history of the model has none of {', '.join(CURVES)}, expected one of them")
     own = ax is None
     ax = axes_or_new(ax, (6.4, 4.0))
-    iteration = [entry["iteration"] for entry in model.history_]
-    ax.plot(iteration, [entry["loss"] for entry in model.history_], color=INK, label="loss")
-    ax.set(xlabel="iteration", ylabel="loss")
+    lines: list[Any] = []
+    for k, (name, curve) in enumerate(drawn.items()):
+        lines += ax.plot(*zip(*curve, strict=True), linestyle=LINES[k], color=INK, label=name)
+    ax.set(xlabel="iteration", ylabel=", ".join(drawn))
+    whole_ticks(ax)
     ax.spines[["right", "top"]].set_visible(False)
-    judged = [(entry["iteration"], entry["score"]) for entry in model.history_ if entry.get("score") is not None]
-    if judged:
-        _draw_scores(ax, judged, own)
+    development = _curve(model.history_, "score")
+    if development:
+        lines += _draw_development(ax, development)
+    if len(lines) > 1:
+        legend_below(ax, [lines], own)
     return ax
 
 
-def _draw_scores(ax: Axes, judged: Sequence[tuple[int, float]], own: bool) -> None:
+def _curve(history: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
+    """Iteration and value of every entry that has the key."""
+    return [
+        (entry.get("iteration", n), entry[key])
+        for n, entry in enumerate(history, start=1)
+        if entry.get(key) is not None
+    ]
+
+
+def _draw_development(ax: Axes, curve: Sequence[tuple[int, float]]) -> list[Any]:
+    """Draw the score on development data on an axis of its own, with a dot at the best; returns the lines."""
     right = ax.twinx()
     style = line_style(1, 3, MAPS[0])
     color = style["edgecolor"]
-    right.plot(*zip(*judged, strict=True), "--", color=color, label="development score")
-    best = max(judged, key=lambda pair: pair[1])
-    right.plot(*best, "o", color=color, label=f"best: {best[1]:.3g} at {best[0]}")
+    lines = right.plot(*zip(*curve, strict=True), "--", color=color, label="development score")
+    best = max(curve, key=lambda point: point[1])
+    lines += right.plot(*best, "o", color=color, label=f"best: {best[1]:.3g} at {best[0]}")
     right.set_ylabel("development score")
     right.spines[["left", "top"]].set_visible(False)
-    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-    legend_below(ax, [handles], own)
+    return lines
 
 
 def plot_confusion(
@@ -170,7 +204,7 @@ def plot_evidence_curve(
 
 
 def whole_ticks(ax: Axes) -> None:
-    """There is no half step."""
+    """Ticks of the x axis at whole numbers: there is no half step."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

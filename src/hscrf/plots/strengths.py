@@ -1,8 +1,7 @@
-"""What a model's weights say of parents and children."""
+"""How strongly a model joins parents and children: its weights, or the probabilities of an HHMM."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,8 @@ def strengths(model_or_topology: Any) -> tuple[Topology, list[Floats]]:
 def family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[Floats, Floats, Floats]:
     """Weights of init (S, U), trans (S, U, U) and end (S, U) for parents at level d; -inf where there is none.
 
-    What a topology allows has weight one; so has what a model's topology allows if the model has no such weights.
+    Of an HHMM they are probabilities. What a topology allows has weight one; so has what the topology of a model
+    allows if the model has no such weights.
     """
     child = topology.children[d]
     follows = child[:, :, None] & child[:, None, :] & topology.successors[d + 1]
@@ -39,6 +39,7 @@ def family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[F
 
 
 def topology_of(model: Any) -> Topology:
+    """The topology itself, or that of a fitted model."""
     if isinstance(model, Topology):
         return model
     if not hasattr(model, "topology_"):
@@ -47,23 +48,21 @@ def topology_of(model: Any) -> Topology:
     return topology
 
 
-def weighted_blocks(model: Any) -> list[tuple[Any, Floats]]:
-    """The model's feature blocks, each with its weights."""
-    topology_of(model)
-    bounds = np.cumsum([0, *(block.size for block in model.blocks_)]).tolist()
-    return [(block, model.coef_[a:b]) for block, (a, b) in zip(model.blocks_, pairwise(bounds), strict=True)]
-
-
 def _family_weights(model: Any, d: int) -> dict[str, Floats]:
     """Constant weights of init and end (S, U), trans (S, U, U), for parents at level d; -inf where there is none."""
+    from hscrf.families.hhmm.model import HHMM  # loaded already if there is a model
+
     found: dict[str, Floats] = {}
-    for block, weights in weighted_blocks(model):
+    for block, weights in model._weighted_blocks():
         if isinstance(block, ConstantBlock) and block.key[1] == d:
             table = np.full(int(np.prod(block.shape)), -np.inf)
             table[block.cells] = weights
+            if isinstance(model, HHMM):
+                table[table > -np.inf] = np.exp(table[table > -np.inf])
             found[block.key[0]] = table.reshape(block.shape[1:])
     return found
 
 
 def above(table: Floats, threshold: float) -> NDArray[np.bool_]:
+    """Where a weight exceeds the threshold."""
     return np.isfinite(table) & (table > threshold)

@@ -16,15 +16,15 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-UNWEIGHTED = 4.0  # edges of a topology, each of weight one, are as wide as if this were the strongest
+UNWEIGHTED = 4.0  # edges of a topology, each of weight 1, are drawn as if this were the strongest weight
 
 
 def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
-    """Draw the states of each level in a row and who has whom as a child; shared children have a heavy border.
+    """Draw the states of each level in a row, joined to their children; shared children have a heavy border.
 
-    For a model a child is joined to a parent by its strongest init, trans or end weight there, in a width by that
-    weight, unless it is at most ``threshold``: negative ones are left out. A topology shows what it allows. A
-    dummy root is left out.
+    In a model a child is joined to a parent by its strongest init, trans or end weight there (in an HHMM: the highest
+    such probability). The line is as wide as that weight, and left out if the weight is at most ``threshold``. A
+    topology shows what it allows. A dummy root is left out.
     """
     topology, tables = strengths(model_or_topology)
     first = int(topology.n_states[0] == 1)

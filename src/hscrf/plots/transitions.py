@@ -1,4 +1,4 @@
-"""Children of each parent on a circle, and how they follow each other."""
+"""The children of each parent on a circle, and arrows to those that follow."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def plot_transitions(model_or_topology: Any, level: str | int, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
     """Draw which state of a level follows which, in a circle for each parent; shared states are in several circles.
 
-    Arrows are as wide as their weights; those of at most ``threshold`` are left out, and so are states that then have
-    none. Filled states come first under the parent, square ones last; a ring marks those that follow themselves: by a
-    weight above the threshold, or because a topology allows it.
+    Arrows are as wide as their weights (in an HHMM: their probabilities); those of at most ``threshold`` are left out,
+    and so are states that then have none. Filled states may come first under the parent, square ones last; a ring
+    marks those that may follow themselves: by a weight above the threshold, or because a topology allows it.
     """
     topology = topology_of(model_or_topology)
     d = topology.level(level)

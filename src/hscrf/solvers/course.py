@@ -1,4 +1,4 @@
-"""The course of a run: history, best weights, reasons to stop."""
+"""The course of a run: its history, the best weights, the reason why it stops."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Ints, Random
 
-Integers = NDArray[np.int64]
-Random = int | np.random.Generator | np.random.RandomState | None
 Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
-INTERRUPTED = "interrupted"
+INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
+CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
 
 
 class Objective(Protocol):
-    """A loss over data that comes in parts (sequences), without penalties."""
+    """A loss over data that can be evaluated sequence by sequence, without penalties."""
 
     @property
     def size(self) -> int:
@@ -29,16 +27,16 @@ class Objective(Protocol):
 
     @property
     def n_parts(self) -> int:
-        """Number of data points."""
+        """Number of sequences."""
 
     def __call__(self, weights: Floats) -> Value:
         """Loss over all data, and its gradient."""
 
-    def part(self, weights: Floats, which: Integers) -> Value:
-        """The same for some of the data."""
+    def part(self, weights: Floats, which: Ints) -> Value:
+        """Loss over some sequences, and its gradient."""
 
-    def mistakes(self, weights: Floats, which: Integers) -> Value:
-        """Score of the best answers minus score of the true ones, and its subgradient; for the perceptron only."""
+    def mistakes(self, weights: Floats, which: Ints) -> Value:
+        """By how much the best labels outscore the true ones, and the subgradient; for the perceptron only."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +48,26 @@ class Result:
     converged: bool  # a stopping rule was met: neither out of iterations nor interrupted
     n_iter: int
     reason: str
-    history: list[dict[str, Any]]  # per iteration: iteration, loss, gradient_norm, seconds, score
+    history: list[
+        dict[str, Any]
+    ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
 
 
 @dataclass(frozen=True)
 class Monitor:
-    """What to do once per iteration: judge, stop early, save, show.
+    """What to do once per iteration: evaluate on development data, stop early, save, show.
 
-    Without ``evaluate`` the best weights are those with the lowest loss; with it, those with the highest score.
+    Without ``evaluate`` the best weights are those with the lowest loss; with it, those with the highest value.
     """
 
-    evaluate: Callable[[Floats], float] | None = None  # weights -> score on development data, higher is better
-    patience: int | None = None  # stop after so many evaluations without a better score
+    evaluate: Callable[[Floats], float] | None = None  # weights -> value on development data, higher is better
+    patience: int | None = None  # stop after this many evaluations without a better value
     checkpoint: Callable[[Floats, list[dict[str, Any]]], None] | None = None  # given the weights and the history
-    every: int = 10  # iterations between checkpoints; the last one, of the best weights, is made in any case
-    every_evaluate: int = 1  # iterations between evaluations
     verbose: int = 0  # 0: silent; 1: one live line, on terminals only; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
 
     def __post_init__(self) -> None:
-        at_least(self, every=1, every_evaluate=1, verbose=0)
+        at_least(self, verbose=0)
         if self.patience is not None:
             at_least(self, patience=1)
             if self.evaluate is None:
@@ -88,11 +86,11 @@ class Solver(Protocol):
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and go down."""
+        """Start at ``weights`` and reduce the penalised loss."""
 
 
 class Stop(Exception):
-    """Ends a run from wherever it is."""
+    """Raised anywhere in a run to end it."""
 
     def __init__(self, reason: str, converged: bool) -> None:
         super().__init__(reason)
@@ -100,7 +98,7 @@ class Stop(Exception):
 
 
 class Progress:
-    """Shows the course of a run: a live line, lines, or nothing."""
+    """Shows the course of a run: one live line, a line per iteration, or nothing."""
 
     def __init__(self, verbose: int, stream: TextIO | None) -> None:
         self.stream = sys.stderr if stream is None else stream
@@ -142,43 +140,46 @@ class Run:
         self.progress = Progress(self.monitor.verbose, self.monitor.stream)
         self.weights = _checked(weights, objective.size)  # with the lowest loss, or the latest
         self.loss = np.nan
-        self.best: tuple[float, float, Floats] | None = None  # score on development data, loss, weights
+        self.best: tuple[float, float, Floats] | None = None  # value on development data, loss, weights
         self.waited = 0  # evaluations since then
         self.history: list[dict[str, Any]] = []
 
     @property
     def iteration(self) -> int:
-        """The iteration that is going on: 0 until something has been evaluated."""
+        """The current iteration: 0 until the loss has been evaluated once."""
         return 0 if np.isnan(self.loss) else len(self.history) + 1
 
     def keep(self, weights: Floats, loss: float) -> None:
+        """Take these weights, whatever their loss."""
         self.weights, self.loss = weights.copy(), loss
 
     def offer(self, weights: Floats, loss: float) -> None:
-        if not loss > self.loss:  # also when there is none yet
+        """Take these weights if their loss is the lowest so far."""
+        if not loss > self.loss:  # true also while self.loss is nan
             self.keep(weights, loss)
 
     def step(self, weights: Floats, loss: float, gradient_norm: float) -> None:
-        """An iteration is done; raises ``_Stop`` where the development data say so."""
+        """An iteration is done; raises ``Stop`` when the development data show no improvement for too long."""
         number = len(self.history) + 1
         seconds = time.perf_counter() - self.start
         entry = {"iteration": number, "loss": loss, "gradient_norm": gradient_norm, "seconds": seconds}
         self.history.append({**entry, "score": None})
-        if self.monitor.evaluate is not None and number % self.monitor.every_evaluate == 0:
-            self.history[-1]["score"] = self.judge(weights, loss)
+        if self.monitor.evaluate is not None:
+            self.history[-1]["score"] = self.evaluate(weights, loss)
         self.progress.show(self.history[-1])
-        if self.monitor.checkpoint is not None and number % self.monitor.every == 0:
+        if self.monitor.checkpoint is not None and number % CHECKPOINT_EVERY == 0:
             self.monitor.checkpoint(weights.copy(), list(self.history))
         if self.monitor.patience is not None and self.waited >= self.monitor.patience:
             raise Stop(f"no improvement on the development set for {self.waited} evaluations", True)
 
-    def judge(self, weights: Floats, loss: float) -> float:
+    def evaluate(self, weights: Floats, loss: float) -> float:
+        """The value on development data; the best so far is kept."""
         assert self.monitor.evaluate is not None
-        score = float(self.monitor.evaluate(weights))
+        value = float(self.monitor.evaluate(weights))
         self.waited += 1
-        if score > (-np.inf if self.best is None else self.best[0]):
-            self.best, self.waited = (score, loss, weights.copy()), 0
-        return score
+        if value > (-np.inf if self.best is None else self.best[0]):
+            self.best, self.waited = (value, loss, weights.copy()), 0
+        return value
 
     def result(self, reason: str, converged: bool) -> Result:
         loss, weights = (self.loss, self.weights) if self.best is None else self.best[1:]
@@ -189,7 +190,7 @@ class Run:
 
 
 def supervise(run: Run, work: Callable[[], None]) -> Result:
-    """Do the work, which ends by ``_Stop`` or by Ctrl-C."""
+    """Do the work until it raises ``Stop`` or Ctrl-C comes, and return the result."""
     reason, converged = "nothing to do", True
     try:
         work()
@@ -201,6 +202,7 @@ def supervise(run: Run, work: Callable[[], None]) -> Result:
 
 
 def _checked(weights: Floats, size: int) -> Floats:
+    """A copy of the starting weights, which must be finite and of the right number."""
     weights = np.array(weights, dtype=np.float64)
     if weights.shape != (size,):
         raise ValueError(f"the starting weights have shape {weights.shape}, but the objective has {size} weights")
@@ -210,6 +212,7 @@ def _checked(weights: Floats, size: int) -> Floats:
 
 
 def at_least(thing: object, **minimum: float) -> None:
+    """Raise unless each attribute named is at least its minimum."""
     for name, least in minimum.items():
         value = getattr(thing, name)
         if not value >= least:
@@ -217,12 +220,13 @@ def at_least(thing: object, **minimum: float) -> None:
 
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
-    """What the penalties add to the loss."""
+    """What the penalties c1 * sum |w| + c2 * sum w^2 add to the loss."""
     squares = float((c2 * weights) @ weights)
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 
 
 def check_penalties(c1: Penalty, c2: Penalty) -> None:
+    """Raise unless both penalties are finite and not negative."""
     for name, value in (("c1", c1), ("c2", c2)):
         if not (np.min(value, initial=0.0) >= 0 and np.max(value, initial=0.0) < np.inf):
             raise ValueError(f"{name} is {value}, expected a finite number of at least 0")
@@ -232,7 +236,9 @@ def check_finite(value: Value, where: str) -> Value:
     """The value with its gradient as float64; raises where either is not finite."""
     loss, gradient = float(value[0]), np.asarray(value[1], dtype=np.float64)
     if not np.isfinite(loss):
-        raise ValueError(f"the loss is {loss} in {where}: are all features finite, and is the step not too long?")
+        raise ValueError(
+            f"the loss is {loss} in {where}: check that all features are finite; SGD may need a smaller rate"
+        )
     if not np.isfinite(gradient.sum()) and not np.isfinite(gradient).all():
         raise ValueError(f"the gradient is not finite in {where}, although the loss is {loss:g}")
     return loss, gradient

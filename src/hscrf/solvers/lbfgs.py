@@ -1,4 +1,4 @@
-"""All of the data at once: limited-memory BFGS, and OWL-QN for L1."""
+"""Batch learning: limited-memory BFGS, and OWL-QN for L1."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Random
 from hscrf.solvers.course import (
     Monitor,
     Objective,
     Penalty,
-    Random,
     Result,
     Run,
     Stop,
@@ -60,7 +59,7 @@ class LBFGS:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and go down; nothing here is random."""
+        """Start at ``weights`` and reduce the penalised loss; ``random_state`` is not used."""
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
         descent = _Descent(self, objective, run, c1, c2)
@@ -83,7 +82,7 @@ class _Descent:
         return loss, gradient + 2 * self.c2 * weights
 
     def begin(self) -> Value:
-        """Value at the start; raises ``_Stop`` if there is nothing to gain."""
+        """Loss and gradient at the start; raises ``Stop`` if the gradient is zero there."""
         loss, gradient = self.evaluate(self.start)
         self.losses.append(loss)
         self.stop_if_flat(_pseudo_gradient(self.start, gradient, self.c1))
@@ -115,7 +114,7 @@ class _Descent:
 
 
 def _scipy_lbfgs(descent: _Descent) -> None:
-    """Ends by ``_Stop``. Scipy's own rules are switched off, except that it ends where the loss stands still."""
+    """Ends by ``Stop``. Scipy's own rules are switched off, except that it ends where the loss stands still."""
     from scipy.optimize import minimize
 
     last = (descent.start, *descent.begin())  # weights, loss, gradient
@@ -137,7 +136,7 @@ def _scipy_lbfgs(descent: _Descent) -> None:
 
 
 def _owlqn(descent: _Descent) -> None:
-    """Orthant-wise limited-memory quasi-Newton; ends by ``_Stop``."""
+    """Orthant-wise limited-memory quasi-Newton; ends by ``Stop``."""
     weights, (loss, gradient) = descent.start, descent.begin()
     pairs: deque[tuple[Floats, Floats]] = deque(maxlen=descent.options.memory)
     while True:

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.solvers.course import (
-    Integers,
     Monitor,
     Objective,
     Penalty,
-    Random,
     Result,
     Run,
     Stop,
@@ -20,15 +18,15 @@ from hscrf.solvers.course import (
     check_finite,
     supervise,
 )
-from hscrf.solvers.epochs import batches, generator, kept_on_interrupt, with_loss
+from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
 
 
 @dataclass(frozen=True)
 class Perceptron:
-    """The averaged structured perceptron (Collins 2002): needs the best answers only, no probabilities.
+    """The averaged structured perceptron (Collins 2002): needs the best labels only, no probabilities.
 
-    Stops when an epoch makes no mistake, or after all epochs. It knows no penalties: c1 and c2 are not used, averaging
-    is what keeps its weights small. The losses of the history are those met on the way.
+    Stops when an epoch makes no mistake, or after all epochs. It has no penalties: c1 and c2 are not used; averaging
+    keeps the weights small. The losses in the history are sums over batches, each at the weights before its correction.
     """
 
     epochs: int = 10
@@ -47,7 +45,7 @@ class Perceptron:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and correct mistakes; the order of the data comes from ``random_state``."""
+        """Start at ``weights`` and correct mistakes; ``random_state`` decides the order of the sequences."""
         run = Run(objective, weights, monitor)
         corrections = Corrections(self, objective, run.weights)
         rng = generator(random_state)
@@ -69,7 +67,7 @@ class Perceptron:
 
 
 class Corrections:
-    """The moving parts of the perceptron. The mean of its iterates is ``current - late / n``."""
+    """The state of the perceptron. The mean of its iterates is ``current - late / n``."""
 
     def __init__(self, options: Perceptron, objective: Objective, weights: Floats) -> None:
         self.options, self.objective = options, objective
@@ -82,13 +80,13 @@ class Corrections:
         """The answer so far."""
         return self.current - self.late / max(self.n, 1) if self.options.average else self.current.copy()
 
-    def epoch(self, order: Integers, where: str) -> tuple[float, float, int]:
-        """Pass over all data; the loss and the gradient norm met on the way, and the number of corrections."""
+    def epoch(self, order: Ints, where: str) -> tuple[float, float, int]:
+        """One pass over all sequences; loss and gradient norm, summed over batches, and the number of corrections."""
         total, mistakes, direction = 0.0, 0, np.zeros_like(self.current)
         for which in batches(order, self.options.batch):
             loss, gradient = check_finite(self.objective.mistakes(self.current, which), where)
             total += loss
-            if gradient.any():  # not loss > 0: a wrong answer may tie with the truth
+            if gradient.any():  # not loss > 0: wrong labels may tie with the true ones
                 self.current -= gradient
                 self.late -= self.n * gradient
                 direction += gradient

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.solvers.course import (
-    Integers,
     Monitor,
     Objective,
     Penalty,
-    Random,
     Result,
     Run,
     Stop,
@@ -23,20 +21,20 @@ from hscrf.solvers.course import (
     penalty_of,
     supervise,
 )
-from hscrf.solvers.epochs import batches, generator, kept_on_interrupt, with_loss
+from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
 
 
 @dataclass(frozen=True)
 class SGD:
     """Stochastic gradient descent on small batches, with averaging.
 
-    A step goes down the mean gradient of a batch by ``rate / (1 + decay * t)``, t in epochs. A ``rate`` of None is
-    calibrated: up to 500 data points are passed once with a few rates, and the best is taken. The average covers
+    A step subtracts the mean gradient of a batch times ``rate / (1 + decay * t)``, t in epochs. A ``rate`` of None is
+    calibrated: several rates are tried for one pass over up to 500 sequences, and the best is taken. The average covers
     the iterates since epoch 1, 2, 4, 8, ...: at least the last half of them. L1 is a soft threshold after each step;
     what it holds at zero in the end is zero in the result.
 
-    The losses of the history are those met on the way; the result's is exact. Stops when they change by less than
-    ``delta`` of themselves from one epoch to the next, or after all epochs.
+    The losses in the history are sums over batches, each at the weights before its step; the loss of the result is
+    exact. Stops when the loss changes by less than ``delta`` of itself from one epoch to the next, or after all epochs.
     """
 
     epochs: int = 20
@@ -60,7 +58,7 @@ class SGD:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and go down; the order of the data comes from ``random_state``."""
+        """Start at ``weights`` and reduce the penalised loss; ``random_state`` decides the order of the sequences."""
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
         stochastic = Stochastic(self, objective, run.weights, c1, c2)
@@ -84,7 +82,7 @@ class SGD:
 
 
 class Stochastic:
-    """The moving parts of stochastic gradient descent."""
+    """The state of stochastic gradient descent: the current weights and their average."""
 
     def __init__(self, options: SGD, objective: Objective, weights: Floats, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.c1, self.c2 = options, objective, c1, c2
@@ -102,10 +100,11 @@ class Stochastic:
         return np.where(self.current == 0, 0.0, self.mean) if np.any(self.c1) else self.mean.copy()
 
     def penalty(self, weights: Floats) -> float:
+        """What the penalties add to the loss."""
         return penalty_of(weights, self.c1, self.c2)
 
-    def epoch(self, epoch: int, order: Integers) -> tuple[float, float]:
-        """Pass over all data; the penalised loss and the gradient norm met on the way."""
+    def epoch(self, epoch: int, order: Ints) -> tuple[float, float]:
+        """One pass over all sequences; the penalised loss and the gradient norm, summed over its batches."""
         if epoch & (epoch - 1) == 0:
             self.n_mean = 0  # the average starts afresh at 1, 2, 4, 8, ...
         total, direction = 0.0, np.zeros_like(self.current)
@@ -119,8 +118,8 @@ class Stochastic:
                 self.add_to_mean()
         return total + self.penalty(self.current), float(np.linalg.norm(direction + 2 * self.c2 * self.current))
 
-    def step(self, which: Integers, rate: float, where: str) -> Value:
-        """One step down on a batch; its loss and gradient without penalties."""
+    def step(self, which: Ints, rate: float, where: str) -> Value:
+        """One step on a batch; its loss and gradient before the step, without penalties."""
         loss, gradient = check_finite(self.objective.part(self.current, which), where)
         self.current *= 1 - np.minimum(1.0, rate * 2 * self.c2 / self.n)
         self.current -= (rate / len(which)) * gradient
@@ -130,6 +129,7 @@ class Stochastic:
         return loss, gradient
 
     def add_to_mean(self) -> None:
+        """Add the current weights to their average."""
         self.n_mean += 1
         if self.n_mean == 1:
             self.mean[:] = 0.0
@@ -137,7 +137,7 @@ class Stochastic:
 
 
 def _calibrated(stochastic: Stochastic, rng: np.random.Generator) -> float:
-    """The best rate among powers of two for one pass over a sample, by climbing up and down from 1."""
+    """The power of two that gives the lowest loss after one pass over a sample, searched up and down from 1."""
     sample = rng.permutation(stochastic.n)[:500]
     rate, loss = 1.0, _trial(stochastic, sample, 1.0)
     for factor in (2.0, 0.5):
@@ -149,8 +149,8 @@ def _calibrated(stochastic: Stochastic, rng: np.random.Generator) -> float:
     return rate
 
 
-def _trial(stochastic: Stochastic, sample: Integers, rate: float) -> float:
-    """Penalised loss of a sample after one pass over it; infinite where it goes astray."""
+def _trial(stochastic: Stochastic, sample: Ints, rate: float) -> float:
+    """The penalised loss of a sample after one pass over it; infinite where it diverges."""
     copy = Stochastic(stochastic.options, stochastic.objective, stochastic.current, stochastic.c1, stochastic.c2)
     try:
         with np.errstate(all="ignore"):

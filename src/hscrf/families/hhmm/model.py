@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hscrf.arrays import Floats
-from hscrf.estimator.checks import as_seed, check_lengths, check_steps, lengths_of, unchanged_on_failure
+from hscrf.arrays import Floats, generator
+from hscrf.estimator.checks import check_lengths, check_steps, lengths_of, unchanged_on_failure
 from hscrf.estimator.predictor import Predictor
 from hscrf.families.factors import FactorBlock
 from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
@@ -194,7 +194,7 @@ class HHMM(Predictor):
         even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
         if complete:
             return even
-        rng = np.random.default_rng(as_seed(self.random_state))
+        rng = generator(self.random_state)
         statistics = rng.exponential(size=scorer.size)
         token = self._pieces(statistics)[-1][1]
         if seen.dense is not None:
@@ -289,7 +289,7 @@ class HHMM(Predictor):
         if (length is None) != self.root_ends:
             told = "the root ends by chance: give no length" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
-        rng = np.random.default_rng(as_seed(random_state))
+        rng = generator(random_state)
         tables = self.root_, list(self.init_.values()), self._events()
         Y = [self._walk(rng, length, *tables) for _ in range(n)]
         emission = self.emission_

@@ -1,0 +1,147 @@
+"""What ``hscrf show`` and ``hscrf plot`` make of models of every family, fitted in Python and saved."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import hscrf
+from hscrf import cli
+
+pytest.importorskip("matplotlib")
+
+WORDS = [["the", "cat", "sees"], ["a", "dog", "is", "old"]] * 3
+LABELS = {
+    "phrase": [["NP", "NP", "VP"], ["NP", "NP", "VP", "NP"]] * 3,
+    "tag": [["D", "N", "V"], ["D", "N", "V", "J"]] * 3,
+}
+LEVELS = {
+    "HSCRF": ["phrase", "tag"],
+    "ChainCRF": ["tag"],
+    "SemiCRF": ["phrase"],
+    "DynamicCRF": ["phrase", "tag"],
+    "HHMM": ["phrase", "tag"],
+}
+COMBINATIONS = {"NP & D", "NP & N", "VP & V", "NP & J"}  # the states of the DynamicCRF
+FAMILIES = sorted(LEVELS)
+
+
+def fitted(name, X, Y):
+    solver = hscrf.LBFGS(max_iter=5)
+    topology = hscrf.Topology({"phrase": ["NP", "VP"], "tag": list("DNVJ")}, max_duration={"phrase": 4})
+    if name == "HHMM":  # some tags are unknown, so that EM has something to do
+        Y = [{**y, "tag": ["?", *y["tag"][1:]]} if n % 2 else y for n, y in enumerate(Y)]
+        return hscrf.HHMM(random_state=0, max_iter=30, tol=0).fit(X, Y)
+    options = {"HSCRF": {"topology": topology}, "SemiCRF": {"scheme": "plain"}}.get(name, {})
+    return getattr(hscrf, name)(solver=solver, **options).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model and a data file of every family, under the family's name."""
+    place = tmp_path_factory.mktemp("families")
+    for name, levels in LEVELS.items():
+        X = WORDS if name == "HHMM" else [[[f"w={word}"] for word in words] for words in WORDS]
+        Y = [{level: LABELS[level][n] for level in levels} for n in range(len(X))]
+        fitted(name, X, Y).save(place / name)
+        lines = [json.dumps({"tokens": x, "labels": y}) + "\n" for x, y in zip(X, Y, strict=True)]
+        (place / f"{name}.jsonl").write_text("".join(lines))
+    return place
+
+
+@pytest.fixture
+def call(folder, monkeypatch, capsys):
+    """Run a command in that folder; what it printed."""
+
+    def called(*words, code=0):
+        assert cli.main([*words]) == code, capsys.readouterr().err
+        return capsys.readouterr()
+
+    monkeypatch.chdir(folder)
+    return called
+
+
+def texts_of(path):
+    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
+    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))
+
+
+def states_of(level):
+    return {label for column in LABELS[level] for label in column}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_show(call, name):
+    printed = call("show", name, "--top", "2").out
+    assert printed.startswith(f"{name}: {name}, ")
+    lowest = "combination" if name == "DynamicCRF" else LEVELS[name][-1]
+    kind = "highest token probabilities" if name == "HHMM" else "strongest token weights"
+    assert f"  {kind} of level {lowest}\n" in printed
+    training = printed.partition("\ntraining: ")[2].splitlines()
+    history = hscrf.load(name).history_
+    assert min(len(history), 5) < len(training) <= 12
+    key = "objective" if name == "HHMM" else "loss"
+    assert training[-1].split()[:2] == ["iteration", str(history[-1]["iteration"])]
+    assert f"  {key} {history[-1][key]:12.2f}" in training[-1]
+
+
+def test_show_of_an_hhmm_lists_what_is_likely(call):
+    rows = call("show", "HHMM", "--top", "1", "--level", "phrase").out.splitlines()
+    value, *states = rows[rows.index("  highest init probabilities of level phrase") + 1].split()
+    assert float(value) == pytest.approx(hscrf.load("HHMM").init_["phrase"].max(), abs=5e-5)
+    assert states == ["VP", ">", "V"]
+
+
+def test_show_of_an_hhmm_with_given_parameters(call):
+    model = hscrf.load("HHMM")
+    tables = (dict(table) for table in (model.init_, model.trans_, model.end_))
+    hscrf.HHMM.from_parameters(model.topology_, *tables, model.emission_).save("given")
+    assert call("show", "given").out.splitlines()[-1].endswith("not converged: the parameters were given")
+    said = call("plot", "given", "--what", "training", "-o", "none.svg", code=2).err
+    assert said == "hscrf: the history of the model is empty: the parameters were given\n"
+
+
+@pytest.mark.parametrize("what", ["topology", "transitions", "training"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_pictures_of_models(call, name, what):
+    assert call("plot", name, "--what", what, "-o", "picture.svg").err == "picture.svg written\n"
+    states = {level: states_of(level) for level in LEVELS[name]}
+    if name == "DynamicCRF":
+        states = {"combination": COMBINATIONS}
+    expected = {
+        "topology": {*states, *set().union(*states.values())},
+        "transitions": {"comes first", *[*states.values()][-1]},
+        "training": {"iteration", "objective", "log-likelihood"} if name == "HHMM" else {"iteration", "loss"},
+    }
+    found = {text.replace("&amp;", "&") for text in texts_of("picture.svg")}
+    assert expected[what] <= found
+
+
+@pytest.mark.parametrize("what", ["segments", "confusion", "evidence"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_pictures_of_data(call, name, what):
+    words = ["plot", f"{name}.jsonl", "-m", name, "--what", what, "-o", f"{what}.svg"]
+    if name == "DynamicCRF":
+        assert "DynamicCRF, whose levels do not nest" in call(*words, code=2).err
+        assert not Path(f"{what}.svg").exists()
+        return
+    assert call(*words).err == f"{what}.svg written\n"
+    expected = {
+        "segments": {"time step", "predicted", *LEVELS[name]},
+        "confusion": {"predicted", f"true {LEVELS[name][-1]}", *states_of(LEVELS[name][-1])},
+        "evidence": {"share of labels given", "accuracy of the steps not given", *LEVELS[name]},
+    }
+    assert expected[what] <= texts_of(f"{what}.svg")
+    Path(f"{what}.svg").unlink()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_pictures_of_durations(call, name):
+    words = ["plot", name, "--what", "durations", "-o", "picture.svg"]
+    if name in ("HSCRF", "SemiCRF"):
+        call(*words)
+        assert {"length in steps", "phrase", "NP", "VP"} <= texts_of("picture.svg")
+        assert call(*words, "--level", "root", code=2).err.startswith("hscrf: the model has no duration weights")
+    else:
+        assert call(*words, code=2).err.startswith("hscrf: the model has no durations: fit with --durations")

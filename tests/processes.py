@@ -8,13 +8,14 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src"
 
-# Prints how many kernels were compiled, and how many came from the cache.
+# Prints how many kernels were compiled, how many came from the cache, and the names of those that were not called.
 CACHE_USE = """
 import sys
 modules = [module for name, module in sys.modules.items() if name.startswith("hscrf.") and "kernels" in name]
 found = {id(f): f for module in modules for f in vars(module).values() if hasattr(f, "stats")}
 kernels = [f for f in found.values() if type(getattr(f, "_cache", None)).__name__ == "FunctionCache"]
 print(sum(sum(f.stats.cache_misses.values()) for f in kernels), sum(sum(f.stats.cache_hits.values()) for f in kernels))
+print(*(f"{f.__module__}.{f.__name__}" for f in kernels if not f.stats.cache_hits and not f.stats.cache_misses))
 """
 
 

@@ -124,7 +124,7 @@ def test_a_change_in_a_helper_is_compiled(tmp_path):
 
     def result():
         environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-        log_z, misses, hits = run(SMALL + CACHE_USE, tmp_path, **environment)
+        log_z, misses, hits, *_ = run(SMALL + CACHE_USE, tmp_path, **environment)
         return float(log_z), int(misses), int(hits)
 
     before, misses, hits = result()

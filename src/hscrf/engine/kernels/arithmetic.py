@@ -5,7 +5,9 @@ import numpy as np
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, load, multiply_add, spread, store
 
-LINEAR, LOG, MAX = None, False, True  # None is a type of its own: its branches are settled when compiling
+# The modes. Kernels test ``mode is LINEAR`` and ``mode is MAX``. None has a type of its own, so Numba compiles LINEAR
+# apart from the other two and drops its untaken branches; LOG and MAX share their machine code.
+LINEAR, LOG, MAX = None, False, True
 TINY = 1e-140  # products of two such numbers are still normal floats
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
 FAINT = 1e-290  # a sum below this may owe more than its last digits to such
@@ -14,26 +16,26 @@ LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this 
 
 @inlined
 def zero(mode):
-    return 0.0 if mode is None else -np.inf
+    return 0.0 if mode is LINEAR else -np.inf
 
 
 @inlined
 def one(mode):
-    return 1.0 if mode is None else 0.0
+    return 1.0 if mode is LINEAR else 0.0
 
 
 @inlined
 def times(mode, a, b):
-    return a * b if mode is None else a + b
+    return a * b if mode is LINEAR else a + b
 
 
 @inlined
 def plus(mode, a, b):
-    if mode is None:
+    if mode is LINEAR:
         return a + b
     if a < b:
         a, b = b, a
-    if mode or b == -np.inf:
+    if mode is MAX or b == -np.inf:
         return a
     return a + np.log1p(np.exp(b - a))
 
@@ -41,7 +43,7 @@ def plus(mode, a, b):
 @inlined
 def probability(mode, a, b):
     """Posterior of an event from its value and its bar."""
-    return a * b if mode is None else np.exp(a + b)
+    return a * b if mode is LINEAR else np.exp(a + b)
 
 
 @inlined
@@ -80,4 +82,4 @@ def bar_of(mode, value, posterior):
     """d log Z / d value of something whose posterior is known."""
     if posterior == 0.0 or value == zero(mode):
         return zero(mode)
-    return posterior / value if mode is None else np.log(posterior) - value
+    return posterior / value if mode is LINEAR else np.log(posterior) - value

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 
 # Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted. No kernel
 # makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time of small
@@ -20,21 +20,24 @@ COMMON: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "ns
 UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 jit: Any = njit  # compiled functions have no types that a checker could follow
+settings: Any = config
+
+INTERPRETED = bool(settings.DISABLE_JIT)  # NUMBA_DISABLE_JIT=1: kernels are the Python functions themselves
 
 # Numba checks signed indices for being negative, which keeps loops from being vectorised. So offsets in hot loops are
-# unsigned: ``array[offset + k]``.
-unsigned = np.uint64
+# unsigned: ``array[offset + k]``. Python's own integers need no such care, and never overflow.
+unsigned: Any = int if INTERPRETED else np.uint64
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile what Python calls; kept on disk until any kernel file changes."""
     options = {**COMMON, **options}
+    if INTERPRETED:
+        return function
     try:
         compiled = jit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder for a cache
         return jit(**options)(function)
-    if compiled is function:  # NUMBA_DISABLE_JIT=1: plain Python
-        return function
     return compiled if stamped(compiled) else jit(**options)(function)
 
 

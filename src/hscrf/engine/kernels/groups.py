@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import padded, place, plus
+from hscrf.engine.kernels.arithmetic import LINEAR, MAX, padded, place, plus
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
@@ -140,7 +140,7 @@ def linear_product_back(pot, grad, at, node, first, n):
 @inlined
 def init(mode, pot, at, node, above, first, n):
     """DOWN[v] of the children of a node that starts: above * init[v]."""
-    if mode is None:
+    if mode is LINEAR:
         linear_init(pot, at, node, above, first, n)
         return
     at, first = unsigned(at), unsigned(first)
@@ -151,7 +151,7 @@ def init(mode, pot, at, node, above, first, n):
 @inlined
 def init_back(mode, pot, grad, at, node, above, first, n):
     """Reverse of ``init``: from DOWN_BAR of the children to the counts and the bar of the node, which is returned."""
-    if mode is None:
+    if mode is LINEAR:
         return linear_init_back(pot, grad, at, node, above, first, n)
     at, first = unsigned(at), unsigned(first)
     bar = -np.inf
@@ -165,7 +165,7 @@ def init_back(mode, pot, grad, at, node, above, first, n):
 @inlined
 def end(mode, pot, at, node, first, n):
     """UP of a node that ends with one of its children: the sum of UP[u] * end[u]."""
-    if mode is None:
+    if mode is LINEAR:
         return linear_end(pot, at, node, first, n)
     at, first = unsigned(at), unsigned(first)
     value = -np.inf
@@ -177,7 +177,7 @@ def end(mode, pot, at, node, first, n):
 @inlined
 def end_back(mode, pot, grad, at, node, bar, first, n):
     """Reverse of ``end``: add to the counts and to UP_BAR of the children."""
-    if mode is None:
+    if mode is LINEAR:
         linear_end_back(pot, grad, at, node, bar, first, n)
         return
     at, first = unsigned(at), unsigned(first)
@@ -190,9 +190,9 @@ def end_back(mode, pot, grad, at, node, bar, first, n):
 @inlined
 def product(mode, pot, at, node, first, n):
     """Add to DOWN of n siblings v the sum over u of up[u] * trans[u, v], in any arithmetic."""
-    if mode is None:
+    if mode is LINEAR:
         linear_product(pot, at, node, first, n)
-    elif mode:
+    elif mode is MAX:
         best_product(pot, at, node, first, n)
     else:
         log_product(pot, at, node, first, n)
@@ -201,7 +201,7 @@ def product(mode, pot, at, node, first, n):
 @inlined
 def product_back(mode, pot, grad, at, node, first, n):
     """Reverse of ``product``: UP_BAR of u from DOWN_BAR of v, and the counts of the pairs."""
-    if mode is None:
+    if mode is LINEAR:
         linear_product_back(pot, grad, at, node, first, n)
     else:
         for u in range(n):

@@ -1,192 +1,23 @@
-"""Four numbers at once, for the compiled functions.
+"""Four numbers at once.
 
 LLVM vectorises loops by itself, but takes a row of 42 numbers sixteen at a time and its last ten one by one, and
 checks before every row that no two arrays overlap. In models of many small groups that takes as long as the sums
 themselves. Here a kernel says what it means: rows are padded to multiples of four and walked in steps of ``FOUR``.
 Arrays are taken for flat memory: the item of a table at (row, column) has the index row * columns + column, unsigned.
+
+``vectors`` holds these functions as vector instructions; ``plain`` holds the same in Python, for
+``NUMBA_DISABLE_JIT=1``.
 """
 
 from typing import Any
 
-import numpy as np
-from llvmlite import ir
-from numba import extending, types
-from numba.core import errors
+from hscrf.engine.kernels import plain, vectors
+from hscrf.engine.kernels.compile import INTERPRETED, unsigned
 
-intrinsic: Any = extending.intrinsic  # what it makes takes no first argument, which a checker cannot know
-FOUR = np.uint64(4)
-VECTOR = ir.VectorType(ir.DoubleType(), 4)
-LANES = ir.VectorType(ir.IntType(32), 4)
-FUSED = ("contract",)  # a product and a sum may become one instruction
-
-
-class Four(types.Type):
-    """Numba's name for four floats in a register."""
-
-    def __init__(self) -> None:
-        super().__init__(name="Four")
-
-
-@extending.register_model(Four)
-class FourModel(extending.models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, VECTOR)
-
-
-four = Four()
-
-
-def _refuse_views(array: Any) -> None:
-    """Flat memory is that of whole rows: an array with gaps between them would be misread."""
-    if array.layout != "C":
-        raise errors.TypingError(f"{array} does not lie in memory row by row")
-
-
-def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), VECTOR.as_pointer())
-
-
-@intrinsic
-def load(_typing: Any, array: Any, index: Any) -> Any:
-    """The four numbers from an index on."""
-    _refuse_views(array)
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.load(_address(context, builder, signature.args[0], *given), align=8)
-
-    return four(array, types.uint64), generate
-
-
-@intrinsic
-def store(_typing: Any, value: Any, array: Any, index: Any) -> Any:
-    """Write four numbers from an index on."""
-    _refuse_views(array)
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[0], _address(context, builder, signature.args[1], *given[1:]), align=8)
-        return context.get_dummy_value()
-
-    return types.void(four, array, types.uint64), generate
-
-
-@intrinsic
-def spread(_typing: Any, value: Any) -> Any:
-    """The same number four times."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        none = ir.Constant(VECTOR, ir.Undefined)
-        first = builder.insert_element(none, given[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, none, ir.Constant(LANES, [0, 0, 0, 0]))
-
-    return four(types.float64), generate
-
-
-@intrinsic
-def add(_typing: Any, a: Any, b: Any) -> Any:
-    """a + b."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        return builder.fadd(*given, flags=FUSED)
-
-    return four(four, four), generate
-
-
-@intrinsic
-def multiply(_typing: Any, a: Any, b: Any) -> Any:
-    """a * b."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        return builder.fmul(*given, flags=FUSED)
-
-    return four(four, four), generate
-
-
-@intrinsic
-def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        return builder.fadd(builder.fmul(*given[:2], flags=FUSED), given[2], flags=FUSED)
-
-    return four(four, four, four), generate
-
-
-@intrinsic
-def higher(_typing: Any, a: Any, b: Any) -> Any:
-    """The higher of a and b."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", *given), *given)
-
-    return four(four, four), generate
-
-
-@intrinsic
-def lower_above(_typing: Any, a: Any, b: Any, bound: Any) -> Any:
-    """b where it is above the bound and lower than a, else a."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        a, b, bound = given
-        both = builder.and_(builder.fcmp_ordered(">", b, bound), builder.fcmp_ordered("<", b, a))
-        return builder.select(both, b, a)
-
-    return four(four, four, four), generate
-
-
-def _lanes(builder: Any, value: Any) -> list[Any]:
-    return [builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(4)]
-
-
-@intrinsic
-def lanes(_typing: Any, value: Any) -> Any:
-    """The four numbers as a tuple."""
-    result = types.UniTuple(types.float64, 4)
-
-    def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        return context.make_tuple(builder, result, _lanes(builder, given[0]))
-
-    return result(four), generate
-
-
-@intrinsic
-def lane_sum(_typing: Any, value: Any) -> Any:
-    """The sum of the four."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        a, b, c, d = _lanes(builder, given[0])
-        return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
-
-    return types.float64(four), generate
-
-
-@intrinsic
-def lane_sums(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """The sum of a, that of b, of c and of d."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        def sum_up(x: Any, y: Any, left: list[int], right: list[int]) -> Any:
-            parts = (builder.shuffle_vector(x, y, ir.Constant(LANES, picked)) for picked in (left, right))
-            return builder.fadd(*parts)
-
-        a, b, c, d = given
-        ab, cd = (sum_up(x, y, [0, 4, 2, 6], [1, 5, 3, 7]) for x, y in ((a, b), (c, d)))
-        return sum_up(ab, cd, [0, 1, 4, 5], [2, 3, 6, 7])
-
-    return four(four, four, four, four), generate
-
-
-@intrinsic
-def prefetch(_typing: Any, array: Any, index: Any) -> Any:
-    """Ask for the memory around an index, which need not exist, to be brought into the cache."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
-        at = builder.bitcast(builder.gep(data, [given[1]]), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(function, [at, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), generate
+FOUR = unsigned(4)
+form: Any = plain if INTERPRETED else vectors
+load, store, prefetch = form.load, form.store, form.prefetch
+spread, lanes = form.spread, form.lanes
+add, multiply, multiply_add = form.add, form.multiply, form.multiply_add
+higher, lower_above = form.higher, form.lower_above
+lane_sum, lane_sums = form.lane_sum, form.lane_sums

@@ -48,7 +48,7 @@ def pass_tokens(mode, layer, pot, s, t, work):
         for node in range(layer.level_at[s, depth - 1], bottom):
             x = node - root
             passed = times(mode, work.node[PASSED, x], work.node[TOKENS, x])
-            if mode is None and passed < SMALLEST and work.node[PASSED, x] > 0.0 and work.node[TOKENS, x] > 0.0:
+            if mode is LINEAR and passed < SMALLEST and work.node[PASSED, x] > 0.0 and work.node[TOKENS, x] > 0.0:
                 passed = SMALLEST  # only the impossible is zero
             work.node[PASSED, x] = passed
 
@@ -87,12 +87,12 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
     count = j - work.since[j - i] + 1
     n = stop - bottom
     scale = 0.0
-    if mode is None:
+    if mode is LINEAR:
         scale = weigh(layer, values, child, i, j, work)
         if scale == -np.inf:
             return 1.0
         unweigh(work, count, scale)
-    if mode is None and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
+    if mode is LINEAR and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
         lags = layer.table[j, CHILD_SKIP], count
         add_linear_segments(work.enter, j - i, child.mass, base, work.weight, lags, work.node, bottom - root)
     else:
@@ -103,10 +103,10 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
             if reaches(layer, t, j):
                 for node in range(layer.level_at[s, depth - 1], bottom):
                     factor = work.node[PASSED, node - root]
-                    if mode is None:
+                    if mode is LINEAR:
                         factor *= work.weight[lag]
                     add_segment(mode, layer, child.mass, base + lag, node, root, bottom, factor, t - i, work)
-    if mode is None:
+    if mode is LINEAR:
         return rescale(work, unsigned(bottom - root), unsigned(n), j - i, scale)
     return 1.0
 
@@ -163,7 +163,7 @@ def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
     depth, root, bottom, stop = shape_of(layer, s)
     base = layer.table[j, CHILD_BASE]
     count = j - work.since[j - i] + 1
-    if mode is None:
+    if mode is LINEAR:
         weigh(layer, values, child, i, j, work)
         unweigh(work, count, work.scale[j - i + 1])
         n = stop - bottom
@@ -179,7 +179,7 @@ def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
             continue
         for node in range(layer.level_at[s, depth - 1], bottom):
             factor = work.node[PASSED, node - root]
-            if mode is None:
+            if mode is LINEAR:
                 factor *= work.weight[lag]
             work.node[POSTERIOR, node - root] = add_segment_back(
                 mode, layer, child.mass, counts.child, base + lag, node, root, bottom, factor, t - i, work
@@ -264,7 +264,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     work.scale[step + 1] = work.scale[step]
     if layer.may_end[depth, j]:
         low = min(low, sum_segments(mode, layer, values, child, s, i, j, work))
-        if mode is None and lost_segments(layer, values, child, s, i, j, work):
+        if mode is LINEAR and lost_segments(layer, values, child, s, i, j, work):
             low = 0.0
     for x in range(bottom - root, stop - root):
         work.leaf[step, x + root - bottom] = work.node[UP, x]

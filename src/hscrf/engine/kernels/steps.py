@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import HIGH, LOW, bar_if, one, padded, place, plus, probability, times, zero
+from hscrf.engine.kernels.arithmetic import (
+    HIGH,
+    LINEAR,
+    LOW,
+    bar_if,
+    one,
+    padded,
+    place,
+    plus,
+    probability,
+    times,
+    zero,
+)
 from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.lanes import FOUR, higher, lanes, load, lower_above, multiply, prefetch, spread, store
 from hscrf.engine.kernels.layout import COUNT, DOWN, DOWN_BAR, FIRST, POSTERIOR, STATE, STOP, TOKEN, TOKENS, UP, UP_BAR
@@ -77,7 +89,7 @@ def enter_leaves(mode, work, leaf, n, step):
 
     Return the smallest positive value of DOWN (LINEAR).
     """
-    if mode is None:
+    if mode is LINEAR:
         down, up, tokens = place(work.node, DOWN, leaf), place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
         kept, low = place(work.enter, step, 0), spread(1.0)
         for k in range(unsigned(0), padded(n), FOUR):
@@ -106,7 +118,7 @@ def extend_step(mode, layer, values, s, i, j, work):
         for k in range(n):
             value = times(mode, work.leaf[step - 1, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
-    if mode is None:
+    if mode is LINEAR:
         low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = 0.0

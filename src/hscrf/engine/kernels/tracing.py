@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import padded
+from hscrf.engine.kernels.arithmetic import MAX, padded
 from hscrf.engine.kernels.compile import kernel, part
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
@@ -135,7 +135,7 @@ def choose(mode, weight, count, rng):
     for k in range(1, count):
         if weight[k] > weight[best]:
             best = k
-    if mode or count == 1:
+    if mode is MAX or count == 1:
         return best
     total = 0.0
     for k in range(count):

@@ -1,0 +1,173 @@
+"""How kernels are compiled: the cache on disk, the lanes and their twins in Python, and kernels without compilation."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba import errors, njit
+
+import hscrf
+from drawing import MIXES, draw_evidence, draw_model
+from hscrf.engine.kernels import compile as compilation
+from hscrf.engine.kernels import plain, vectors
+from hscrf.engine.kernels.runs import sweep
+from processes import CACHE_USE, SOURCE, TESTS, run
+
+# ------------------------------------------------------------------------------------ kernels without compilation
+
+SHALLOW = [kinds for kinds in MIXES if len(kinds) <= 2]
+SCALES = (1.0, 300.0)  # the second is too much for scaled numbers: logarithms take over
+
+
+def answers(p, evidence):
+    """What the verbs find, as one flat list of numbers."""
+    found = hscrf.marginals(p, evidence)
+    labels = [hscrf.decode(p, evidence), *hscrf.k_best(p, 3, evidence), *hscrf.sample(p, 2, 0, evidence)]
+    numbers = [[hscrf.log_partition(p, evidence), found.log_partition]]
+    numbers += [values for _, _, values in found.counts.parts()]
+    numbers += [array for y in labels for array in (y.states, y.ends, [hscrf.score(p, y)])]
+    return np.concatenate([np.ravel(array) for array in numbers]).tolist()
+
+
+def all_answers():
+    """Those for every kind of bottom and layer, free and under evidence; groups of five fill one lane and a bit."""
+    found = []
+    for kinds in SHALLOW:
+        for scale in SCALES:
+            rng = np.random.default_rng(1)
+            p = draw_model(rng, kinds, 5, size=5, longest=3, scale=scale)
+            found += [answers(p, None), answers(p, draw_evidence(rng, p))]
+    return found
+
+
+def test_kernels_run_without_compilation():
+    """NUMBA_DISABLE_JIT=1: the same numbers, step by step in Python, and no warning on the way."""
+    code = """
+import json
+import test_kernels
+print(type(test_kernels.sweep).__name__, json.dumps(test_kernels.all_answers(), separators=(",", ":")))
+"""
+    kind, text = run(code, SOURCE, TESTS, NUMBA_DISABLE_JIT="1")
+    assert kind == "function"
+    assert type(sweep).__name__ != "function"
+    interpreted, compiled = json.loads(text), all_answers()
+    assert len(interpreted) == len(compiled) == 2 * len(SCALES) * len(SHALLOW)
+    for one, other in zip(interpreted, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------ the lanes
+
+
+@njit
+def load_compiled(array, index):
+    return vectors.lane_sum(vectors.load(array, index))
+
+
+def use_every_lane(form):
+    """A function that applies all of ``form`` to the four numbers from index 0, 1, 2 and 3 on; fills seven rows."""
+    load, store, spread, add, multiply = form.load, form.store, form.spread, form.add, form.multiply
+    multiply_add, higher, lower_above = form.multiply_add, form.higher, form.lower_above
+    lanes, lane_sum, lane_sums, prefetch = form.lanes, form.lane_sum, form.lane_sums, form.prefetch
+    at = np.uint64
+
+    def apply(values, out):
+        a, b, c, d = load(values, at(0)), load(values, at(1)), load(values, at(2)), load(values, at(3))
+        prefetch(values, at(4))
+        store(add(a, b), out, at(0))
+        store(multiply(a, spread(2.5)), out, at(4))
+        store(multiply_add(c, spread(0.5), d), out, at(8))
+        store(higher(c, d), out, at(12))
+        store(lower_above(spread(5.0), d, spread(-np.inf)), out, at(16))
+        store(lane_sums(a, b, c, spread(1.0)), out, at(20))
+        first, second, third, fourth = lanes(b)
+        store(spread(lane_sum(a) + 10.0 * first + 100.0 * second + 1000.0 * third + 1e4 * fourth), out, at(24))
+
+    return apply
+
+
+def test_plain_lanes_are_the_vector_lanes():
+    values = np.array([[1.5, -2.0, 0.25, 3.0], [8.0, -np.inf, -1.0, 4.0]])
+    compiled, interpreted = np.zeros((7, 4)), np.zeros((7, 4))
+    njit(use_every_lane(vectors))(values, compiled)
+    use_every_lane(plain)(values, interpreted)
+    np.testing.assert_array_equal(interpreted, compiled)
+    assert len(np.unique(compiled)) > 12
+
+
+@pytest.mark.parametrize(("load", "error"), [(plain.load, ValueError), (load_compiled, errors.TypingError)])
+def test_lanes_refuse_views(load, error):
+    with pytest.raises(error, match="does not lie in memory row by row"):
+        load(np.zeros((4, 8))[:, ::2], np.uint64(0))
+
+
+@pytest.mark.parametrize("index", [-1, 5])
+def test_plain_lanes_stay_inside_the_array(index):
+    with pytest.raises(IndexError, match=f"four numbers from {index} on are not in an array of 8"):
+        plain.load(np.zeros((2, 4)), index)
+
+
+# ---------------------------------------------------------------------------------------------- the cache on disk
+
+SMALL = """
+import hscrf
+p = hscrf.Potentials(hscrf.Topology({"tag": ["N", "V"]}), 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
+print(hscrf.log_partition(p))
+"""
+
+
+def test_a_change_in_a_helper_is_compiled(tmp_path):
+    """The kernel that calls the helper lies in another file, which does not change."""
+    shutil.copytree(SOURCE / "hscrf", tmp_path / "hscrf", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def result():
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        log_z, misses, hits, *_ = run(SMALL + CACHE_USE, tmp_path, **environment)
+        return float(log_z), int(misses), int(hits)
+
+    before, misses, hits = result()
+    assert misses > 0
+    assert hits == 0
+    helper = tmp_path / "hscrf" / "engine" / "kernels" / "arithmetic.py"
+    text = helper.read_text(encoding="utf-8")
+    old, new = "return 1.0 if mode is LINEAR", "return 2.0 if mode is LINEAR"  # starts the run and each step's tokens
+    assert text.count(old) == 1
+    helper.write_text(text.replace(old, new), encoding="utf-8")
+    after, *_ = result()
+    assert after == pytest.approx(before + 4 * np.log(2), rel=1e-12)
+    assert result() == (after, 0, misses)
+
+
+def double(x):
+    return 2 * x
+
+
+def cache_of(compiled):
+    return type(compiled._cache).__name__
+
+
+def test_kernels_are_cached():
+    assert cache_of(compilation.kernel(double)) == "FunctionCache"
+
+
+def test_kernels_are_not_cached_where_numba_has_no_place_for_the_stamp(monkeypatch):
+    monkeypatch.setattr(compilation, "stamped", lambda compiled: False)
+    compiled = compilation.kernel(double)
+    assert cache_of(compiled) == "NullCache"
+    assert compiled(3) == 6
+
+
+@pytest.mark.parametrize("compiled", [object(), SimpleNamespace(_cache=SimpleNamespace(_cache_file=object()))])
+def test_a_missing_place_for_the_stamp_is_seen(compiled):
+    assert not compilation.stamped(compiled)
+
+
+def test_kernels_are_not_cached_where_there_is_no_folder_for_a_cache():
+    """Numba finds none for a function without a file."""
+    names = {}
+    exec(compile("def triple(x):\n    return 3 * x", "<no file>", "exec"), names)
+    compiled = compilation.kernel(names["triple"])
+    assert cache_of(compiled) == "NullCache"
+    assert compiled(3) == 9

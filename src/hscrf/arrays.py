@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,3 +29,9 @@ def generator(random_state: Random) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31 - 1))
     return np.random.default_rng(random_state)
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, which nobody can write to any more."""
+    array.setflags(write=False)
+    return array

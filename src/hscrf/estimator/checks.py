@@ -28,12 +28,12 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
             raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
 
 
-def lengths_of(seen: Observations) -> list[int]:
-    return np.diff(seen.offsets).tolist()
+def lengths_of(observations: Observations) -> list[int]:
+    return np.diff(observations.offsets).tolist()
 
 
-def check_steps(seen: Observations, labels: Sequence[Labels], name: str = "Y") -> None:
-    for n, (steps, y) in enumerate(zip(lengths_of(seen), labels, strict=True)):
+def check_steps(observations: Observations, labels: Sequence[Labels], name: str = "Y", offset: int = 0) -> None:
+    for n, (steps, y) in enumerate(zip(lengths_of(observations), labels, strict=True), start=offset):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
 

@@ -19,23 +19,20 @@ from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
     check_lengths,
     check_specifications,
-    check_steps,
-    lengths_of,
     unchanged_on_failure,
 )
+from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
-from hscrf.features.fitting import fit_blocks
 from hscrf.features.specifications import default_specifications
-from hscrf.labels.induction import encode_labels
+from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
-from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -145,27 +142,37 @@ class HSCRF(Predictor):
         if not isinstance(self.topology, Topology | None):
             raise ValueError(f"topology is a {type(self.topology).__name__}, expected a Topology or None")
         solvers.solver_of(self.solver)  # before any work
-        encoder = Encoder(self.min_count, self.standardize)
-        seen = encoder.fit_pack(X)
-        topology, labels = self._encode_labels(Y, lengths_of(seen))
-        check_steps(seen, labels)
-        former, self.topology_ = getattr(self, "topology_", None), topology
-        blocks = self._fit_blocks(encoder, seen, labels)
-        weights = self._first_weights(encoder, blocks, labels, former)
-        self.encoder_, self.blocks_ = encoder, blocks
+        frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
+        (part,) = frame.settle(frame.update(X, Y), narrow=self._narrowed)
+        former = getattr(self, "topology_", None)
+        self._adopt(frame)
+        frame.observe(part, self._meetings(frame))
+        blocks = frame.blocks()
+        weights = self._first_weights(frame.encoder, blocks, part.labels, former)
+        self.encoder_, self.blocks_ = frame.encoder, blocks
         scorer = Scorer(self.topology_, blocks)
-        return Likelihood(scorer, seen, labels, sample_weight, workers), weights
+        return Likelihood(scorer, part.observations, part.labels, sample_weight, workers), weights
 
-    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+    def _adopt(self, frame: Frame) -> None:
+        """Take over what the first pass has learned."""
+        assert frame.topology is not None
+        self.topology_ = frame.topology
+
+    def _statistics(self) -> Any:
+        """What the topology is learned from."""
         limited = {spec.level for spec in self.features or () if spec.needs_limit}
-        return encode_labels(Y, lengths, self.topology, self.scheme, limited)
+        return LabelStatistics(self.topology, self.scheme, limited)
+
+    def _narrowed(self, topology: Topology) -> Topology:
+        """The topology that was learned or given, with the rules of this kind of model."""
+        return topology
 
     def _specifications(self) -> Sequence[Any]:
         return default_specifications(self.topology_) if self.features is None else self.features
 
-    def _fit_blocks(self, encoder: Encoder, seen: Observations, labels: Sequence[Labels]) -> list[Block]:
-        known = pack_labels(labels)
-        return fit_blocks(self._specifications(), self.topology_, encoder, seen, known, self.pairs, self.transitions)
+    def _meetings(self, frame: Frame) -> Any:
+        """What finds out which features meet which states."""
+        return NestedMeetings(self._specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
 
     def _first_weights(
         self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels], former: Topology | None

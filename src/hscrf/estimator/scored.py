@@ -12,11 +12,11 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.inference import Posterior
-from hscrf.inference.posterior import potentials_of
 from hscrf.labels.labels import Labels
 from hscrf.objective.likelihood import closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
+from hscrf.potentials import Potentials
 
 
 class Scored:
@@ -61,7 +61,8 @@ class Scored:
         begin, stop = self.spans[k]
         timed = {block.key for block in self.scorer.blocks if block.timed}
         own = {key: table[begin:stop] if key in timed else table for key, table in self.values.items()}
-        return Posterior(potentials_of(self.topology, stop - begin, own), None if self.known is None else self.known[k])
+        potentials = Potentials.from_arrays(self.topology, stop - begin, own)
+        return Posterior(potentials, None if self.known is None else self.known[k])
 
     def each(self, door: Callable[[Posterior, int], Any]) -> list[Any]:
         """The answers of all posteriors, each with the number of its sequence."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.features.specifications import End, Init, Token, Trans
-from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
 
@@ -63,11 +62,10 @@ class ChainCRF(HSCRF):
         )
         self.edges = edges
 
-    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
-        topology, labels = super()._encode_labels(Y, lengths)
+    def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2 or not topology.unit_bottom:
             raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
-        return topology, labels
+        return topology
 
     def _specifications(self) -> Sequence[Any]:
         if self.features is not None:

@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
-from hscrf.errors import InfeasibleError
 from hscrf.estimator.checks import check_lengths, check_steps
+from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
-from hscrf.families.factors import FactorBlock, Pair
-from hscrf.features.blocks import Block, ConstantBlock
-from hscrf.features.fitting import fit_blocks
-from hscrf.features.specifications import End, Init, Specification, Token, Trans
+from hscrf.families.combinations import (
+    CombinationStatistics,
+    FactorMeetings,
+    combined,
+    labels_by_level,
+    one_step_rows,
+)
+from hscrf.families.factors import Pair
+from hscrf.features.specifications import End, Init, Token, Trans
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, pack_labels
-from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
-from hscrf.potentials import FAMILY
 from hscrf.topology import Topology
 
 
@@ -91,42 +92,15 @@ class DynamicCRF(HSCRF):
 
     # labels by level <-> labels of combinations
 
-    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
+    def _statistics(self) -> CombinationStatistics:
         if self.combinations not in ("seen", "all"):
             raise ValueError(f"combinations is {self.combinations!r}, expected 'seen' or 'all'")
-        self.levels_ = levels_of(Y) if self.topology is None else self.topology
-        by_level = [self._by_level(y, n, "Y") for n, y in enumerate(Y)]
-        states = np.concatenate([y.states[1:] for y in by_level], axis=1).T  # (N, levels)
-        if self.combinations == "seen" and (states >= 0).all():
-            self.combinations_ = np.unique(states, axis=0).astype(np.int64)
-        else:
-            self.combinations_ = legal_combinations(self.levels_)
-        topology = flat_topology("combination", self.levels_, self.combinations_)
-        return topology, [self._combined(topology, y, n, "Y") for n, y in enumerate(by_level)]
+        return CombinationStatistics(self.topology, self.combinations)
 
-    def _by_level(self, y: Any, n: int, what: str) -> Labels:
-        """Labels of every level, each segment of one step."""
-        try:
-            return step_labels(self.levels_, y)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{what}[{n}]: {error}") from None
-
-    def _combined(self, topology: Topology, y: Labels, n: int, what: str) -> Labels:
-        """Which combinations agree with the labels of every level."""
-        agree = np.ones((y.length, len(self.combinations_)), dtype=bool)
-        for d, level in enumerate(self.levels_.levels[1:], start=1):
-            member = self.combinations_[:, d - 1]
-            agree &= (y.states[d] < 0)[:, None] | (y.states[d][:, None] == member)
-            if y.allowed and level in y.allowed:
-                agree &= y.allowed[level][:, member]
-        found = agree.sum(axis=1)
-        if not found.all():
-            t = int(found.argmin())
-            told = {level: y.column(level)[t] for level in self.levels_.levels[1:]}
-            raise InfeasibleError(f"{what}[{n}]: no combination that the model knows agrees with {told} at {t}")
-        states, ends = one_step_rows(y.length, 2)
-        states[1] = np.where(found == 1, agree.argmax(axis=1), -1)
-        return Labels(topology, states, ends, None if (found == 1).all() else {topology.levels[1]: agree})
+    def _adopt(self, frame: Frame) -> None:
+        super()._adopt(frame)
+        statistics: Any = frame.statistics
+        self.levels_, self.combinations_ = statistics.levels(), statistics.table()
 
     def _separate(self, labels: Labels) -> Labels:
         """Labels of every level from complete labels of combinations."""
@@ -135,8 +109,10 @@ class DynamicCRF(HSCRF):
         return Labels(self.levels_, states, ends, score=labels.score)
 
     def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
-        by_level = Labels.unknown(self.levels_, length) if y is None else self._by_level(y, n, name)
-        return self._combined(self.topology_, by_level, n, name)
+        if y is None:
+            return Labels.unknown(self.topology_, length)
+        by_level = labels_by_level(self.levels_, y, n, name)
+        return combined(self.levels_, self.combinations_, self.topology_, by_level, n, name)
 
     # factored weights
 
@@ -147,38 +123,10 @@ class DynamicCRF(HSCRF):
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
-    def _fit_blocks(self, encoder: Encoder, observations: Observations, labels: Sequence[Labels]) -> list[Block]:
-        return [self._fit_factor(spec, encoder, observations, labels) for spec in self._specifications()]
-
-    def _fit_factor(
-        self, spec: Specification, encoder: Encoder, observations: Observations, labels: Sequence[Labels]
-    ) -> FactorBlock:
-        """The block of one factor over its own flat topology, spread over the combinations."""
-        if spec.needs_limit:
-            raise ValueError(f"{spec} averages over segments, but here every segment has one step")
-        member, topology = self._factor(spec.levels)
-        own = replace(spec, level="root" if spec.part in FAMILY else topology.levels[1])
-        known = factor_labels(labels, member)
-        factor = fit_blocks([own], topology, encoder, observations, known, self.pairs, self.transitions)[0]
-        part, d = own.key(topology)
-        if isinstance(factor, ConstantBlock) and part == "token":  # states that no combination has need no weight
-            factor = replace(factor, cells=np.intersect1d(factor.cells, member))
-        shape: tuple[int, ...] = (member.size,) if part == "token" else (1, member.size)
-        if part == "trans":
-            shape = (1, member.size, member.size)
-            member = (member[:, None] * topology.n_states[1] + member).ravel()
-        shape = (1, *shape) if not factor.timed and part in FAMILY else shape
-        return FactorBlock(factor, (part, d), shape, member, spec.levels, topology.states[1])
-
-    def _factor(self, levels: tuple[str, ...]) -> tuple[Ints, Topology]:
-        """The state of a factor in each combination (P,), and the flat topology of its states."""
-        which = [self.levels_.level(level) for level in levels]
-        if 0 in which:
-            raise ValueError("a factor names 'root', which all levels share; expected a level below it")
-        sizes = [self.levels_.n_states[d] for d in which]
-        member = np.ravel_multi_index([self.combinations_[:, d - 1] for d in which], sizes).astype(np.int64)
-        table = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
-        return member, flat_topology(" & ".join(levels), self.levels_, table, which)
+    def _meetings(self, frame: Frame) -> FactorMeetings:
+        specifications = self._specifications()
+        options = (frame.encoder, self.pairs, self.transitions)
+        return FactorMeetings(specifications, self.levels_, self.combinations_, *options)
 
     # the doors
 
@@ -202,7 +150,7 @@ class DynamicCRF(HSCRF):
 
     def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
         check_lengths(X, Y)
-        seen, labels = self.encoder_.pack(X), [self._by_level(y, n, "Y") for n, y in enumerate(Y)]
+        seen, labels = self.encoder_.pack(X), [labels_by_level(self.levels_, y, n, "Y") for n, y in enumerate(Y)]
         check_steps(seen, labels)
         return seen, labels
 
@@ -240,84 +188,3 @@ class PosteriorByLevel(Posterior):
 
     def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
         return [self.model._separate(labels) for labels in super().sample(n, random_state)]
-
-
-def levels_of(Y: Sequence[Any]) -> Topology:
-    """All labels of all levels."""
-    if isinstance(Y[0], Labels):
-        return Y[0].topology
-    names: dict[str, set[str]] = {}
-    for n, y in enumerate(Y):
-        if not isinstance(y, Mapping):
-            raise ValueError(f"Y[{n}] is a {type(y).__name__}, expected a dict from level to a list of labels")
-        for level, column in y.items():
-            if n > 0 and level not in names:
-                raise ValueError(f"Y[{n}] has a level {level!r}, but Y[0] has only {', '.join(map(repr, names))}")
-            names.setdefault(level, set()).update(tag for tag in column if tag is not None and tag != "?")
-    for level, states in names.items():
-        if not states:
-            raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
-    return Topology({level: sorted(states) for level, states in names.items()})
-
-
-def one_step_rows(length: int, depth: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (depth, T) of a root of one state over segments of one step, whose states are unknown."""
-    states, ends = np.full((depth, length), -1, dtype=np.int32), np.ones((depth, length), dtype=np.int8)
-    states[0], ends[0, :-1] = 0, 0
-    return states, ends
-
-
-def step_labels(topology: Topology, y: Any) -> Labels:
-    """Labels in which every segment has one step, from a dict of columns; levels not named are unknown."""
-    if isinstance(y, Labels):
-        if y.topology != topology:
-            raise ValueError(f"labels of {y.topology} with other states than the model's {topology}")
-        if (y.ends[1:] == 0).any():
-            raise ValueError("labels with segments that go on, but here every segment has one step")
-        return y
-    if not isinstance(y, Mapping):
-        raise ValueError(f"labels are a {type(y).__name__}, expected a dict from level to a list of labels")
-    lengths = {level: len(column) for level, column in y.items()}
-    if len(set(lengths.values())) != 1:
-        raise ValueError(f"levels differ in length: {lengths}")
-    states, ends = one_step_rows(next(iter(lengths.values())), topology.depth)
-    for level, column in y.items():
-        d = topology.level(level)
-        codes = {tag: -1 if tag is None or tag == "?" else topology.state(d, tag) for tag in set(column)}
-        states[d] = [codes[tag] for tag in column]
-    return Labels(topology, states, ends)
-
-
-def legal_combinations(levels: Topology) -> Ints:
-    """All combinations (P, levels) whose neighbours the topology lets be parent and child."""
-    table = np.arange(levels.n_states[1])[:, None]
-    for d in range(1, levels.depth - 1):
-        row, child = np.nonzero(levels.children[d][table[:, -1]])
-        table = np.column_stack([table[row], child])
-    return table.astype(np.int64)
-
-
-def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int] | None = None) -> Topology:
-    """One level whose states are combinations (P, K) of the states of some levels, joined by ``&``."""
-    columns = range(1, levels.depth) if which is None else which
-    escaped = [[state.replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
-    names = [" & ".join(of[s] for of, s in zip(escaped, row, strict=True)) for row in table.tolist()]
-    follows = np.ones((len(table), len(table)), dtype=bool)
-    for d, member in zip(columns, table.T, strict=True):
-        follows &= levels.successors[d][np.ix_(member, member)]
-    after = {one: [names[q] for q in np.flatnonzero(row)] for one, row in zip(names, follows, strict=True)}
-    return Topology({name: names}, successors=None if follows.all() else {name: after})
-
-
-def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
-    """Packed labels of a factor: known where all combinations that are possible there agree on it."""
-    packed = pack_labels(labels)
-    states = np.where(packed.states[1] >= 0, member[packed.states[1]], -1)
-    for n, y in enumerate(labels):
-        if y.allowed:
-            sets = next(iter(y.allowed.values()))
-            lowest = np.where(sets, member, member.max() + 1).min(axis=1)
-            highest = np.where(sets, member, -1).max(axis=1)
-            states[packed.offsets[n] : packed.offsets[n + 1]] = np.where(lowest == highest, lowest, -1)
-    rows = np.stack([np.zeros_like(states), states]).astype(np.int32)
-    return Known(rows, packed.ends, packed.offsets)

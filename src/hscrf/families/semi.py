@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hscrf.arrays import Floats
-from hscrf.errors import InfeasibleError
 from hscrf.estimator.hscrf import HSCRF
-from hscrf.features.specifications import Duration
-from hscrf.labels.induction import encode_labels
-from hscrf.labels.labels import Labels
+from hscrf.labels.induction import LabelStatistics
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
@@ -69,27 +65,18 @@ class SemiCRF(HSCRF):
         )
         self.max_duration = max_duration
 
-    def _encode_labels(self, Y: Sequence[Any], lengths: Sequence[int]) -> tuple[Topology, list[Labels]]:
-        level = next(iter(Y[0])) if isinstance(Y[0], Mapping) else "label"
-        # the duration asks for a limit: the longest segment, if it is known
-        limited = {spec.level for spec in self.features or [Duration(level)] if spec.needs_limit}
-        topology, labels = encode_labels(Y, lengths, self.topology, self.scheme, limited)
+    def _statistics(self) -> LabelStatistics:
+        limited: set[Any] = {1}  # the only level: its longest segment, if it is known
+        if self.features is not None:
+            limited = {spec.level for spec in self.features if spec.needs_limit}
+        return LabelStatistics(self.topology, self.scheme, limited)
+
+    def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2:
             raise ValueError(f"{topology} has {topology.depth - 1} levels below the root, expected one")
-        if self.max_duration is not None:
-            arguments = topology.to_dict()
-            arguments["max_duration"] = {topology.levels[1]: self.max_duration}
-            topology = Topology.from_dict(arguments)
-            labels = [within(y, topology, n) for n, y in enumerate(labels)]
-        return topology, labels
-
-
-def within(labels: Labels, topology: Topology, n: int) -> Labels:
-    """The same labels over a narrower topology."""
-    try:
-        return replace(labels, topology=topology)._checked()
-    except InfeasibleError as error:
-        raise InfeasibleError(f"Y[{n}]: {error}") from None
+        if self.max_duration is None:
+            return topology
+        return Topology.from_dict({**topology.to_dict(), "max_duration": {topology.levels[1]: self.max_duration}})
 
 
 def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:

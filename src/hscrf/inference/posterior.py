@@ -15,7 +15,7 @@ from hscrf.engine.kbest import KBest
 from hscrf.errors import InfeasibleError
 from hscrf.inference.conflicts import infeasible
 from hscrf.labels.labels import Labels
-from hscrf.potentials import PARTS, Key, Potentials
+from hscrf.potentials import Key, Potentials
 
 
 class Posterior:
@@ -61,7 +61,7 @@ class Posterior:
             dict(zip(topology.levels, result.state, strict=True)),
             dict(zip(topology.levels, result.ending, strict=True)),
             self,
-            potentials_of(topology, self.potentials.length, result.counts),
+            Potentials.from_arrays(topology, self.potentials.length, result.counts),
         )
 
     def segment(self, level: str) -> Floats:
@@ -146,14 +146,6 @@ class Marginals:
 def values_of(potentials: Potentials) -> dict[Key, Floats]:
     """The arrays by part and level index, as the engine takes them."""
     return {(part, potentials.topology.level(level)): values for part, level, values in potentials.parts()}
-
-
-def potentials_of(topology: Any, length: int, values: dict[Key, Floats]) -> Potentials:
-    """The engine's arrays of one sequence by part and level name."""
-    parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
-    for (part, d), array in values.items():
-        parts[part][topology.levels[d]] = array
-    return Potentials(topology, length, **parts)
 
 
 def check_fit(potentials: Potentials, labels: Labels, what: str) -> None:

@@ -90,4 +90,5 @@ class Chunk:
     def _check(self, log_z: Floats) -> None:
         impossible = np.flatnonzero(log_z == -np.inf)
         if impossible.size:
-            raise InfeasibleError("no configuration agrees with the labels", sequence=int(impossible[0]))
+            problem = "no configuration agrees with the labels"
+            raise InfeasibleError(problem).of_sequence(int(impossible[0]), "sequence")

@@ -11,13 +11,14 @@ import numpy as np
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Evidence
 from hscrf.errors import InfeasibleError
-from hscrf.inference.posterior import Posterior, potentials_of
+from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.packed import Observations
+from hscrf.potentials import Potentials
 
 
 class Likelihood:
@@ -97,7 +98,7 @@ class Likelihood:
                 raise
             n = int(which[error.sequence])
             values = self.scorer.values(weights, self.observations.take([n]))
-            potentials = potentials_of(self.scorer.topology, self.labels[n].length, values)
+            potentials = Potentials.from_arrays(self.scorer.topology, self.labels[n].length, values)
             raise Posterior(potentials, self.labels[n]).infeasible().of_sequence(n) from None
 
 

@@ -48,7 +48,8 @@ class Expectation:
             impossible = np.flatnonzero(result.log_z == -np.inf)
             if impossible.size:
                 n = int(which[impossible[0]])
-                raise InfeasibleError(f"X[{n}] and its labels have probability zero in this model", sequence=n)
+                problem = "the sequence and its labels have probability zero in this model"
+                raise InfeasibleError(problem).of_sequence(n, "X")
             self.scorer.pull(result.counts, observations, statistics)
             return float(result.log_z.sum())
 

@@ -1,0 +1,144 @@
+"""What ``fit`` learns before any weight: names, scales, states, rules, and which features meet which states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from hscrf.errors import InfeasibleError
+from hscrf.estimator.checks import check_steps, lengths_of
+from hscrf.features.blocks import Block
+from hscrf.features.occurrences import Occurrences
+from hscrf.features.specifications import Specification
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations
+from hscrf.topology import Topology
+
+
+class Part(NamedTuple):
+    """Some sequences of the training data, packed, and their labels."""
+
+    observations: Observations
+    labels: list[Labels]
+    offset: int = 0  # number of the first sequence
+
+
+class Statistics(Protocol):
+    """What the topology is learned from; :class:`hscrf.labels.induction.LabelStatistics` is one."""
+
+    def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
+        """Note the labels of a part of the data, and return them read."""
+
+    def merge(self, other: Any) -> Any:
+        """Add what another object has noted."""
+
+    def topology(self) -> Topology:
+        """The topology of all labels noted."""
+
+    def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
+        """Labels that ``update`` returned, over that topology."""
+
+
+class Meetings(Protocol):
+    """Which features meet which states: the second pass over the data."""
+
+    def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Look into one more part of the data."""
+
+    def merge(self, other: Any) -> None:
+        """Add what was found in later parts."""
+
+    def blocks(self) -> list[Block]:
+        """A block for each specification."""
+
+
+class Frame:
+    """Everything of a model but its weights, learned from data in one piece or in parts.
+
+    The first pass (``update``) learns feature names and counts, means and variances of columns, states, children,
+    successors and longest durations; ``settle`` fixes them as ``encoder`` and ``topology``. The second pass
+    (``observe``) learns which features meet which states; ``blocks`` says which weights there are.
+
+    In either pass a part may be given to this frame or to another one, perhaps in another process, that is merged
+    into it: ``merge`` takes over what the other has learned from later parts. The result is that of one pass over
+    all the data, whatever the parts; means and variances up to rounding.
+    """
+
+    def __init__(self, encoder: Encoder, statistics: Statistics) -> None:
+        self.encoder = encoder
+        self.statistics = statistics
+        self.topology: Topology | None = None  # until settled
+        self.meetings: Any = None  # until the second pass
+
+    def update(self, X: Sequence[Any], Y: Sequence[Any], offset: int = 0) -> Part:
+        """Learn from one more part, whose first sequence has the number ``offset``; give it back packed."""
+        observations = self.encoder.update(X)
+        labels = self.statistics.update(Y, lengths_of(observations), offset)
+        check_steps(observations, labels, offset=offset)
+        return Part(observations, labels, offset)
+
+    def merge(self, other: Frame) -> None:
+        """Take over what another frame has learned from later parts in the pass that is going on."""
+        if self.meetings is not None:
+            self.meetings.merge(other.meetings)
+        else:
+            self.encoder.merge(other.encoder)
+            self.statistics.merge(other.statistics)
+
+    def settle(self, *parts: Part, narrow: Callable[[Topology], Topology] | None = None) -> list[Part]:
+        """End the first pass; the parts that ``update`` of this frame packed come back in their final form.
+
+        ``narrow`` may add rules to the topology that was learned.
+        """
+        learned = self.statistics.topology()
+        self.topology = learned if narrow is None else narrow(learned)
+        packed = self.encoder.settle(*(part.observations for part in parts))
+        labels = [self.statistics.over(part.labels, self.topology) for part in parts]
+        if self.topology != learned:
+            for part, own in zip(parts, labels, strict=True):
+                check_rules(own, part.offset)
+        return [Part(x, y, part.offset) for x, y, part in zip(packed, labels, parts, strict=True)]
+
+    def observe(self, part: Part, meetings: Meetings) -> None:
+        """Begin the second pass, or go on with it, by a part in its final form."""
+        self.meetings = meetings if self.meetings is None else self.meetings
+        self.meetings.update(part.observations, part.labels)
+
+    def blocks(self) -> list[Block]:
+        """Which weights there are, once the second pass is over."""
+        return self.meetings.blocks()
+
+
+class NestedMeetings:
+    """The meetings of features and states of nested levels."""
+
+    def __init__(
+        self,
+        specifications: Sequence[Specification],
+        topology: Topology,
+        encoder: Encoder,
+        pairs: str = "seen",
+        transitions: str = "all",
+    ) -> None:
+        self.specifications = specifications
+        self.occurrences = Occurrences(topology, encoder, specifications, pairs, transitions)
+
+    def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        self.occurrences.update(observations, pack_labels(labels))
+
+    def merge(self, other: NestedMeetings) -> None:
+        self.occurrences.merge(other.occurrences)
+
+    def blocks(self) -> list[Block]:
+        return [spec.fit(self.occurrences) for spec in self.specifications]
+
+
+def check_rules(labels: Sequence[Labels], offset: int) -> None:
+    """Raise for the first labels that break a rule of their topology."""
+    for n, y in enumerate(labels, start=offset):
+        try:
+            y.check()
+        except InfeasibleError as error:
+            raise error.of_sequence(n) from None

@@ -1,0 +1,258 @@
+"""Labels of levels that do not nest, as labels of one level whose states are their combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.errors import Cell, InfeasibleError
+from hscrf.families.factors import FactorBlock
+from hscrf.features.blocks import Block, ConstantBlock
+from hscrf.features.occurrences import Occurrences
+from hscrf.features.specifications import Specification
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import Known, pack_labels
+from hscrf.labels.renumbering import over
+from hscrf.observations.encoder import Encoder
+from hscrf.observations.packed import Observations
+from hscrf.potentials import FAMILY
+from hscrf.topology import Topology
+
+
+class CombinationStatistics:
+    """What a DynamicCRF learns from labels: the states of each level, and which occur together at a step.
+
+    Parts may be given one after the other, or to several objects that are then merged.
+    """
+
+    def __init__(self, given: Topology | None, combinations: str) -> None:
+        self.given = given
+        self.combinations = combinations
+        self.states: dict[str, set[str]] = {}  # names by level
+        self.together: set[tuple[str, ...]] = set()  # names of the states of one step
+        self.complete = True  # no label is missing
+
+    def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
+        """Note the labels of a part of the data; return them by level, each segment of one step."""
+        if self.given is None and not self.states and len(Y) and isinstance(Y[0], Labels):
+            self.given = Y[0].topology
+        if self.given is None:
+            for n, y in enumerate(Y, start=offset):
+                self._collect(y, n)
+        levels = self.levels(noted="unseen")
+        labels = [labels_by_level(levels, y, n, "Y") for n, y in enumerate(Y, start=offset)]
+        states = np.concatenate([y.states[1:] for y in labels], axis=1).T  # (N, levels)
+        self.complete &= bool((states >= 0).all())
+        if self.complete:
+            names = levels.states[1:]
+            self.together |= {
+                tuple(of[s] for of, s in zip(names, row, strict=True)) for row in np.unique(states, axis=0).tolist()
+            }
+        return labels
+
+    def _collect(self, y: Any, n: int) -> None:
+        """Note the names of levels and states of one sequence."""
+        if not isinstance(y, Mapping):
+            raise ValueError(f"Y[{n}] is a {type(y).__name__}, expected a dict from level to a list of labels")
+        first = not self.states
+        for level, column in y.items():
+            if level not in self.states and not first:
+                known = ", ".join(map(repr, self.states))
+                raise ValueError(f"Y[{n}] has a level {level!r}, but the first sequence has only {known}")
+            self.states.setdefault(level, set()).update(tag for tag in column if tag is not None and tag != "?")
+
+    def merge(self, other: CombinationStatistics) -> CombinationStatistics:
+        """Add what another object has noted of later parts, and return this one."""
+        if not self.states and self.given is None:
+            self.given, self.states = other.given, {level: set() for level in other.states}
+        if self.given != other.given or (self.states.keys() != other.states.keys() and other.states):
+            raise ValueError("parts of the labels have different levels or topologies, expected the same in all")
+        for level, names in other.states.items():
+            self.states[level] |= names
+        self.together |= other.together
+        self.complete &= other.complete
+        return self
+
+    def levels(self, noted: str | None = None) -> Topology:
+        """The topology of the levels; a level without a known label has the state ``noted``, or is an error."""
+        if self.given is not None:
+            return self.given
+        for level, states in self.states.items():
+            if not states and noted is None:
+                raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
+        return Topology({level: sorted(states) or [str(noted)] for level, states in self.states.items()})
+
+    def table(self) -> Ints:
+        """The combinations (P, levels): those that occur if that is asked for and known, else all legal ones."""
+        levels = self.levels()
+        if self.combinations != "seen" or not self.complete:
+            return legal_combinations(levels)
+        rows = [[levels.state(d, name) for d, name in enumerate(names, start=1)] for names in self.together]
+        return np.array(sorted(rows), dtype=np.int64)
+
+    def topology(self) -> Topology:
+        """One level whose states are the combinations."""
+        return flat_topology("combination", self.levels(), self.table())
+
+    def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
+        """Labels of combinations from the labels by level that ``update`` returned."""
+        levels, table = self.levels(), self.table()
+        moved = labels if self.given is not None else over(labels, levels)
+        return [combined(levels, table, topology, y, n, "Y") for n, y in enumerate(moved)]
+
+
+class FactorMeetings:
+    """Which features meet which states of the factors of a DynamicCRF: a frame for each, over its own flat topology."""
+
+    def __init__(
+        self,
+        specifications: Sequence[Specification],
+        levels: Topology,
+        table: Ints,
+        encoder: Encoder,
+        pairs: str,
+        transitions: str,
+    ) -> None:
+        self.specifications = specifications
+        self.factors = []
+        for spec in specifications:
+            if spec.needs_limit:
+                raise ValueError(f"{spec} averages over segments, but here every segment has one step")
+            member, topology = factor_of(levels, table, spec.levels)
+            own = replace(spec, level="root" if spec.part in FAMILY else topology.levels[1])
+            self.factors.append((member, own, Occurrences(topology, encoder, [own], pairs, transitions)))
+
+    def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        for member, _, occurrences in self.factors:
+            occurrences.update(observations, factor_labels(labels, member))
+
+    def merge(self, other: FactorMeetings) -> None:
+        for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
+            ours.merge(theirs)
+
+    def blocks(self) -> list[Block]:
+        """The block of each factor, spread over the combinations."""
+        return [
+            spread(own.fit(occurrences), own, member, occurrences.topology, spec.levels)
+            for spec, (member, own, occurrences) in zip(self.specifications, self.factors, strict=True)
+        ]
+
+
+def spread(factor: Block, own: Specification, member: Ints, topology: Topology, levels: tuple[str, ...]) -> FactorBlock:
+    """A factor's block, fitted over its own flat topology, over all combinations."""
+    part, d = own.key(topology)
+    if isinstance(factor, ConstantBlock) and part == "token":  # states that no combination has need no weight
+        factor = replace(factor, cells=np.intersect1d(factor.cells, member))
+    shape: tuple[int, ...] = (member.size,) if part == "token" else (1, member.size)
+    if part == "trans":
+        shape = (1, member.size, member.size)
+        member = (member[:, None] * topology.n_states[1] + member).ravel()
+    shape = (1, *shape) if not factor.timed and part in FAMILY else shape
+    return FactorBlock(factor, (part, d), shape, member, levels, topology.states[1])
+
+
+def factor_of(levels: Topology, table: Ints, names: tuple[str, ...]) -> tuple[Ints, Topology]:
+    """The state of a factor in each combination (P,), and the flat topology of its states."""
+    which = [levels.level(level) for level in names]
+    if 0 in which:
+        raise ValueError("a factor names 'root', which all levels share; expected a level below it")
+    sizes = [levels.n_states[d] for d in which]
+    member = np.ravel_multi_index([table[:, d - 1] for d in which], sizes).astype(np.int64)
+    states = np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+    return member, flat_topology(" & ".join(names), levels, states, which)
+
+
+def labels_by_level(levels: Topology, y: Any, n: int, name: str) -> Labels:
+    """Labels of every level of one sequence, each segment of one step; errors name the sequence."""
+    try:
+        return step_labels(levels, y)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}[{n}]: {error}") from None
+
+
+def combined(levels: Topology, table: Ints, topology: Topology, y: Labels, n: int, name: str) -> Labels:
+    """Which combinations agree with the labels of every level of one sequence."""
+    agree = np.ones((y.length, len(table)), dtype=bool)
+    for d, level in enumerate(levels.levels[1:], start=1):
+        member = table[:, d - 1]
+        agree &= (y.states[d] < 0)[:, None] | (y.states[d][:, None] == member)
+        if y.allowed and level in y.allowed:
+            agree &= y.allowed[level][:, member]
+    found = agree.sum(axis=1)
+    if not found.all():
+        t = int(found.argmin())
+        told = {level: y.column(level)[t] for level in levels.levels[1:]}
+        cells = [Cell(level, t, f"is {state!r}") for level, state in told.items() if state != "?"]
+        problem = f"no combination that the model knows agrees with {told} at {t}"
+        raise InfeasibleError(problem, cells=cells).of_sequence(n, name)
+    states, ends = one_step_rows(y.length, 2)
+    states[1] = np.where(found == 1, agree.argmax(axis=1), -1)
+    return Labels(topology, states, ends, None if (found == 1).all() else {topology.levels[1]: agree})
+
+
+def one_step_rows(length: int, depth: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """States and ends (depth, T) of a root of one state over segments of one step, whose states are unknown."""
+    states, ends = np.full((depth, length), -1, dtype=np.int32), np.ones((depth, length), dtype=np.int8)
+    states[0], ends[0, :-1] = 0, 0
+    return states, ends
+
+
+def step_labels(topology: Topology, y: Any) -> Labels:
+    """Labels in which every segment has one step, from a dict of columns; levels not named are unknown."""
+    if isinstance(y, Labels):
+        if y.topology != topology:
+            raise ValueError(f"labels of {y.topology} with other states than the model's {topology}")
+        if (y.ends[1:] == 0).any():
+            raise ValueError("labels with segments that go on, but here every segment has one step")
+        return y
+    if not isinstance(y, Mapping):
+        raise ValueError(f"labels are a {type(y).__name__}, expected a dict from level to a list of labels")
+    lengths = {level: len(column) for level, column in y.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"levels differ in length: {lengths}")
+    states, ends = one_step_rows(next(iter(lengths.values())), topology.depth)
+    for level, column in y.items():
+        d = topology.level(level)
+        codes = {tag: -1 if tag is None or tag == "?" else topology.state(d, tag) for tag in set(column)}
+        states[d] = [codes[tag] for tag in column]
+    return Labels(topology, states, ends)
+
+
+def legal_combinations(levels: Topology) -> Ints:
+    """All combinations (P, levels) whose neighbours the topology lets be parent and child."""
+    table = np.arange(levels.n_states[1])[:, None]
+    for d in range(1, levels.depth - 1):
+        row, child = np.nonzero(levels.children[d][table[:, -1]])
+        table = np.column_stack([table[row], child])
+    return table.astype(np.int64)
+
+
+def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int] | None = None) -> Topology:
+    """One level whose states are combinations (P, K) of the states of some levels, joined by ``&``."""
+    columns = range(1, levels.depth) if which is None else which
+    escaped = [[state.replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
+    names = [" & ".join(of[s] for of, s in zip(escaped, row, strict=True)) for row in table.tolist()]
+    follows = np.ones((len(table), len(table)), dtype=bool)
+    for d, member in zip(columns, table.T, strict=True):
+        follows &= levels.successors[d][np.ix_(member, member)]
+    after = {one: [names[q] for q in np.flatnonzero(row)] for one, row in zip(names, follows, strict=True)}
+    return Topology({name: names}, successors=None if follows.all() else {name: after})
+
+
+def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
+    """Packed labels of a factor: known where all combinations that are possible there agree on it."""
+    packed = pack_labels(labels)
+    states = np.where(packed.states[1] >= 0, member[packed.states[1]], -1)
+    for n, y in enumerate(labels):
+        if y.allowed:
+            sets = next(iter(y.allowed.values()))
+            lowest = np.where(sets, member, member.max() + 1).min(axis=1)
+            highest = np.where(sets, member, -1).max(axis=1)
+            states[packed.offsets[n] : packed.offsets[n + 1]] = np.where(lowest == highest, lowest, -1)
+    rows = np.stack([np.zeros_like(states), states]).astype(np.int32)
+    return Known(rows, packed.ends, packed.offsets)

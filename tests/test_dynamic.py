@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf import metrics
+from hscrf.families.combinations import labels_by_level
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.families.factors import Pair
 from hscrf.objective.likelihood import Likelihood

@@ -12,6 +12,7 @@ from hscrf.inference.conflicts import refuse
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.encoder import Encoder
+from hscrf.potentials import part_shape
 
 T = 5
 TOPOLOGY = Topology(
@@ -81,6 +82,19 @@ def known(states=None, ends=None, allowed=None, topology=TOPOLOGY, length=T):
 def test_shapes_are_checked(part, level, shape, expected):
     with pytest.raises(ValueError, match=expected):
         Potentials(TOPOLOGY, T, **{part: {level: np.zeros(shape)}})
+
+
+def test_the_shape_of_a_part_is_told_in_numbers():
+    assert part_shape(TOPOLOGY, "trans", 1, T) == ((T, 1), 2, 3, 3)
+    assert part_shape(TOPOLOGY, "segment", 1, T) == (T, None, 2)
+    for steps in (1, T):
+        assert Potentials(TOPOLOGY, T, init={"root": np.zeros((steps, 1, 2))}).init["root"].shape == (steps, 1, 2)
+
+
+def test_potentials_from_the_arrays_of_the_engine():
+    potentials = Potentials(TOPOLOGY, T, token={"tag": table(T, 3)}, init={"root": table(1, 1, 2)})
+    arrays = {("token", 2): table(T, 3), ("init", 0): table(1, 1, 2)}
+    assert Potentials.from_arrays(TOPOLOGY, T, arrays) == potentials
 
 
 @pytest.mark.parametrize(

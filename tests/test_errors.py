@@ -229,6 +229,7 @@ def complaint(read, text, **options):
     [
         (read_columns, "a N\n\nb N\nc\n", {"levels": ["tag"]}, (4, 1, 1)),
         (read_columns, "a B-N\nb N\n", {"levels": ["tag"], "scheme": "bio"}, (2, 0, 1)),
+        (read_columns, "a N\nb V\nc J\nd A\n", {"levels": ["tag"], "scheme": "bio"}, (1, 0, 0)),
         (read_columns, "", {}, (1, None, None)),
         (read_jsonl, '{"tokens": ["a"]}\n\n{"tokens": []}\n', {}, (3, 1, None)),
         (read_jsonl, '{"tokens": ["a", 1]}\n', {}, (1, 0, 1)),

@@ -248,6 +248,15 @@ def test_the_class_of_a_sequence_that_names_none(late):
     assert found == [y.column("root") for y in encode_labels(Y, [1] * 3, None, "plain")[1]]
 
 
+def test_the_longest_segment_does_not_depend_on_the_sequence_before():
+    Y, lengths = [{"label": [(0, 1, "A")]}, {"label": [(0, 4, "B")]}], [3, 4]
+    one = LabelStatistics(limited=["label"])
+    one.update(Y, lengths)
+    assert one.longest == {"label": 4}
+    assert one.unmeasured == {"label"}
+    assert not one.topology().has_limits(1)
+
+
 # ------------------------------------------------------------------------------
 # A topology that is given
 

@@ -1,6 +1,7 @@
 """Labels: the rules against enumeration, the closure's soundness, and round trips between all notations."""
 
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import InfeasibleError, LabelError
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import read_labels
+from hscrf.labels.reading import as_labels, is_segments, read_labels
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=60, deadline=None)
@@ -240,7 +241,7 @@ def test_round_trip_through_trees(labels):
 @profile
 @given(partial())
 def test_round_trip_through_pickle(example):
-    labels = example[0].with_score(1.5)
+    labels = replace(example[0], score=1.5)
     again = pickle.loads(pickle.dumps(labels))
     assert again == labels
     assert again.score == 1.5
@@ -369,7 +370,7 @@ def test_arrays_are_copied_and_sealed():
 def test_equality_is_by_content():
     one = Labels.unknown(UNIT, 2)
     sets = {"tag": np.ones((2, 3), dtype=bool)}
-    assert one == Labels.unknown(UNIT, 2).with_score(3.0)
+    assert one == replace(one, score=3.0)
     assert hash(one) == hash(Labels.unknown(UNIT, 2))
     assert one != Labels.unknown(UNIT, 3)
     assert one != Labels(UNIT, one.states, one.ends, sets)
@@ -382,7 +383,7 @@ def test_length_completeness_and_repr():
     assert len(labels) == labels.length == 2
     assert labels.is_complete
     assert not Labels.unknown(UNIT, 2).is_complete
-    assert repr(labels.with_score(-1.5)) == "Labels(2 steps, root > phrase > tag, complete, score -1.5)"
+    assert repr(replace(labels, score=-1.5)) == "Labels(2 steps, root > phrase > tag, complete, score -1.5)"
 
 
 # ------------------------------------------------------------------------------
@@ -604,3 +605,40 @@ def test_a_plain_column_is_cut_where_segments_above_it_end():
         read_labels(topology, {**given, "tag": ["B-N", "I-N", "I-N", "B-V"]}, {"tag": "bio"}, 4)
     deeper = Topology({"phrase": ["NP", "VP"], "part": ["m"], "tag": ["N", "V"]}, max_duration={"tag": None})
     assert read_labels(deeper, given, "plain", 4).segments("tag") == labels.segments("tag")
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([(0, 2, "NP")], True),
+        ([[0, 2, "NP"]], True),
+        (((0, 2, "NP"),), True),
+        (["NP", "VP"], False),
+        ([None], False),
+        (np.array(["NP"]), False),
+        ("NP", False),
+        ("", False),
+        ([], True),
+        ((), True),
+    ],
+)
+def test_what_segments_are(column, expected):
+    assert is_segments(column) is expected
+
+
+def test_no_segments_say_nothing_of_their_level():
+    for columns in ({"phrase": [], "tag": ["N", "V"]}, {"phrase": [], "tag": [(0, 1, "N"), (1, 2, "V")]}):
+        labels = as_labels(columns, 0, 2, UNIT, "plain")
+        assert labels.column("phrase") == ["?", "?"]
+        assert labels.column("tag") == ["N", "V"]
+    for columns in ({"phrase": [], "tag": []}, {"tag": []}):
+        with pytest.raises(LabelError, match=r"^Y\[3\]: the labels of all levels are empty"):
+            as_labels(columns, 3, 2, UNIT, "plain")
+    assert as_labels({}, 0, 2, UNIT, "plain") == Labels.from_segments(UNIT, {}, 2)
+
+
+def test_segments_and_the_class_of_the_root():
+    labels = read_labels(CLASSES, {"root": "odd", "tag": [(0, 1, "V")]}, "plain", 2)
+    assert labels.column("root") == ["odd", "odd"]
+    assert labels.column("tag") == ["V", "?"]
+    assert read_labels(CLASSES, {"root": "odd"}, "plain", 2).column("root") == ["odd", "odd"]

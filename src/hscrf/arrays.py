@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -14,4 +17,7 @@ def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
     return np.arange(ends[-1] if ends.size else 0) + np.repeat(begin - ends + counts, counts)
 
 
-Ints = NDArray[np.int64]
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, which nobody can write to any more."""
+    array.setflags(write=False)
+    return array

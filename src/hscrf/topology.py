@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.arrays import sealed
+
 UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
@@ -203,11 +205,6 @@ def _state_names(level: str, states: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _sealed(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array
-
-
 def _table(topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int) -> NDArray[np.bool_]:
     """Allowed pairs (S_source, S_target): every one, except in the rows that are named."""
     table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
@@ -237,7 +234,7 @@ def _child_tables(topology: Topology, children: Relation) -> tuple[NDArray[np.bo
     tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
     for d, table in enumerate(tables):
         _check_child_table(topology, d, table)
-    return tuple(map(_sealed, tables))
+    return tuple(map(sealed, tables))
 
 
 def _check_child_table(topology: Topology, d: int, table: NDArray[np.bool_]) -> None:
@@ -258,7 +255,7 @@ def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray
         raise ValueError("successors names 'root', which nothing follows; expected a level below it")
     tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
     tables[0][:] = False
-    return tuple(map(_sealed, tables))
+    return tuple(map(sealed, tables))
 
 
 def _duration_limits(
@@ -275,7 +272,7 @@ def _duration_limits(
                 f"by naming it in max_duration too, as in max_duration={{{bottom!r}: None}}"
             )
     _check_limits(topology, shortest, longest)
-    return tuple(map(_sealed, shortest)), tuple(map(_sealed, longest))
+    return tuple(map(sealed, shortest)), tuple(map(sealed, longest))
 
 
 def _durations(topology: Topology, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:

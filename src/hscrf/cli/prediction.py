@@ -91,7 +91,7 @@ class Prediction:
             try:
                 inference.log_partition(self.model.potentials([x])[0], y)
             except ValueError as error:
-                raise document.step_error(str(error)) from None
+                raise document.error_of(error) from None
 
     def columns(self, labels: Labels, name: str = PREDICTED, key: str = "prediction") -> dict[str, Any]:
         """A prediction as columns in the schemes of the model, or as segments for JSON Lines."""

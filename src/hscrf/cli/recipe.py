@@ -283,7 +283,7 @@ def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
     try:
         moved.check()
     except InfeasibleError as error:
-        raise document.step_error(str(error)) from None
+        raise document.error_of(error) from None
     return moved
 
 

@@ -41,7 +41,7 @@ class Evidence:
 
 def pack_evidence(labels: Sequence[Labels], which: Iterable[int], name: str = "Y") -> Evidence:
     """Closed labels of some sequences as the engine takes them."""
-    closed = [close(labels[n], f"{name}[{n}]") for n in which]
+    closed = [close(labels[n], n, name) for n in which]
     ends = np.concatenate([y.ends for y in closed], axis=1)
     allowed = []
     for level in labels[0].topology.levels:
@@ -50,11 +50,11 @@ def pack_evidence(labels: Sequence[Labels], which: Iterable[int], name: str = "Y
     return Evidence(ends != 0, ends != 1, tuple(allowed))
 
 
-def close(labels: Labels, name: str) -> Labels:
+def close(labels: Labels, n: int, name: str) -> Labels:
     try:
         return labels.closed()
     except InfeasibleError as error:
-        raise InfeasibleError(f"{name}: {error}") from None
+        raise error.of_sequence(n, name) from None
 
 
 def closed_evidence(labels: Labels) -> Evidence:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.plan import Plan
-from hscrf.errors import InfeasibleError
+from hscrf.errors import Cell, InfeasibleError
 from hscrf.estimator.checks import check_lengths, check_steps
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.factors import FactorBlock, Pair
@@ -123,7 +123,9 @@ class DynamicCRF(HSCRF):
         if not found.all():
             t = int(found.argmin())
             told = {level: y.column(level)[t] for level in self.levels_.levels[1:]}
-            raise InfeasibleError(f"{what}[{n}]: no combination that the model knows agrees with {told} at {t}")
+            cells = [Cell(level, t, f"is {name!r}") for level, name in told.items() if name != "?"]
+            problem = f"no combination that the model knows agrees with {told} at {t}"
+            raise InfeasibleError(problem, cells=cells).of_sequence(n, what)
         states, ends = one_step_rows(y.length, 2)
         states[1] = np.where(found == 1, agree.argmax(axis=1), -1)
         return Labels(topology, states, ends, None if (found == 1).all() else {topology.levels[1]: agree})

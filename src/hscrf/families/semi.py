@@ -89,7 +89,7 @@ def within(labels: Labels, topology: Topology, n: int) -> Labels:
     try:
         return replace(labels, topology=topology)._checked()
     except InfeasibleError as error:
-        raise InfeasibleError(f"Y[{n}]: {error}") from None
+        raise error.of_sequence(n) from None
 
 
 def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:

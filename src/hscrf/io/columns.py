@@ -40,9 +40,9 @@ def read_columns(
     """
     with reading(source) as (file, lines):
         frame: ColumnFrame | None = None
-        for comments, rows, numbers in blocks_of_lines(lines, separator, comment):
+        for n, (comments, rows, numbers) in enumerate(blocks_of_lines(lines, separator, comment)):
             frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled, loose)
-            document = frame.document(rows, numbers, comments)
+            document = frame.document(n, rows, numbers, comments)
             check_tags(document, scheme)
             yield document
         if frame is None:
@@ -92,10 +92,11 @@ class ColumnFrame:
     levels: dict[str, int] | None
     extra: dict[str, int]
 
-    def document(self, rows: list[list[str]], numbers: list[int], comments: list[str]) -> Document:
-        for number, row in zip(numbers, rows, strict=True):
+    def document(self, n: int, rows: list[list[str]], numbers: list[int], comments: list[str]) -> Document:
+        for t, (number, row) in enumerate(zip(numbers, rows, strict=True)):
             if len(row) != len(self.names):
-                raise DataFileError(self.file, number, f"there are {len(row)} columns, expected {len(self.names)}")
+                problem = f"there are {len(row)} columns, expected {len(self.names)}"
+                raise DataFileError(self.file, number, problem, sequence=n, step=t)
         return Document(
             tokens=[[row[k] for k in self.features] for row in rows],
             labels=None if self.levels is None else pick_columns(rows, self.levels),
@@ -104,6 +105,7 @@ class ColumnFrame:
             columns=self.names,
             lines=numbers,
             file=self.file,
+            number=n,
         )
 
 

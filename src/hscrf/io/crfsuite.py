@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from hscrf.errors import DataFileError
 from hscrf.io.documents import Document
 from hscrf.io.lines import Source, blocks_of_lines, cell_text, empty_file, number_in, reading, writing
 from hscrf.io.tags import Scheme, check_tags
@@ -20,29 +20,28 @@ def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None
     [{'w=a:b': 1.0, 'length': 3.0}]
     """
     with reading(source) as (file, lines):
-        found = False
-        for _, rows, numbers in blocks_of_lines(lines, "\t", None):
-            found = True
+        n = -1
+        for n, (_, rows, numbers) in enumerate(blocks_of_lines(lines, "\t", None)):
             labels = {level: [row[0] or "?" for row in rows]}
-            tokens = [_item(file, number, row[1:]) for number, row in zip(numbers, rows, strict=True)]
-            document = Document(tokens, labels, lines=numbers, file=file)
+            frame = Document([], labels, lines=numbers, file=file, number=n)
+            document = replace(frame, tokens=[_item(frame, t, row[1:]) for t, row in enumerate(rows)])
             check_tags(document, scheme)
             yield document
-        if not found:
+        if n < 0:
             raise empty_file(file)
 
 
 _ATTRIBUTE = re.compile(r"((?:[^:\\]|\\.)*)(?::(.*))?", re.DOTALL)
 
 
-def _item(file: str, number: int, fields: list[str]) -> dict[str, float]:
-    """Attributes and weights; those that stand twice are summed."""
+def _item(frame: Document, t: int, fields: list[str]) -> dict[str, float]:
+    """Attributes and weights of a time step; those that stand twice are summed."""
     item: dict[str, float] = {}
     for text in filter(None, fields):
         match = _ATTRIBUTE.fullmatch(text)
         weight = number_in(match[2]) if match and match[2] is not None else 1.0
         if match is None or weight is None:
-            raise DataFileError(file, number, f"the attribute {text!r} is not name or name:weight")
+            raise frame.error(f"the attribute {text!r} is not name or name:weight", t)
         name = re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
         item[name] = item.get(name, 0.0) + weight
     return item

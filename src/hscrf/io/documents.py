@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hscrf.errors import DataFileError
+from hscrf.errors import DataFileError, InfeasibleError, SequenceError
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,21 @@ class Document:
     columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order
     lines: Sequence[int] = field(default=(0,), compare=False)  # where each time step stands
     file: str = field(default="", compare=False)
+    number: int | None = field(default=None, compare=False)  # of the sequence in its file, from 0
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def error(self, problem: str, step: int = 0) -> DataFileError:
-        """An error at the line of a time step."""
-        return DataFileError(self.file, self.lines[min(step, len(self.lines) - 1)], problem)
+    def error(self, problem: str, step: int | None = None) -> DataFileError:
+        """An error at the line of a time step, or where the sequence begins."""
+        line = self.lines[min(step or 0, len(self.lines) - 1)]
+        return DataFileError(self.file, line, problem, sequence=self.number, step=step)
 
-    def step_error(self, problem: str) -> DataFileError:
-        """An error at the line of the step that the problem speaks of, "at 7" or "from 7"."""
-        found = re.search(r" (?:at|from) (\d+)\b", problem)
-        return self.error(
-            f"{problem} (steps are counted from 0 at line {self.lines[0]})", int(found[1]) if found else 0
-        )
+    def error_of(self, error: Exception) -> DataFileError:
+        """The same problem at the line of the step that an error knows, or where the sequence begins."""
+        if not isinstance(error, SequenceError):
+            return self.error(str(error))
+        problem = error.problem
+        if isinstance(error, InfeasibleError) and error.cells:  # it speaks of steps
+            problem += f" (steps are counted from 0 at line {self.lines[0]})"
+        return self.error(problem, error.step)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from hscrf.errors import DataFileError
 from hscrf.io.documents import Document
 from hscrf.io.lines import Source, empty_file, reading, writing
 from hscrf.io.tags import Scheme, check_tags
@@ -29,39 +29,44 @@ def read_jsonl(
     {'phrase': [(0, 2, 'NP')], 'tag': ['D', None]}
     """
     with reading(source) as (file, lines):
-        number = 0
+        number = n = 0
         for number, line in lines:
             if line.strip():
-                document = _json_document(file, number, line, levels, unlabelled)
+                document = _json_document(n, file, number, line, levels, unlabelled)
                 check_tags(document, scheme)
+                n += 1
                 yield document
         if not number:
             raise empty_file(file)
 
 
-def _json_document(file: str, number: int, line: str, levels: Sequence[str] | None, unlabelled: bool) -> Document:
-    content = _parse_json(file, number, line)
+def _json_document(
+    n: int, file: str, number: int, line: str, levels: Sequence[str] | None, unlabelled: bool
+) -> Document:
+    """The sequence with number n, which stands on one line."""
+    frame = Document([], lines=(number,), file=file, number=n)
+    content = _parse_json(frame, line)
     if not isinstance(content, dict) or not isinstance(content.get("tokens"), list) or not content["tokens"]:
-        raise DataFileError(file, number, 'expected an object with a list "tokens" that is not empty')
+        raise frame.error('expected an object with a list "tokens" that is not empty')
     tokens, labels = content.pop("tokens"), content.pop("labels", None)
     name = content.pop("id") if isinstance(content.get("id"), str) else ""
-    document = Document(tokens, None, content, name, lines=(number,), file=file)
+    document = replace(frame, tokens=tokens, extra=content, name=name)
     _check_tokens(document)
     if labels is None and unlabelled:
         return document
-    return Document(tokens, _json_labels(document, labels, levels), content, name, lines=(number,), file=file)
+    return replace(document, labels=_json_labels(document, labels, levels))
 
 
-def _parse_json(file: str, number: int, line: str) -> Any:
+def _parse_json(frame: Document, line: str) -> Any:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no finite number")
 
     try:
         return json.loads(line, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        raise DataFileError(file, number, f"not valid JSON: {error.msg} at character {error.pos + 1}") from None
+        raise frame.error(f"not valid JSON: {error.msg} at character {error.pos + 1}") from None
     except (ValueError, RecursionError) as error:
-        raise DataFileError(file, number, f"not valid JSON: {error}") from None
+        raise frame.error(f"not valid JSON: {error}") from None
 
 
 def _check_tokens(document: Document) -> None:
@@ -71,9 +76,9 @@ def _check_tokens(document: Document) -> None:
         raise document.error(f"token 0 is {first!r}, expected a string, an object of features or a list")
     for t, token in enumerate(document.tokens):
         if type(token) is not type(first):
-            raise document.error(f"token {t} is {token!r}, but token 0 is {first!r}: expected one kind")
+            raise document.error(f"token {t} is {token!r}, but token 0 is {first!r}: expected one kind", t)
         if isinstance(token, list) and len(token) != len(first) and not all_strings(token):
-            raise document.error(f"token {t} has {len(token)} numbers, expected {len(first)}")
+            raise document.error(f"token {t} has {len(token)} numbers, expected {len(first)}", t)
 
 
 def all_strings(token: list[Any]) -> bool:
@@ -103,7 +108,7 @@ def _json_level(document: Document, level: str, value: Any) -> Any:
         raise document.error(f"level {level!r} has {len(value)} labels for {len(document)} tokens")
     for t, label in enumerate(value):
         if label is not None and not (isinstance(label, str) and label):
-            raise document.error(f"level {level!r} has the label {label!r} at {t}, expected a string")
+            raise document.error(f"level {level!r} has the label {label!r} at {t}, expected a string", t)
     return value
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf.errors import DataFileError
@@ -52,9 +52,9 @@ def read_table(
         raise empty_file(file)
     extra = [name for name in extra if not loose or name in header]
     plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled)
-    reads = [_cell_reader(file, header, table, name, numeric) for name in plan.features]
-    for name, group in _groups(header, table, sequence).items():
-        document = plan.document(name, _in_time(header, group, plan.time), reads)
+    reads = [_cell_reader(header, table, name, numeric) for name in plan.features]
+    for n, (name, group) in enumerate(_groups(header, table, sequence).items()):
+        document = plan.document(n, name, _in_time(header, group, plan.time), reads)
         check_tags(document, scheme)
         yield document
 
@@ -117,18 +117,19 @@ class _TablePlan:
     time: str | None
     extra: list[str]
 
-    def document(self, name: str, rows: list[Row], reads: Sequence[Any]) -> Document:
+    def document(self, n: int, name: str, rows: list[Row], reads: Sequence[Any]) -> Document:
         place = {column: k for k, column in enumerate(self.header)}
         values = {column: [row[place[column]] for _, row in rows] for column in self.header}
         lines = [number for number, _ in rows]
+        frame = Document([], None, {}, name, columns=tuple(self.header), lines=lines, file=self.file, number=n)
         kinds = zip(self.features, reads, strict=True)
-        cells = [[read(*cell) for cell in zip(values[column], lines, strict=True)] for column, read in kinds]
+        cells = [[read(frame, t, cell) for t, cell in enumerate(values[column])] for column, read in kinds]
         steps = list(map(list, zip(*cells, strict=True)))
         if not all(isinstance(value, float) for step in steps for value in step):
             steps = [dict(zip(self.features, step, strict=True)) for step in steps]  # type: ignore[misc]
         labels = None if self.levels is None else {level: list(map(_label, values[level])) for level in self.levels}
         extra = {column: values[column] for column in self.extra}
-        return Document(steps, labels, extra, name, columns=tuple(self.header), lines=lines, file=self.file)
+        return replace(frame, tokens=steps, labels=labels, extra=extra)
 
 
 def _table_plan(
@@ -158,16 +159,16 @@ def _table_plan(
     return _TablePlan(file, header, used, list(levels) if labelled and levels else None, time, rest)
 
 
-def _cell_reader(file: str, header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None) -> Any:
-    """A function of a cell and its line: its number if the column holds numbers, else its text."""
+def _cell_reader(header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None) -> Any:
+    """A function of a sequence, a time step and a cell: its number if the column holds numbers, else its text."""
     k = header.index(name)
     numbers = sum(number_in(row[k]) is not None for _, row in table)
     holds = name in numeric if numeric is not None else numbers >= NUMERIC * len(table)
 
-    def read(cell: Any, line: int) -> Any:
+    def read(frame: Document, t: int, cell: Any) -> Any:
         value = number_in(cell) if holds else str(cell)
         if value is None:
-            raise DataFileError(file, line, f"column {name!r} is {cell!r}, expected a finite number")
+            raise frame.error(f"column {name!r} is {cell!r}, expected a finite number", t)
         return value
 
     return read

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from hscrf.errors import InfeasibleError
 from hscrf.io.documents import Document
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import is_segments as some_segments
-from hscrf.labels.reading import read_labels
+from hscrf.labels.reading import is_segments, read_labels
 from hscrf.topology import Topology
 
 Scheme = str | Mapping[str, str]
@@ -29,15 +26,10 @@ def check_tags(document: Document, scheme: Scheme | None) -> None:
             continue
         kind = scheme.get(level, "plain") if isinstance(scheme, Mapping) else scheme
         pattern, expected = _TAGS.get(kind or "plain", (re.compile(".+", re.DOTALL), "a label or ?"))
-        for tag in set(column) - {None}:
-            if not pattern.fullmatch(tag):
+        for tag in dict.fromkeys(column):
+            if tag is not None and not pattern.fullmatch(tag):
                 problem = f"level {level!r} has the label {tag!r}, expected {expected}"
                 raise document.error(problem, column.index(tag))
-
-
-def is_segments(column: Any) -> bool:
-    """Whether labels of a level are segments, perhaps none, not one label per step."""
-    return len(column) == 0 or some_segments(column)
 
 
 def detect_scheme(documents: Iterable[Document], level: str) -> str:
@@ -70,18 +62,5 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
     schemes = {level: scheme if isinstance(scheme, str) else scheme.get(level, "plain") for level in columns}
     try:
         return read_labels(topology, given, schemes, len(document))
-    except InfeasibleError as error:
-        raise document.step_error(str(error)) from None
     except ValueError as error:
-        raise document.error(str(error), _bad_step(topology, columns, schemes)) from None
-
-
-def _bad_step(topology: Topology, columns: Mapping[str, Any], schemes: Mapping[str, str]) -> int:
-    """The first step whose label makes no sense by itself."""
-    for level, column in columns.items():
-        for t, tag in enumerate([column] if isinstance(column, str) else column):
-            try:
-                Labels.from_columns(topology, {level: [tag]}, scheme={level: schemes[level]})
-            except ValueError:
-                return t
-    return 0
+        raise document.error_of(error) from None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import Cell, InfeasibleError
+from hscrf.labels.cells import set_cell, state_cell
 from hscrf.labels.rules import first_true
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def closed_sets(labels: Labels, ends: NDArray[np.int8]) -> list[NDArray[np.bool_
         sets[d] = _shared_along_segments(sets[d], ends[d])
         empty = first_true(~sets[d].any(axis=1))
         if empty:
-            raise InfeasibleError(_conflict(labels, ends, d, empty[0]))
+            raise _no_state_left(labels, ends, d, empty[0])
     for d, table in enumerate(children):
         sets[d + 1] &= _reachable(sets[d], table)  # a child needs an allowed parent
     return sets
@@ -78,19 +79,28 @@ def _shared_along_segments(allowed: NDArray[np.bool_], ends: NDArray[np.int8]) -
     return np.repeat(shared, np.diff(heads, append=len(ends)), axis=0)
 
 
-def _conflict(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> str:
-    """Say that no state of level d is left at t, and what was asked of its segment."""
+def _no_state_left(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> InfeasibleError:
+    """The error that no state of level d is left at t, with what the labels ask of its segment."""
     stop = t + 1 + int((ends[d, t:] != 0).argmax())
     span = f"at {t}" if stop == t + 1 else f"from {t} to {stop}, where it goes on"
-    asked = []
+    cells, words = [], []
     for m in range(d, labels.topology.depth):
         sets = _asked(labels, m)[t:stop]
         _, times = np.unique(sets, axis=0, return_index=True)
-        asked += [_request(labels, m, t + int(i), sets[i]) for i in np.sort(times) if not sets[i].all()]
+        for i in np.sort(times):
+            if not sets[i].all():
+                cells.append(_asked_cell(labels, m, t + int(i), sets[i]))
+                words.append(_asked_words(labels, m, t + int(i), sets[i]))
     level = labels.topology.levels[d]
-    return f"no state of level {level!r} is possible {span}; asked were {', '.join(asked[:6])}"
+    problem = f"no state of level {level!r} is possible {span}; asked were {', '.join(words[:6])}"
+    return InfeasibleError(problem, cells=cells)
 
 
-def _request(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> str:
+def _asked_cell(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> Cell:
+    state = int(labels.states[d, t])
+    return state_cell(labels.topology, d, t, state) if state >= 0 else set_cell(labels.topology, d, t, allowed)
+
+
+def _asked_words(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> str:
     names = [repr(labels.topology.states[d][s]) for s in np.flatnonzero(allowed)]
     return f"{labels.topology.levels[d]} {' or '.join(names)} at {t}"

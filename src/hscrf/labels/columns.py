@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import InfeasibleError, LabelError
+from hscrf.labels.cells import end_cell
 from hscrf.labels.rules import first_true
 from hscrf.topology import Topology
 
@@ -72,16 +73,35 @@ def common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
 def read_column(
     topology: Topology, d: int, column: Column, scheme: str, runs: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (T,) of one level, read from its labels alone."""
-    tags = list(dict.fromkeys(column))
-    parsed = np.array([_read_tag(topology, d, tag, scheme) for tag in tags])
+    """States and ends (T,) of one level, read from its labels alone. LabelError names the first bad label's step."""
+    tags = _distinct(column)
+    parsed = []
+    for tag in tags:
+        try:
+            parsed.append(_read_tag(topology, d, tag, scheme))
+        except ValueError as error:
+            raise LabelError(str(error), level=topology.levels[d], step=list(column).index(tag)) from None
     code = {tag: k for k, tag in enumerate(tags)}
-    state, opens, closes = parsed[[code[tag] for tag in column]].T
-    ends = np.where(state >= 0, 1, -1)
-    ends[:-1] = np.where(state[:-1] != state[1:], 1, 0 if runs else -1)
-    ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1
+    state, opens, closes = np.array(parsed)[[code[tag] for tag in column]].T
+    ends = ends_of_runs(state, 0 if runs else -1)
     ends[:-1][(closes[:-1] == 1) | (opens[1:] == 1)] = 1
-    return state.astype(np.int32), ends.astype(np.int8)
+    return state.astype(np.int32), ends
+
+
+def ends_of_runs(state: NDArray[Any], equal: int = 0) -> NDArray[np.int8]:
+    """Ends (T,) of a row of states: 1 where the state changes, -1 beside an unknown one, ``equal`` otherwise."""
+    ends = np.where(state >= 0, 1, -1).astype(np.int8)
+    ends[:-1] = np.where(state[:-1] != state[1:], 1, equal)
+    ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1
+    return ends
+
+
+def _distinct(column: Column) -> list[str | None]:
+    """Every label of a column once, in the order of time; all of them if one, such as a list, has no hash."""
+    try:
+        return list(dict.fromkeys(column))
+    except TypeError:
+        return list(column)
 
 
 def cut_below(topology: Topology, d: int, column: Column | None, scheme: str, ends: NDArray[np.int8]) -> None:
@@ -95,9 +115,8 @@ def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int
     """Raise if the prefixes of a column say that a segment goes on where the level above ends."""
     for t in np.flatnonzero((ends[d - 1] == 1) & (ends[d] == 0)).tolist():
         if column[t] != "O":
-            raise InfeasibleError(
-                f"level {topology.levels[d - 1]!r} ends at {t}, but {topology.levels[d]!r} goes on there"
-            )
+            upper, lower = end_cell(topology, d - 1, t, True), end_cell(topology, d, t, False)
+            raise InfeasibleError(f"{upper}, but {lower.level!r} goes on there", cells=[upper, lower])
 
 
 def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int]:
@@ -107,7 +126,7 @@ def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple
     unit = topology.unit_bottom and d == topology.depth - 1
     if scheme == "plain" or tag == "O" or (unit and tag in topology.states[d]):
         return topology.state(d, tag), 0, 0
-    prefix, _, name = tag.partition("-")
+    prefix, _, name = str(tag).partition("-")
     if not name or prefix not in _PREFIXES[scheme]:
         known = ", ".join(f"{letter}-x" for letter in _PREFIXES[scheme])
         raise ValueError(f"column {topology.levels[d]!r} has the label {tag!r}; expected {known}, O or ?")
@@ -115,7 +134,7 @@ def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple
 
 
 def prefixes_of(labels: Labels, d: int, scheme: str) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The scheme's prefixes, and which of them each time step (T,) of level d bears."""
+    """The scheme's prefixes, and which of them stands at each time step (T,) of level d."""
     known = (labels.states[d] >= 0) & (scheme != "plain")
     before, here = np.append(1, labels.ends[d, :-1]), labels.ends[d].copy()
     here[-1] = 1

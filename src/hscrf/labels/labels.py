@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hscrf.arrays import sealed
 from hscrf.labels.closure import closed_ends, closed_sets, end_below, only_state
 from hscrf.labels.columns import (
     Column,
@@ -23,7 +24,7 @@ from hscrf.labels.columns import (
     schemes_of,
 )
 from hscrf.labels.rules import RULES, first_true
-from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sealed, sorted_segments
+from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.topology import Topology
 
 
@@ -234,10 +235,6 @@ class Labels:
             names = [self.topology.states[d][s] for s in state]
             nodes = [(name, nodes[i:j]) for name, (i, j) in zip(names, pairwise(cuts), strict=True)]
         return nodes[0] if self.topology.n_states[0] > 1 else nodes[0][1]
-
-    def with_score(self, score: float | None) -> Labels:
-        """Return the same labels with another score."""
-        return replace(self, score=score)
 
     def _checked(self) -> Labels:
         self.check()

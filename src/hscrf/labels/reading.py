@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import LabelError, SequenceError
 from hscrf.labels.columns import cut_below, schemes_of
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
 
 def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, length: int) -> Labels:
-    """Labels of each level from its column or its segments."""
+    """Labels of each level from its column or its segments, of the root perhaps from the name of its class."""
     columns = {level: column for level, column in given.items() if not is_segments(column)}
     segments = {level: given[level] for level in given if level not in columns}
-    if not columns:
-        return Labels.from_segments(topology, segments, length)
+    if all(level == "root" and isinstance(column, str) for level, column in columns.items()):
+        return Labels.from_segments(topology, given, length)
     labels = Labels.from_columns(topology, columns, scheme=scheme)
     if not segments:
         return labels
@@ -36,36 +36,36 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
 
 
 def is_segments(column: Any) -> bool:
-    """Whether labels of a level are segments, not one label for each step."""
-    return not isinstance(column, str) and len(column) > 0 and isinstance(column[0], (tuple, list))
+    """Whether labels of a level are segments, not one label for each step; an empty list is no segments.
+
+    >>> is_segments([(0, 2, "NP")]), is_segments(["NP", "NP"]), is_segments("NP"), is_segments([])
+    (True, False, False, True)
+    """
+    return not isinstance(column, str) and (len(column) == 0 or isinstance(column[0], (tuple, list)))
+
+
+def by_level(y: Any) -> Mapping[str, Any]:
+    """Labels by level; a bare list is the only level, ``"label"``."""
+    return y if isinstance(y, Mapping) else {"label": y}
 
 
 def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "Y") -> Labels:
-    """One sequence's labels; a list of strings is the only level, a dict holds columns or segments by level.
+    """Labels of one sequence; a list is the only level, a dict holds columns or segments by level.
 
-    What segments leave out is unknown, to the end of the sequence of ``length`` steps.
+    What segments leave out is unknown, to the end of the sequence of ``length`` steps. Errors name the sequence, as in
+    ``Y[3]``, and the step of a label that cannot be read.
     """
     if isinstance(y, Labels) and y.topology != topology:
         raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")
-    columns: Any = y if isinstance(y, Mapping) else {topology.levels[1]: y}
     try:
         if isinstance(y, Labels):
             y.check()
             return y
+        columns = y if isinstance(y, Mapping) else {topology.levels[1]: y}
+        if columns and not any(map(len, columns.values())):
+            raise LabelError("the labels of all levels are empty; expected labels or segments, '?' where unknown")
         return read_labels(topology, columns, scheme, length)
-    except InfeasibleError as error:
-        raise InfeasibleError(f"{name}[{n}]: {error}") from None
+    except SequenceError as error:
+        raise error.of_sequence(n, name) from None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}[{n}]{first_failure(columns, topology, scheme)}: {error}") from None
-
-
-def first_failure(columns: Mapping[str, Any], topology: Topology, scheme: Any) -> str:
-    """Where the first label is that cannot be read by itself, such as an unknown state; empty if they all can."""
-    for level, column in columns.items():
-        if level in topology.levels[1:] and not isinstance(column, str) and not is_segments(column):
-            for t, tag in enumerate(column):
-                try:
-                    Labels.from_columns(topology, {level: [tag]}, scheme=scheme)
-                except ValueError:
-                    return f" at step {t}"
-    return ""
+        raise LabelError(str(error)).of_sequence(n, name) from None

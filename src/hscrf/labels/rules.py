@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import Cell, InfeasibleError
+from hscrf.labels.cells import end_cell, set_cell, state_cell
 
 if TYPE_CHECKING:
     from hscrf.labels.labels import Labels
@@ -17,30 +18,31 @@ if TYPE_CHECKING:
 def _last_step_ends(labels: Labels) -> None:
     hit = first_true(labels.ends[:, -1] == 0)
     if hit:
-        level, t = labels.topology.levels[hit[0]], labels.length - 1
-        raise InfeasibleError(f"level {level!r} goes on at {t}, but the sequence ends there")
+        cell = _end(labels, hit[0], labels.length - 1)
+        raise InfeasibleError(f"{cell}, but the sequence ends there", cells=[cell])
 
 
 def _root_goes_on(labels: Labels) -> None:
     hit = first_true(labels.ends[0, :-1] == 1)
     if hit:
-        raise InfeasibleError(f"level 'root' ends at {hit[0]}, but the sequence ends at {labels.length - 1}")
+        cell = _end(labels, 0, hit[0])
+        raise InfeasibleError(f"{cell}, but the sequence ends at {labels.length - 1}", cells=[cell])
 
 
 def _ends_nest(labels: Labels) -> None:
     above = np.logical_or.accumulate(labels.ends == 1, axis=0)
     hit = first_true(above[:-1] & (labels.ends[1:] == 0))
     if hit:
-        levels, t = labels.topology.levels, hit[1]
-        upper = levels[int((labels.ends[:, t] == 1).argmax())]
-        raise InfeasibleError(f"level {upper!r} ends at {t}, but {levels[hit[0] + 1]!r} goes on there")
+        d, t = hit
+        upper, lower = _end(labels, int((labels.ends[:, t] == 1).argmax()), t), _end(labels, d + 1, t)
+        raise InfeasibleError(f"{upper}, but {lower.level!r} goes on there", cells=[upper, lower])
 
 
 def _unit_bottom_ends(labels: Labels) -> None:
     hit = first_true(labels.ends[-1] == 0)
     if labels.topology.unit_bottom and hit:
-        level = labels.topology.levels[-1]
-        raise InfeasibleError(f"level {level!r} goes on at {hit[0]}, but its segments have length 1")
+        cell = _end(labels, labels.topology.depth - 1, hit[0])
+        raise InfeasibleError(f"{cell}, but its segments have length 1", cells=[cell])
 
 
 def _segments_keep_their_state(labels: Labels) -> None:
@@ -48,9 +50,10 @@ def _segments_keep_their_state(labels: Labels) -> None:
     hit = first_true((labels.ends[:, :-1] == 0) & (before >= 0) & (after >= 0) & (before != after))
     if hit:
         d, t = hit
+        cell = _end(labels, d, t)
         raise InfeasibleError(
-            f"level {labels.topology.levels[d]!r} goes on at {t}, but changes from {_state(labels, d, t)} "
-            f"to {_state(labels, d, t + 1)} at {t + 1}"
+            f"{cell}, but changes from {_name(labels, d, t)} to {_name(labels, d, t + 1)} at {t + 1}",
+            cells=[cell, _state(labels, d, t), _state(labels, d, t + 1)],
         )
 
 
@@ -62,7 +65,8 @@ def _children_fit(labels: Labels) -> None:
         if hit:
             t = hit[0]
             raise InfeasibleError(
-                f"{levels[d + 1]} {_state(labels, d + 1, t)} at {t} is no child of {levels[d]} {_state(labels, d, t)}"
+                f"{levels[d + 1]} {_name(labels, d + 1, t)} at {t} is no child of {levels[d]} {_name(labels, d, t)}",
+                cells=[_state(labels, d + 1, t), _state(labels, d, t)],
             )
 
 
@@ -74,21 +78,28 @@ def _successors_fit(labels: Labels) -> None:
         if hit:
             t = hit[0]
             raise InfeasibleError(
-                f"level {labels.topology.levels[d]!r}: {_state(labels, d, t + 1)} at {t + 1} may not follow "
-                f"{_state(labels, d, t)}"
+                f"level {labels.topology.levels[d]!r}: {_name(labels, d, t + 1)} at {t + 1} may not follow "
+                f"{_name(labels, d, t)}",
+                cells=[
+                    _state(labels, d, t + 1),
+                    _state(labels, d, t),
+                    _end(labels, d, t),
+                    _end(labels, d - 1, t),
+                ],
             )
 
 
 def _durations_fit(labels: Labels) -> None:
     for d in filter(labels.topology.has_limits, range(1, labels.topology.depth)):
-        start, stop, state = _known_segments(labels, d)
+        start, stop, state = known_segments(labels.states[d], labels.ends[d])
         low, high = labels.topology.min_duration[d][state], labels.topology.max_duration[d][state]
         hit = first_true((stop - start < low) | (stop - start > high))
         if hit:
             k = hit[0]
             raise InfeasibleError(
                 f"{labels.topology.levels[d]} {labels.topology.states[d][state[k]]!r} from {start[k]} to "
-                f"{stop[k]} lasts {stop[k] - start[k]} steps; expected {_range(low[k], high[k])}"
+                f"{stop[k]} lasts {stop[k] - start[k]} steps; expected {_range(low[k], high[k])}",
+                cells=_segment_cells(labels, d, int(start[k]), int(stop[k])),
             )
 
 
@@ -97,11 +108,13 @@ def _allowed_sets_fit(labels: Labels) -> None:
         d = labels.topology.level(name)
         empty = first_true(~allowed.any(axis=1))
         if empty:
-            raise InfeasibleError(f"level {name!r} is allowed no state at {empty[0]}")
+            cells = [set_cell(labels.topology, d, empty[0], allowed[empty[0]])]
+            raise InfeasibleError(f"level {name!r} is allowed no state at {empty[0]}", cells=cells)
         state = labels.states[d]
         hit = first_true((state >= 0) & ~allowed[np.arange(labels.length), state])
         if hit:
-            raise InfeasibleError(f"level {name!r} is {_state(labels, d, hit[0])} at {hit[0]}, which is not allowed")
+            cell, others = _state(labels, d, hit[0]), set_cell(labels.topology, d, hit[0], allowed[hit[0]])
+            raise InfeasibleError(f"{cell}, which is not allowed", cells=[cell, others])
 
 
 RULES: tuple[Callable[[Labels], None], ...] = (
@@ -117,22 +130,37 @@ RULES: tuple[Callable[[Labels], None], ...] = (
 )
 
 
-def _state(labels: Labels, d: int, t: int) -> str:
+def _name(labels: Labels, d: int, t: int) -> str:
     return repr(labels.topology.states[d][labels.states[d, t]])
+
+
+def _state(labels: Labels, d: int, t: int) -> Cell:
+    return state_cell(labels.topology, d, t, int(labels.states[d, t]))
+
+
+def _end(labels: Labels, d: int, t: int) -> Cell:
+    return end_cell(labels.topology, d, t, bool(labels.ends[d, t]))
+
+
+def _segment_cells(labels: Labels, d: int, start: int, stop: int) -> list[Cell]:
+    """What makes a segment of level d: a known state, the end before it, where it goes on, and its end."""
+    known = start + int((labels.states[d, start:stop] >= 0).argmax())
+    return [_state(labels, d, known), *(_end(labels, d, t) for t in range(max(start - 1, 0), stop))]
 
 
 def _range(low: int, high: int) -> str:
     return f"at least {low}" if high == np.iinfo(np.int64).max else f"{low} to {high}"
 
 
-def _known_segments(labels: Labels, d: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Start, stop and state of the segments of level d whose borders, inside and state are known."""
-    ends = labels.ends[d]
+def known_segments(
+    states: NDArray[np.int32], ends: NDArray[np.int8]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Start, stop and state of the segments whose borders, inside and state are known, from one level's rows (T,)."""
     stop = np.flatnonzero(ends == 1) + 1
     if not stop.size:
         return stop, stop, stop
     start = np.append(0, stop[:-1])
-    state = np.maximum.reduceat(labels.states[d, : stop[-1]], start)
+    state = np.maximum.reduceat(states[: stop[-1]], start)
     doubts = np.append(0, np.cumsum(ends < 0))
     known = (doubts[start] == doubts[stop]) & (state >= 0)
     return start[known], stop[known], state[known]

@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.errors import LabelError
 from hscrf.topology import Topology
 
 Segment = tuple[int, int, str]
-
-
-def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array
 
 
 def blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
@@ -57,11 +53,14 @@ def fill_segments(
         if stop > len(states):
             level = topology.levels[d]
             raise ValueError(f"level {level!r}: segment {segment}; expected stop <= length {len(states)}")
-        states[start:stop] = topology.state(d, name)
+        try:
+            states[start:stop] = topology.state(d, name)
+        except ValueError as error:
+            raise LabelError(str(error), level=topology.levels[d], step=start) from None
         ends[start : stop - 1] = 0
         ends[stop - 1] = 1
         if start > 0:
-            ends[start - 1] = 1  # whatever was before ends here
+            ends[start - 1] = 1  # the segment before ends here
 
 
 def node_of(topology: Topology, d: int, node: Any) -> tuple[str, Any]:

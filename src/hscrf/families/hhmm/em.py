@@ -54,7 +54,8 @@ class Expectation:
             result = plan.expectations(self.scorer.values(weights, seen))
             bad = np.flatnonzero(result.log_z == -np.inf)
             if bad.size:
-                raise InfeasibleError(f"X[{which[int(bad[0])]}] and its labels have probability zero in this model")
+                problem = "the sequence and its labels have probability zero in this model"
+                raise InfeasibleError(problem).of_sequence(which[int(bad[0])], "X")
             total += float(result.log_z.sum())
             self.scorer.pull(result.counts, seen, statistics)
         return total, statistics

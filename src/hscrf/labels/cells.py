@@ -1,0 +1,24 @@
+"""Single cells of labels, as errors name them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.errors import Cell
+from hscrf.topology import Topology
+
+
+def state_cell(topology: Topology, d: int, t: int, state: int) -> Cell:
+    """Level d is in a state at t."""
+    return Cell(topology.levels[d], t, f"is {topology.states[d][state]!r}")
+
+
+def end_cell(topology: Topology, d: int, t: int, ends: bool) -> Cell:
+    """Level d ends at t, or goes on."""
+    return Cell(topology.levels[d], t, "ends" if ends else "goes on")
+
+
+def set_cell(topology: Topology, d: int, t: int, allowed: NDArray[np.bool_]) -> Cell:
+    """Level d is in one of the allowed states (S_d,) at t."""
+    return Cell(topology.levels[d], t, f"is one of {[topology.states[d][s] for s in np.flatnonzero(allowed)]}")

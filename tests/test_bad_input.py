@@ -5,6 +5,14 @@ import pytest
 
 import hscrf
 from hscrf import InfeasibleError, Labels, Potentials, Topology
+from hscrf.errors import Cell
+from hscrf.families.hhmm.emissions import Categorical
+from hscrf.features.blocks import ConstantBlock
+from hscrf.inference.conflicts import refuse
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.scorer import Scorer
+from hscrf.observations.encoder import Encoder
+from hscrf.potentials import part_shape
 
 T = 5
 TOPOLOGY = Topology(
@@ -74,6 +82,19 @@ def known(states=None, ends=None, allowed=None, topology=TOPOLOGY, length=T):
 def test_shapes_are_checked(part, level, shape, expected):
     with pytest.raises(ValueError, match=expected):
         Potentials(TOPOLOGY, T, **{part: {level: np.zeros(shape)}})
+
+
+def test_the_shape_of_a_part_is_told_in_numbers():
+    assert part_shape(TOPOLOGY, "trans", 1, T) == ((T, 1), 2, 3, 3)
+    assert part_shape(TOPOLOGY, "segment", 1, T) == (T, None, 2)
+    for steps in (1, T):
+        assert Potentials(TOPOLOGY, T, init={"root": np.zeros((steps, 1, 2))}).init["root"].shape == (steps, 1, 2)
+
+
+def test_potentials_from_the_arrays_of_the_engine():
+    potentials = Potentials(TOPOLOGY, T, token={"tag": table(T, 3)}, init={"root": table(1, 1, 2)})
+    arrays = {("token", 2): table(T, 3), ("init", 0): table(1, 1, 2)}
+    assert Potentials.from_arrays(TOPOLOGY, T, arrays) == potentials
 
 
 @pytest.mark.parametrize(
@@ -317,6 +338,58 @@ def test_a_topology_that_allows_nothing_of_this_length(verb):
     assert hscrf.log_partition(Potentials(topology, 4)) == 0
     with pytest.raises(InfeasibleError, match="the potentials and the topology allow no configuration of 3 steps"):
         verb(Potentials(topology, 3))
+
+
+CYCLE = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])  # A, B, C, A, ...
+
+
+def cyclic_model():
+    """A hidden Markov model whose states take turns; the topology itself forbids nothing."""
+    topology = Topology({"step": ["A", "B", "C"]})
+    emission = Categorical(("w",), np.ones((3, 1)))
+    tables = {"init": {"root": np.full((1, 3), 1 / 3)}, "trans": {"root": CYCLE[None]}, "end": {}}
+    return hscrf.HHMM.from_parameters(topology, emission=emission, **tables)
+
+
+def test_a_model_blames_only_the_labels_that_its_zeros_forbid():
+    model = cyclic_model()
+    cells = {("step", 0): "A", ("step", 1): "B", ("step", 3): "B", ("step", 5): "C"}
+    labels = known(cells, topology=model.topology_, length=6)
+    X = [["w"] * 6] * 2
+    told = []
+    for verb in (
+        lambda: model.predict(X, evidence=[None, labels]),
+        lambda: hscrf.decode(model.potentials(X)[1], labels),
+    ):
+        with pytest.raises(InfeasibleError, match=r"level 'step' is 'A' at 0 and level 'step' is 'B' at 3$") as caught:
+            verb()
+        told.append((caught.value.sequence, caught.value.cells))
+    assert told == [(1, told[0][1]), (None, told[0][1])]
+
+
+def test_refusal_takes_the_potentials_of_the_sequence():
+    trans = np.where(CYCLE, 0.0, -np.inf)[None, None]
+    topology = Topology({"step": ["A", "B", "C"]})
+    labels = known({("step", t): "ABCAC"[t] for t in range(5)}, topology=topology)
+    with pytest.raises(InfeasibleError) as caught:
+        refuse(Potentials(topology, 5, trans={"root": trans}), labels, "Y", 7)
+    assert caught.value.cells == (Cell("step", 0, "is 'A'"), Cell("step", 4, "is 'C'"))
+    assert str(caught.value).startswith("Y[7]: no segmentation agrees with the evidence: level 'step' is 'A' at 0")
+    nothing = np.full((5, 3), -np.inf)
+    with pytest.raises(InfeasibleError, match=r"^X\[7\]: .* allow no configuration of 5 steps$") as caught:
+        refuse(Potentials(topology, 5, token={"step": nothing}), None, "evidence", 7)
+    assert (caught.value.sequence, caught.value.cells) == (7, ())
+
+
+def test_a_likelihood_blames_only_the_labels_that_its_features_forbid():
+    """A table of durations allows two steps; the topology itself has no limit."""
+    topology = Topology({"step": ["A", "B"]}, max_duration={"step": None})
+    block = ConstantBlock(("duration", 1), (2, 2), np.arange(4))
+    seen = Encoder().fit_pack([np.zeros((T, 1))])
+    labels = known({("step", 0): "A", ("step", 4): "B"}, {("step", 1): 0, ("step", 2): 0}, topology=topology)
+    loss = Likelihood(Scorer(topology, [block]), seen, [labels])
+    with pytest.raises(InfeasibleError, match=r"^Y\[0\]: .*: level 'step' goes on at 1 and level 'step' goes on at 2$"):
+        loss(np.zeros(4))
 
 
 def test_errors_of_our_own_are_value_errors():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,9 @@ OWN = ("token", "start", "stop", "duration", "segment")  # parts of a level's ow
 FAMILY = ("init", "trans", "end")  # parts of a parent and its children, named by the parent's level
 PARTS = OWN + FAMILY
 Part = Mapping[str, ArrayLike]
+Key = tuple[str, int]  # part, index of the level
+Arrays = Mapping[Key, NDArray[np.float64]]
+Axis = int | tuple[int, ...] | None  # the size of an axis, the sizes it may have, or None: any of at least 1
 
 
 class Potentials:
@@ -71,6 +73,14 @@ class Potentials:
         for part, arrays in zip(PARTS, given, strict=True):
             setattr(self, part, self._checked(part, arrays or {}))
 
+    @classmethod
+    def from_arrays(cls, topology: Topology, length: int, arrays: Arrays) -> Potentials:
+        """Potentials from arrays by part and index of the level, as the engine has them."""
+        parts: dict[str, dict[str, ArrayLike]] = {part: {} for part in PARTS}
+        for (part, d), values in arrays.items():
+            parts[part][topology.levels[d]] = values
+        return cls(topology, length, **parts)
+
     def _checked(self, part: str, arrays: Part) -> dict[str, NDArray[np.float64]]:
         checked = {}
         for level, array in arrays.items():
@@ -109,29 +119,37 @@ class Potentials:
     __hash__ = None  # type: ignore[assignment]
 
 
-def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Any, ...]:
-    """The shape a part must have; an axis with a choice is a word, such as "L" or "7 or 1"."""
+def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis, ...]:
+    """The shape that a part of level d must have."""
     states = topology.n_states[d]
     if part == "duration":
-        return ("L", states)
+        return (None, states)
     if part == "segment":
-        return (length, "L", states)
+        return (length, None, states)
     if part in OWN:
         return (length, states)
     below = topology.n_states[d + 1]
-    time = f"{length} or 1"
-    return (time, states, below, below) if part == "trans" else (time, states, below)
+    times = (length, 1)
+    return (times, states, below, below) if part == "trans" else (times, states, below)
 
 
-def check_shape(name: str, shape: tuple[int, ...], expected: tuple[Any, ...]) -> None:
+def check_shape(name: str, shape: tuple[int, ...], expected: tuple[Axis, ...]) -> None:
     """Raise unless the shape fits."""
-    fits = all(
-        size >= 1 if want == "L" else str(size) in str(want).split(" or ")
-        for size, want in zip(shape, expected, strict=False)
-    )
-    if not fits or len(shape) != len(expected):
-        wanted = ", ".join(map(str, expected))
+    if len(shape) != len(expected) or not all(map(_fits, shape, expected)):
+        wanted = ", ".join(map(_axis_words, expected))
         raise ValueError(f"{name} has shape {shape}, expected ({wanted})")
+
+
+def _fits(size: int, axis: Axis) -> bool:
+    if axis is None:
+        return size >= 1
+    return size in axis if isinstance(axis, tuple) else size == axis
+
+
+def _axis_words(axis: Axis) -> str:
+    if axis is None:
+        return "L"
+    return " or ".join(map(str, axis)) if isinstance(axis, tuple) else str(axis)
 
 
 def check_values(name: str, values: NDArray[np.float64]) -> None:
@@ -140,7 +158,3 @@ def check_values(name: str, values: NDArray[np.float64]) -> None:
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         raise ValueError(f"{name} is {values[where]} at {list(where)}, expected a finite number or -inf")
-
-
-Key = tuple[str, int]
-Arrays = Mapping[Key, NDArray[np.float64]]

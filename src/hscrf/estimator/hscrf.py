@@ -43,7 +43,7 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
-from hscrf.potentials import PARTS, Potentials
+from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -277,8 +277,9 @@ class HSCRF(BaseEstimator):
             mass, found = run(plan, scorer.values(self.coef_, part))
             if (mass == -np.inf).any():
                 n = which[int((mass == -np.inf).argmax())]
-                length = int(seen.offsets[n + 1] - seen.offsets[n])
-                refuse(self.topology_, length, known[n] if known else None, f"{name if known else 'X'}[{n}]")
+                one = seen.take([n])
+                potentials = Potentials.from_arrays(self.topology_, one.steps, scorer.values(self.coef_, one))
+                refuse(potentials, known[n] if known else None, name, n)
             return found
 
         with Workers(self.n_jobs) as workers:
@@ -306,10 +307,7 @@ class HSCRF(BaseEstimator):
         found = []
         for n in range(len(X)):
             part = seen.take([n])
-            parts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
-            for (name, d), values in scorer.values(self.coef_, part).items():
-                parts[name][self.topology_.levels[d]] = values
-            found.append(Potentials(self.topology_, part.steps, **parts))
+            found.append(Potentials.from_arrays(self.topology_, part.steps, scorer.values(self.coef_, part)))
         return found
 
     def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:

@@ -1,80 +1,95 @@
-"""Which labels contradict each other."""
+"""Which labels contradict each other, given the potentials of their sequence."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import Cell, InfeasibleError
 from hscrf.inference.single import plan_of, values_of
+from hscrf.labels.cells import end_cell, set_cell, state_cell
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
-from hscrf.topology import Topology
+
+Fact = tuple[int, str, int]  # time, "state", "end" or "set", level
 
 
 def feasible(value: float, potentials: Potentials, evidence: Labels | None) -> float:
     """Return a log mass, or raise and say which labels leave nothing possible."""
     if value > -np.inf:
         return value
+    raise explanation(potentials, evidence)
+
+
+def refuse(potentials: Potentials, labels: Labels | None, name: str, n: int) -> NoReturn:
+    """Raise for a sequence without any possible configuration, and say which of its labels contradict each other.
+
+    The potentials must be those of this sequence: what they forbid is part of the contradiction. The error names
+    ``name[n]``, or ``X[n]`` if there are no labels.
+    """
+    raise explanation(potentials, labels).of_sequence(n, "X" if labels is None else name)
+
+
+def explanation(potentials: Potentials, evidence: Labels | None) -> InfeasibleError:
+    """Why no configuration is possible: because of the labels that contradict each other, or without any."""
     if evidence is None or not is_possible(potentials, None):
         what = f"{potentials.length} steps" + ("" if evidence is None else ", whatever the evidence")
-        raise InfeasibleError(f"the potentials and the topology allow no configuration of {what}")
-    core = conflict(potentials, evidence)
-    raise InfeasibleError(f"no segmentation agrees with the evidence: {' and '.join(core)}")
+        return InfeasibleError(f"the potentials and the topology allow no configuration of {what}")
+    cells = conflict(potentials, evidence)
+    problem = f"no segmentation agrees with the evidence: {' and '.join(map(str, cells))}"
+    return InfeasibleError(problem, cells=cells)
 
 
 def is_possible(potentials: Potentials, evidence: Labels | None) -> bool:
+    """Whether any configuration agrees with the evidence."""
     try:
         return plan_of(potentials, evidence).log_partition(values_of(potentials))[0] > -np.inf
     except InfeasibleError:
         return False
 
 
-def conflict(potentials: Potentials, evidence: Labels) -> list[str]:
+def conflict(potentials: Potentials, evidence: Labels) -> list[Cell]:
     """A smallest set of labels that contradict each other: none of them can be left out.
 
     Labels are tried in the order of time; halving finds each member in O(log n) inferences.
     """
-    cells = known_cells(evidence)
-    core: list[Any] = []
-    low, high = 0, len(cells)
+    facts = known_facts(evidence)
+    core: list[Fact] = []
+    low, high = 0, len(facts)
     while high > 0:
         # the shortest prefix that, with the core, is impossible; its last label belongs to the core
         low = 0
         while low < high:
             middle = (low + high) // 2
-            if is_possible(potentials, only(evidence, cells[:middle] + core)):
+            if is_possible(potentials, only(evidence, facts[:middle] + core)):
                 low = middle + 1
             else:
                 high = middle
         if low == 0:
             break
-        core.append(cells[low - 1])
+        core.append(facts[low - 1])
         high = low - 1
-    return [describe(evidence, cell) for cell in reversed(core)]
+    return [cell_of(evidence, fact) for fact in reversed(core)]
 
 
-Cell = tuple[int, str, int]  # time, "state", "end" or "set", level
-
-
-def known_cells(labels: Labels) -> list[Cell]:
+def known_facts(labels: Labels) -> list[Fact]:
     """Every known state, ending indicator and set of allowed states, in the order of time."""
-    cells: list[Cell] = []
+    facts: list[Fact] = []
     for d, level in enumerate(labels.topology.levels):
-        cells += [(int(t), "state", d) for t in np.flatnonzero(labels.states[d] >= 0)]
-        cells += [(int(t), "end", d) for t in np.flatnonzero(labels.ends[d] >= 0)]
+        facts += [(int(t), "state", d) for t in np.flatnonzero(labels.states[d] >= 0)]
+        facts += [(int(t), "end", d) for t in np.flatnonzero(labels.ends[d] >= 0)]
         if labels.allowed and level in labels.allowed:
-            cells += [(int(t), "set", d) for t in np.flatnonzero(~labels.allowed[level].all(axis=1))]
-    return sorted(cells)
+            facts += [(int(t), "set", d) for t in np.flatnonzero(~labels.allowed[level].all(axis=1))]
+    return sorted(facts)
 
 
-def only(labels: Labels, cells: list[Cell]) -> Labels:
-    """The labels with nothing but some cells known."""
+def only(labels: Labels, facts: list[Fact]) -> Labels:
+    """The labels with nothing known but some facts."""
     states = np.full_like(labels.states, -1)
     ends = np.full_like(labels.ends, -1)
     allowed = {level: np.ones_like(sets) for level, sets in (labels.allowed or {}).items()}
-    for t, kind, d in cells:
+    for t, kind, d in facts:
         if kind == "state":
             states[d, t] = labels.states[d, t]
         elif kind == "end":
@@ -85,20 +100,12 @@ def only(labels: Labels, cells: list[Cell]) -> Labels:
     return Labels(labels.topology, states, ends, allowed or None)
 
 
-def describe(labels: Labels, cell: Cell) -> str:
-    t, kind, d = cell
-    level, names = labels.topology.levels[d], labels.topology.states[d]
+def cell_of(labels: Labels, fact: Fact) -> Cell:
+    """A fact as errors name it."""
+    t, kind, d = fact
+    topology = labels.topology
     if kind == "state":
-        return f"level {level!r} is {names[labels.states[d, t]]!r} at {t}"
+        return state_cell(topology, d, t, int(labels.states[d, t]))
     if kind == "end":
-        return f"level {level!r} {'ends' if labels.ends[d, t] else 'goes on'} at {t}"
-    kept = [names[s] for s in np.flatnonzero(labels.allowed[level][t])]  # type: ignore[index]
-    return f"level {level!r} is one of {kept} at {t}"
-
-
-def refuse(topology: Topology, length: int, labels: Labels | None, name: str) -> None:
-    """Raise for a sequence without any possible configuration, and say which of its labels contradict each other."""
-    try:
-        feasible(-np.inf, Potentials(topology, length), labels)
-    except InfeasibleError as error:
-        raise InfeasibleError(f"{name}: {error}") from None
+        return end_cell(topology, d, t, bool(labels.ends[d, t]))
+    return set_cell(topology, d, t, labels.allowed[topology.levels[d]][t])  # type: ignore[index]

@@ -12,7 +12,7 @@ from hscrf.engine.kernels.arithmetic import LOG, MAX
 from hscrf.inference.conflicts import feasible
 from hscrf.inference.single import evidence_of, plan_of, values_of
 from hscrf.labels.labels import Labels
-from hscrf.potentials import PARTS, Potentials
+from hscrf.potentials import Potentials
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,11 @@ def marginals(potentials: Potentials, evidence: Labels | None = None) -> Margina
     topology = potentials.topology
     result = plan_of(potentials, evidence).expectations(values_of(potentials))
     feasible(result.log_z[0], potentials, evidence)
-    counts: dict[str, dict[str, Floats]] = {part: {} for part in PARTS}
-    for (part, d), values in result.counts.items():
-        counts[part][topology.levels[d]] = values
     return Marginals(
         float(result.log_z[0]),
         dict(zip(topology.levels, result.state, strict=True)),
         dict(zip(topology.levels, result.ending, strict=True)),
-        Potentials(topology, potentials.length, **counts),
+        Potentials.from_arrays(topology, potentials.length, result.counts),
         potentials,
         evidence,
     )

@@ -24,7 +24,7 @@ from hscrf.labels.packed import Known, pack_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import CHUNK, LANES, Workers
 from hscrf.observations.packed import Observations
-from hscrf.potentials import Key
+from hscrf.potentials import Key, Potentials
 from hscrf.topology import Topology
 
 
@@ -167,18 +167,20 @@ class Likelihood:
             loss, counts = result.log_z.sum(), result.counts
             if chunk.bound is not None:
                 known = chunk.bound.expectations(values)
-                self._check(known, chunk)
+                self._check(known, chunk, weights)
                 loss -= known.log_z.sum()
                 counts = {key: counts[key] - known.counts[key] for key in counts}
             total += chunk.weight * float(loss)
             self._pull(chunk, counts, gradient)
         return total, gradient
 
-    def _check(self, result: Expectations, chunk: Chunk) -> None:
+    def _check(self, result: Expectations, chunk: Chunk, weights: Floats) -> None:
         bad = np.flatnonzero(result.log_z == -np.inf)
         if bad.size:
             n = int(chunk.which[bad[0]])
-            refuse(self.scorer.topology, self.labels[n].length, self.labels[n], f"Y[{n}]")
+            one = self.seen.take([n])
+            values = self.scorer.values(weights, one)
+            refuse(Potentials.from_arrays(self.scorer.topology, one.steps, values), self.labels[n], "Y", n)
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""

@@ -10,9 +10,10 @@ from hscrf import metrics
 from hscrf.cli.recipe import PREDICTED, Recipe
 from hscrf.cli.shell import UserError, counted
 from hscrf.io.documents import Document
-from hscrf.io.tags import detect_scheme, is_segments, to_labels
+from hscrf.io.tags import detect_scheme, to_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
+from hscrf.labels.reading import is_segments
 
 
 @dataclass(frozen=True)

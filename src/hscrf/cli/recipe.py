@@ -18,8 +18,9 @@ from hscrf.features.blocks import Block, PairBlock
 from hscrf.features.specifications import Duration, Trans
 from hscrf.io.documents import Document
 from hscrf.io.tags import check_tags
-from hscrf.labels.induction import loose_topology, tighten
+from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
+from hscrf.labels.renumbering import over
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
@@ -266,9 +267,11 @@ def learn_labels(
         if document.labels is None:
             raise document.error("there are no labels to learn from")
     limited = {duration.level for duration in durations}
-    loose = loose_topology([document.labels for document in documents], scheme, limited)
+    statistics = LabelStatistics(None, scheme, limited)
+    loose = statistics.collect([document.labels for document in documents])
     labels = [io.to_labels(document, loose, scheme) for document in documents]
-    arguments = tighten(loose, labels, limited).to_dict()
+    statistics.note(labels)
+    arguments = statistics.topology().to_dict()
     if any_child:
         arguments["children"] = None
     for level, limit in (longest or {}).items():
@@ -279,7 +282,7 @@ def learn_labels(
 
 def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
     """The same labels over a topology with more rules."""
-    moved = replace(labels, topology=topology)
+    moved = over([labels], topology)[0]
     try:
         moved.check()
     except InfeasibleError as error:

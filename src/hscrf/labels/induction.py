@@ -1,17 +1,22 @@
-"""The topology that labels need: states, who contains whom, how long they last."""
+"""The topology that labels need: their states, which contain which, how long they last."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hscrf.errors import LabelError
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import pack_labels
-from hscrf.labels.reading import as_labels, is_segments
+from hscrf.labels.packed import Known, pack_labels
+from hscrf.labels.reading import as_labels, by_level, is_segments
+from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
+
+Pairs = dict[str, set[tuple[Any, str]]]  # by level: names of (parent, child), or of (state, next state)
 
 
 def encode_labels(
@@ -25,14 +30,288 @@ def encode_labels(
 
     ``limited`` names the levels that need a longest duration.
     """
-    if topology is None and isinstance(Y[0], Labels):
-        topology = Y[0].topology
-    if topology is not None:
-        return topology, [as_labels(y, n, lengths[n], topology, scheme) for n, y in enumerate(Y)]
-    loose = loose_topology(Y, scheme, limited)
-    labels = [as_labels(y, n, lengths[n], loose, scheme) for n, y in enumerate(Y)]
-    tight = tighten(loose, labels, limited)
-    return tight, [replace(y, topology=tight) for y in labels]
+    statistics = LabelStatistics(topology, scheme, limited)
+    labels = statistics.update(Y, lengths)
+    topology = statistics.topology()
+    return topology, over(labels, topology) if statistics.given is None else labels
+
+
+@dataclass
+class LabelStatistics:
+    """What a topology is learned from: the states, classes, children, successors and durations in labels.
+
+    The labels may come in parts: one after the other to :meth:`update` of one object, or to several objects, perhaps
+    in several processes, which are then merged. In whatever order and grouping this is done, every field and
+    :meth:`topology` are the same as after one update with all the labels.
+
+    All parts must have the same levels. These are ``levels``, or else the levels of the first sequence. So an object
+    whose first sequence may lack a level needs ``levels``. ``given`` is a topology that is not to be learned. Labels
+    bring their topology; if they are mixed with columns or segments, all parts need it as ``given``. ``limited`` names
+    the levels that need a longest duration.
+
+    >>> one, other = LabelStatistics(), LabelStatistics()
+    >>> first = one.update([{"phrase": ["NP", "NP"], "tag": ["D", "N"]}], [2])
+    >>> second = other.update([{"phrase": ["VP"], "tag": ["V"]}], [1], offset=1)
+    >>> topology = one.merge(other).topology()
+    >>> topology
+    Topology(root 1 > phrase 2 > tag 3)
+    >>> topology.children[1].astype(int).tolist()
+    [[1, 1, 0], [0, 0, 1]]
+    >>> over(second, topology)[0].tree()
+    [('VP', ['V'])]
+    """
+
+    given: Topology | None = None
+    scheme: Any = "plain"
+    limited: Collection[str] = ()
+    levels: Sequence[str] | None = None  # below the root, from top to bottom
+
+    first: int | None = field(default=None, init=False)  # number of the first sequence noted
+    states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
+    classes: set[str] = field(default_factory=set, init=False)  # names of the root's states
+    classless: bool = field(default=False, init=False)  # the class of a sequence is unknown
+    persists: bool = field(default=False, init=False)  # segments of the bottom may be longer than one step
+    missing: set[str] = field(default_factory=set, init=False)  # levels below the root with an unknown state
+    children: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
+    successors: Pairs = field(default_factory=dict, init=False)  # of states that follow each other under one parent
+    repeated: set[str] = field(default_factory=set, init=False)  # states of a unit bottom that follow themselves
+    longest: dict[str, int] = field(default_factory=dict, init=False)  # known duration, by limited level
+    unmeasured: set[str] = field(default_factory=set, init=False)  # limited levels with an unknown end
+
+    def __post_init__(self) -> None:
+        self.limited = frozenset(self.limited)
+        self.levels = None if self.levels is None else tuple(self.levels)
+
+    def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
+        """Note the labels of a part of the data, and return them read.
+
+        They are read over a topology of what has been noted until then, without rules; :func:`over` puts them over the
+        final one. Errors call the first sequence ``Y[offset]``.
+        """
+        if len(Y) == 0:
+            return []
+        topology = self.collect(Y, offset)
+        labels = [
+            as_labels(y, offset + n, length, topology, self.scheme)
+            for n, (y, length) in enumerate(zip(Y, lengths, strict=True))
+        ]
+        self.note(labels)
+        return labels
+
+    def collect(self, Y: Sequence[Any], offset: int = 0) -> Topology:
+        """Note the names of levels, states and classes, and return a topology to read these labels over.
+
+        :meth:`update` does this, reads, and then calls :meth:`note`; the two are for those who read in another way.
+        """
+        if self.given is None and self.first is None and isinstance(Y[0], Labels):
+            self.given = Y[0].topology
+        if self.given is not None:
+            return self.given
+        for n, y in enumerate(Y, start=offset):
+            if self.first is None:
+                self._begin(y, n)
+            self._collect(y, n)
+        return self._reading_topology()
+
+    def note(self, labels: Sequence[Labels]) -> None:
+        """Note what labels say that were read over the topology of :meth:`collect`."""
+        if self.given is not None or not labels:
+            return
+        known, topology = pack_labels(labels), labels[0].topology
+        self.classless |= not self.classes or bool((known.states[0] < 0).any())
+        self.missing |= {level for level, row in zip(topology.levels, known.states, strict=True) if (row < 0).any()}
+        self.missing.discard("root")
+        self._note_children(topology, known)
+        self._note_successors(topology, known)
+        self._note_durations(topology, known)
+
+    def merge(self, other: LabelStatistics) -> LabelStatistics:
+        """Add what another object has noted, and return this one; the other stays as it is."""
+        if (self.scheme, self.limited) != (other.scheme, other.limited):
+            raise ValueError("label statistics with another scheme or other limited levels cannot be merged")
+        if other.given is None and other.first is None:
+            return self
+        if self.given is None and self.first is None:
+            self.given = other.given
+        if self.given != other.given:
+            raise ValueError("parts of the labels have different topologies, or only some have one: give one to all")
+        if self.given is None:
+            self._merge(other)
+        return self
+
+    def topology(self) -> Topology:
+        """The topology of all labels noted.
+
+        States are in the order of their names. If no label is missing, only children that occur are allowed. A limited
+        level lasts at most as long as its longest segment, unless an end is missing there.
+        """
+        if self.given is not None:
+            return self.given
+        if self.first is None:
+            raise ValueError("there are no labels, so the states are unknown: give a topology")
+        loose = self.loose_topology()
+        arguments = loose.to_dict()
+        if not self.missing and (len(self.classes) <= 1 or not self.classless):
+            arguments["children"] = {level: self._kids(level, loose) for level in loose.levels[:-1]}
+        for level in self._limited_levels():
+            if level not in self.unmeasured:
+                arguments["max_duration"][level] = self.longest[level]
+        return Topology.from_dict(arguments)
+
+    def loose_topology(self) -> Topology:
+        """All states of all levels without rules: every parent may have every child."""
+        for level in self.levels or ():
+            if not self.states[level]:
+                raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
+        return self._without_rules(sorted(self.classes))
+
+    def _begin(self, y: Any, n: int) -> None:
+        """The first sequence: which levels there are, and whether the bottom persists in any case."""
+        if self.levels is None:
+            self.levels = tuple(level for level in by_level(y) if level != "root")
+        if not self.levels:
+            raise LabelError("there is no level below the root; expected at least one").of_sequence(n)
+        self.first = n
+        self.states = {level: set() for level in self.levels}
+        bottom = self.levels[-1]
+        self.persists = self._scheme(bottom) != "plain" or not {bottom, len(self.levels)}.isdisjoint(self.limited)
+
+    def _scheme(self, level: str) -> str:
+        return self.scheme if isinstance(self.scheme, str) else self.scheme.get(level, "plain")
+
+    def _limited_levels(self) -> list[str]:
+        """Names of the limited levels, which may be given by their places too; the root has no limit."""
+        frame = Topology({level: ["any"] for level in self.levels or ()})
+        return [frame.levels[frame.level(level)] for level in self.limited if frame.level(level) > 0]
+
+    def _collect(self, y: Any, n: int) -> None:
+        """Note the names in the labels of one sequence."""
+        if isinstance(y, Labels):
+            raise ValueError(f"Y[{n}] has {y.topology}, but Y[{self.first}] has none: give a topology")
+        columns = by_level(y)
+        for level, column in columns.items():
+            if level != "root" and level not in self.states:
+                known = ", ".join(map(repr, self.states))
+                raise ValueError(f"Y[{n}] has a level {level!r}, but Y[{self.first}] has only {known}")
+            try:
+                names = state_names(column, "plain" if level == "root" else self._scheme(level))
+            except (ValueError, TypeError) as error:
+                raise LabelError(str(error), level=level).of_sequence(n) from None
+            found = self.classes if level == "root" else self.states[level]
+            found |= names
+        lowest = columns.get(self.levels[-1], ())  # type: ignore[index]
+        self.persists |= len(lowest) > 0 and is_segments(lowest)
+
+    def _reading_topology(self) -> Topology:
+        """All states noted so far, without rules, to read a part over.
+
+        Other parts may name other classes. So if there is only one as yet, another is added: the class of a sequence
+        that names none is then unknown, not that one.
+        """
+        classes = sorted(self.classes)
+        return self._without_rules([*classes, f"not {classes[0]}"] if len(classes) == 1 else classes)
+
+    def _without_rules(self, classes: Sequence[str]) -> Topology:
+        levels = {level: sorted(self.states[level]) or ["unseen"] for level in self.levels or ()}
+        lasting = {list(levels)[-1]: None} if self.persists else None
+        return Topology(levels, root=classes or None, max_duration=lasting)
+
+    def _note_children(self, topology: Topology, known: Known) -> None:
+        names: list[Any] = [(*states, "?") for states in topology.states]
+        names[0] = (*topology.states[0], None) if self.classes else (None, None)
+        for d, level in enumerate(topology.levels[:-1]):
+            found = named_pairs(known.states[d], known.states[d + 1], names[d], names[d + 1])
+            self.children.setdefault(level, set()).update(found)
+
+    def _note_successors(self, topology: Topology, known: Known) -> None:
+        for d, level in enumerate(topology.levels[1:], start=1):
+            inner = np.flatnonzero((known.ends[d] == 1) & (known.ends[d - 1] == 0))  # the parent goes on
+            names = (*topology.states[d], "?")
+            found = named_pairs(known.states[d][inner], known.states[d][inner + 1], names, names)
+            if level == topology.levels[-1] and topology.unit_bottom:
+                repeated = {pair for pair in found if pair[0] == pair[1]}
+                self.repeated |= {name for name, _ in repeated}
+                found -= repeated
+            self.successors.setdefault(level, set()).update(found)
+        self._forget_repeated()
+
+    def _note_durations(self, topology: Topology, known: Known) -> None:
+        for level in self._limited_levels():
+            ends = known.ends[topology.level(level)]
+            if (ends < 0).any():
+                self.unmeasured.add(level)
+            self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))
+
+    def _forget_repeated(self) -> None:
+        """Equal labels in a row are one segment of a bottom that persists."""
+        if self.persists:
+            self.repeated.clear()
+
+    def _kids(self, level: str, topology: Topology) -> dict[str, list[str]]:
+        """The children of each state of a level; a root of one class, or none, is the parent where none was told."""
+        kids: dict[str, list[str]] = {}
+        for parent, child in self.children[level]:
+            kids.setdefault(topology.states[0][0] if parent is None else parent, []).append(child)
+        return kids
+
+    def _merge(self, other: LabelStatistics) -> None:
+        self.levels = other.levels if self.levels is None else self.levels
+        if self.levels != other.levels:
+            raise ValueError(f"parts of the labels have the levels {self.levels} and {other.levels}; give all the same")
+        self.first = min(first for first in (self.first, other.first) if first is not None)
+        sets: tuple[tuple[dict[str, set[Any]], dict[str, set[Any]]], ...] = (
+            (self.states, other.states),
+            (self.children, other.children),
+            (self.successors, other.successors),
+        )
+        for mine, others in sets:
+            for level, found in others.items():
+                mine.setdefault(level, set()).update(found)
+        self.classes |= other.classes
+        self.missing |= other.missing
+        self.repeated |= other.repeated
+        self.unmeasured |= other.unmeasured
+        for level, duration in other.longest.items():
+            self.longest[level] = max(self.longest.get(level, 0), duration)
+        self.classless |= other.classless
+        self.persists |= other.persists
+        self._forget_repeated()
+
+
+def state_names(column: Any, scheme: str) -> set[str]:
+    """The states that a column, segments or the class of a root name."""
+    if isinstance(column, str):
+        return {column}
+    if is_segments(column):
+        for item in column:
+            if len(item) != 3:
+                raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
+        return {state for _, _, state in column}
+    tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise ValueError(f"the label {tag!r} is no string")
+    return tags if scheme == "plain" else {tag.split("-", 1)[-1] for tag in tags}
+
+
+def named_pairs(
+    one: NDArray[Any], other: NDArray[Any], names: Sequence[Any], other_names: Sequence[Any]
+) -> set[tuple[Any, Any]]:
+    """The pairs of states that occur side by side in two rows (N,), by name; the last name is that of -1."""
+    occurs = np.zeros((len(names), len(other_names)), dtype=bool)
+    occurs[one, other] = True
+    named = {(names[s], other_names[u]) for s, u in np.argwhere(occurs).tolist()}
+    return {pair for pair in named if "?" not in pair}
+
+
+def longest_segment(ends: NDArray[np.int8], offsets: NDArray[np.int64]) -> int:
+    """The longest segment of packed sequences whose borders and inside are known; 0 if there is none."""
+    ends = ends.copy()
+    ends[offsets[1:] - 1] = 1  # a sequence ends all its segments
+    stop = np.flatnonzero(ends == 1) + 1
+    start = np.append(0, stop[:-1])
+    doubts = np.append(0, np.cumsum(ends < 0))
+    return int((stop - start)[doubts[start] == doubts[stop]].max(initial=0))
 
 
 def loosened(topology: Topology) -> Topology:
@@ -42,56 +321,8 @@ def loosened(topology: Topology) -> Topology:
     return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
 
 
-def loose_topology(Y: Sequence[Any], scheme: Any, limited: Collection[str] = ()) -> Topology:
-    """All states of all levels, every parent with every child."""
-    columns = Y[0] if isinstance(Y[0], Mapping) else {"label": Y[0]}
-    names = {level: set() for level in columns if level != "root"}  # type: ignore[var-annotated]
-    classes: set[str] = set()
-    for n, y in enumerate(Y):
-        for level, column in (y if isinstance(y, Mapping) else {"label": y}).items():
-            if level == "root":
-                classes.add(column if isinstance(column, str) else column[0])
-            elif level not in names:
-                raise ValueError(f"Y[{n}] has a level {level!r}, but Y[0] has only {', '.join(map(repr, names))}")
-            else:
-                names[level] |= plain_states(column, scheme if isinstance(scheme, str) else scheme.get(level, "plain"))
-    bottom = list(names)[-1]
-    lasting = (scheme if isinstance(scheme, str) else scheme.get(bottom, "plain")) != "plain" or any(
-        is_segments(y[bottom]) for y in Y if isinstance(y, Mapping) and bottom in y
-    )
-    lasting |= bottom in limited
-    levels = {level: sorted(states) for level, states in names.items()}
-    for level, states in levels.items():
-        if not states:
-            raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
-    return Topology(levels, root=sorted(classes) or None, max_duration={bottom: None} if lasting else None)
-
-
-def plain_states(column: Any, scheme: str) -> set[str]:
-    if is_segments(column):
-        for item in column:
-            if len(item) != 3:
-                raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
-        return {state for _, _, state in column}
-    tags = {tag for tag in column if tag is not None and tag != "?" and tag == tag}
-    return tags if scheme == "plain" else {tag.split("-", 1)[-1] for tag in tags}
-
-
-def tighten(topology: Topology, labels: Sequence[Labels], limited: Collection[str] = ()) -> Topology:
-    """Keep only children that occur, if no label is missing; limit durations to the longest where a table is needed."""
-    known = pack_labels(labels)
-    arguments = topology.to_dict()
-    if all(y.is_complete for y in labels):
-        arguments["children"] = {}
-        for d in range(topology.depth - 1):
-            found = np.unique(np.stack([known.states[d], known.states[d + 1]], axis=1), axis=0)
-            kids: dict[str, list[str]] = {}
-            for s, u in found.tolist():
-                kids.setdefault(topology.states[d][s], []).append(topology.states[d + 1][u])
-            arguments["children"][topology.levels[d]] = kids
-    for level in limited:
-        d = topology.level(level)
-        if d > 0 and not (known.ends[d] < 0).any():
-            bounds = np.concatenate([[-1], np.flatnonzero(known.ends[d] == 1)])
-            arguments["max_duration"][level] = int(np.diff(bounds).max())
-    return Topology.from_dict(arguments)
+def loose_topology(Y: Sequence[Any], scheme: Any) -> Topology:
+    """All states of all levels that labels name, without rules."""
+    statistics = LabelStatistics(None, scheme)
+    statistics.collect(Y)
+    return statistics.loose_topology()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Record(Protocol):
-    """What one specification wants to know of the data: learned by parts, and merged with that of later parts."""
+    """What one specification needs to know of the training data, learned part by part."""
 
     def update(self, observations: Observations, known: Known) -> None: ...
 
@@ -32,10 +32,11 @@ class Record(Protocol):
 class Occurrences:
     """The frame that specifications fit themselves to: topology, encoder, and what occurs in training data.
 
-    ``pairs`` speaks of named features and states, ``transitions`` of the constant init, trans and end weights: "seen"
-    gives a weight only to what occurs, "all" to whatever the topology allows. Each specification says what it needs
-    to know (``spec.record``); ``update`` looks for it in one more part of the data, and ``merge`` takes over what
-    another has found in later parts. Parts give exactly what one pass gives. The encoder must be settled.
+    ``pairs`` is about pairs of a named feature and a state, ``transitions`` about the constant init, trans and end
+    weights: "seen" gives a weight only to what occurs, "all" to whatever the topology allows. Each specification
+    brings a record of what it needs to know; ``update`` adds one more part of the data to all records, and ``merge``
+    adds what another frame has found in later parts. Parts give exactly what one pass gives. The encoder must be
+    settled.
     """
 
     def __init__(

@@ -384,7 +384,7 @@ class TestErrors:
         (
             "data.csv",
             "day,x,tag\na,1,N\n",
-            "data.csv, line 1: there is no column 'sequence', only day, x, tag (option seq",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (give the column",
         ),
         (
             "data.csv",

@@ -142,7 +142,7 @@ def test_round_trip_and_clone(tmp_path):
     model.save(tmp_path / "m")
     loaded = hscrf.load(tmp_path / "m")
     assert type(loaded) is hscrf.ChainCRF
-    assert loaded.edges
+    assert loaded.edges is True
     assert [y.column("label") for y in loaded.predict(X)] == [y.column("label") for y in model.predict(X)]
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
     assert clone(model).get_params() == model.get_params()

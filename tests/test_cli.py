@@ -384,7 +384,7 @@ class TestErrors:
         (
             "data.csv",
             "day,x,tag\na,1,N\n",
-            "data.csv, line 1: there is no column 'sequence', only day, x, tag (option seq",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (give the column",
         ),
         (
             "data.csv",
@@ -523,7 +523,7 @@ class TestProcesses:
         words = [*COMMAND, "predict", "long.txt", "-m", "model"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(words, env=ENVIRONMENT, cwd=folder, **pipes) as process:
-            assert process.stdout.readline().split()
+            assert len(process.stdout.readline().split()) == 5  # word, two labels, two predictions
             process.stdout.close()
             said = process.stderr.read()
         assert b"Traceback" not in said

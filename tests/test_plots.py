@@ -417,10 +417,13 @@ def test_an_hhmm_is_drawn_by_its_probabilities(hhmm):
 def test_names_may_hold_dollars_and_underscores():
     topology = hscrf.Topology({"tag": ["$a$", "_b"]}, max_duration={"tag": None})
     labels = hscrf.Labels.from_segments(topology, {"tag": [(0, 3, "$a$"), (3, 6, "_b"), (6, 400, "$a$")]})
-    drawn(plots.plot_segments(labels))
-    drawn(plots.plot_topology(topology))
-    drawn(plots.plot_transitions(topology, "tag"))
-    drawn(plots.plot_confusion([labels], [labels], "tag"))
+    shown = {r"\$a\$", " _b"}  # neither mathematics nor hidden
+    segments = drawn(plots.plot_segments(labels))
+    assert shown <= {text.get_text() for text in (*segments.texts, *segments.get_legend().get_texts())}
+    for ax in (plots.plot_topology(topology), plots.plot_transitions(topology, "tag")):
+        assert shown <= {text.get_text() for text in drawn(ax).texts}
+    confusion = drawn(plots.plot_confusion([labels], [labels], "tag"))
+    assert shown == {text.get_text() for text in confusion.get_yticklabels()}
 
 
 # ------------------------------------------------------------------------------

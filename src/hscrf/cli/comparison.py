@@ -51,7 +51,7 @@ def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str]) -> li
 def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str, Any] | None = None) -> Comparison:
     """Read the truth from a source, and predictions from the same or from another.
 
-    ``places`` says by level where the predictions are: a column counted from 0, or the name of a table's column.
+    ``places`` gives for each level where the predictions are: a column counted from 0, or the name of a table's column.
     Otherwise they are where ``hscrf predict`` writes them or, in another source, where its labels are.
     """
     own = recipe.written() if other is None else recipe
@@ -75,7 +75,7 @@ def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str,
 
 
 def read_elsewhere(recipe: Recipe, source: Any, places: Mapping[str, Any]) -> list[Document]:
-    """Documents whose labels are in other columns than the recipe says."""
+    """Documents whose labels are in other columns than those of the recipe."""
     if set(places) != set(recipe.levels):
         raise UserError(f"--predicted names {', '.join(places)}, but the levels are {', '.join(recipe.levels)}")
     if recipe.format == "columns":

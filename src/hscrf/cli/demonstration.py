@@ -170,11 +170,11 @@ def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed
     os.makedirs(folder, exist_ok=True)
     X, Y = test
     given = revealed(Y[0], 0.2, np.random.default_rng(seed))
-    free, told = model.predict(X[:1])[0], model.predict(X[:1], evidence=[given])[0]
+    free, informed = model.predict(X[:1])[0], model.predict(X[:1], evidence=[given])[0]
     sure = model.predict_marginals(X[:1])[0], model.predict_marginals(X[:1], evidence=[given])[0]
     pictures = {
         "day.png": plots.plot_segments(Y[0], prediction=free, marginals=sure[0]),
-        "day-with-labels.png": plots.plot_segments(Y[0], prediction=told, marginals=sure[1], evidence=given),
+        "day-with-labels.png": plots.plot_segments(Y[0], prediction=informed, marginals=sure[1], evidence=given),
         "topology.png": plots.plot_topology(model),
         "training.png": plots.plot_training(model),
         "confusion.png": plots.plot_confusion(Y, model.predict(X), "trajectory"),

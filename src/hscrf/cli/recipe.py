@@ -94,7 +94,7 @@ class Recipe:
         if self.format == "columns":
             options: dict[str, Any] = {"separator": self.separator, "comment": self.comment, "scheme": scheme}
             levels = self.places or self.levels
-            extra = () if loose and self.names is None else extra  # there is no telling where they begin
+            extra = () if loose and self.names is None else extra  # where they begin is unknown
             options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
             return io.read_columns(source, levels, self.names, **options)
         return io.read_table(

@@ -14,7 +14,7 @@ of the token before and of the token itself, as CRF++ and Wapiti write it. A sma
     [[join]]                   # any cells together: column[offset]
     cells = ["word[0]", "pos[-1]"]
 
-    [[pair]]                   # the same for the labels of a token and of the one before it, as B01:%x[0,0] has it
+    [[pair]]                   # the same for the labels of a token and of the one before it, as B01:%x[0,0] in CRF++
     cells = ["word[0]"]
 """
 

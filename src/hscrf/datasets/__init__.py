@@ -1,4 +1,4 @@
-"""Data to try things on: generated, or read from a folder."""
+"""Data sets: generated, or read from a folder."""
 
 from hscrf.datasets.activities import make_activities
 from hscrf.datasets.loaders import Dataset, load_cad120, load_citations, load_conll2000

@@ -25,7 +25,7 @@ _PLACES = {
 
 
 _START = "door_cupboard cupboard_fridge "
-_PLANS = {  # ways to go about an activity and how often they are taken; each begins and ends at the door
+_PLANS = {  # sequences of walks that make an activity, with their probabilities; each begins and ends at the door
     "short_meal": {
         _START + "fridge_dining dining_door": 0.75,
         _START + "fridge_door": 0.25,
@@ -37,7 +37,8 @@ _PLANS = {  # ways to go about an activity and how often they are taken; each be
     "normal_meal": {
         _START + "fridge_stove stove_dining dining_door": 0.4,
         _START + "fridge_stove stove_dining dining_fridge fridge_dining dining_door": 0.2,
-        _START + "fridge_dining dining_door": 0.4,  # a cold meal, told from a short one by its duration alone
+        _START
+        + "fridge_dining dining_door": 0.4,  # a cold meal, which only its duration distinguishes from a short one
     },
 }
 

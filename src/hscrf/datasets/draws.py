@@ -1,4 +1,4 @@
-"""Random numbers of steps and of things."""
+"""Random durations and counts."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def make_nested(
 
     ``sizes`` are the numbers of states from top to bottom, ``durations`` the mean lengths of their segments:
     by default 1 at the bottom, and six times that of the level below. A bottom of mean 1 has unit length,
-    another persists. Every state lasts around its own mean; every parent has its own ways from child to
-    child; an observation is normal (standard deviation 1) around the sum of its states' means, themselves
+    another persists. Every state has its own mean duration, every parent its own transitions between
+    children; an observation is normal (standard deviation 1) around the sum of its states' means, themselves
     normal with standard deviation ``separation``. ``length`` is a number of steps or a range.
 
     >>> X, Y = make_nested(2, sizes=(2, 3), length=20, random_state=0)

@@ -1,7 +1,7 @@
 """Files of labelled sequences: columns, JSON Lines, long tables and CRFsuite items.
 
-Readers are iterators of :class:`Document`; each complains by a :class:`DataFileError` that names file and line. Writers
-take documents from anywhere and give back what was read, plus whatever has been put into ``extra`` since.
+Readers are iterators of :class:`Document`; each raises a :class:`DataFileError` that names file and line. Writers
+write documents of any reader as they were read, and then the columns that were added to ``extra``.
 """
 
 from hscrf.errors import DataFileError

@@ -1,4 +1,4 @@
-"""One token a line, columns, a blank line between sequences."""
+"""Column files: one token per line, a blank line between sequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_columns(
     unlabelled: bool = False,
     loose: bool = False,
 ) -> Iterator[Document]:
-    """Read one token a line and its columns; a blank line ends a sequence.
+    """Read one token per line and its columns; a blank line ends a sequence.
 
     ``levels`` names the label columns from top to bottom, as a mapping with their places (0 is the first). ``names``
     are the names of all columns; without them the levels are the last columns, the others are called by their places.

@@ -1,4 +1,4 @@
-"""CRFsuite's items."""
+"""CRFsuite's items: label and attributes, one token per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Lines: one sequence a line."""
+"""JSON Lines: one sequence per line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hscrf.io.tags import Scheme, check_tags
 def read_jsonl(
     source: Source, levels: Sequence[str] | None = None, *, scheme: Scheme | None = None, unlabelled: bool = True
 ) -> Iterator[Document]:
-    """Read one JSON object a line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
+    """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
     Tokens are strings, lists of strings, dicts of features or lists of numbers. Labels of a level are one string per
     token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``.
@@ -126,7 +126,7 @@ def _json_segments(document: Document, level: str, value: list[Any]) -> list[tup
 
 
 def write_jsonl(target: Source, documents: Iterable[Document]) -> None:
-    """Write one object a line, as :func:`read_jsonl` reads it.
+    """Write one object per line, as :func:`read_jsonl` reads it.
 
     >>> import sys
     >>> write_jsonl(sys.stdout, [Document(["the", "cat"], {"tag": ["D", "N"]}, name="a")])
@@ -142,7 +142,7 @@ def write_jsonl(target: Source, documents: Iterable[Document]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON knows for numpy's arrays and numbers."""
+    """Lists and numbers that JSON can hold, from numpy's arrays and numbers."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON")

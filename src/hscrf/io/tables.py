@@ -16,7 +16,7 @@ from hscrf.io.documents import Document
 from hscrf.io.lines import Numbered, Source, cell_text, empty_file, number_in, reading, writing
 from hscrf.io.tags import Scheme, check_tags
 
-NUMERIC = 0.9  # a column of a table holds numbers if this share of its cells does; the others are errors then
+NUMERIC = 0.9  # a column holds numbers if at least this share of its cells does; other cells of it are errors
 
 
 def read_table(
@@ -35,7 +35,7 @@ def read_table(
 ) -> Iterator[Document]:
     """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
 
-    ``sequence`` names the column that tells sequences apart (None: all is one), ``time`` the one that orders their
+    ``sequence`` is the column that names the sequence (None: all rows are one), ``time`` the one that orders their
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
     other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
     all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
@@ -149,7 +149,7 @@ def _table_plan(
         check_names([*own, *(features or ())], header)
     except ValueError as error:
         known = sequence in header or sequence is None
-        hint = "" if known else " (option sequence says which column names the sequence)"
+        hint = "" if known else " (give the column that names the sequence by the option sequence)"
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
     if not used:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Color = tuple[float, float, float]
-SHADES = 6  # lightnesses that the eye tells apart; more states take hatches
+SHADES = 6  # lightnesses that the eye can distinguish; more states take hatches
 HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "oo", "||||", "++", "**")
 MAPS = ("viridis", "plasma", "cividis")  # one for each level in turn; all of even lightness
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))

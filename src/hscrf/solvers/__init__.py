@@ -1,7 +1,8 @@
 """Optimisers that know nothing of CRFs: they see a loss and its gradient, over all sequences or some of them.
 
 Every solver minimises ``objective + sum(c2 * w^2) + sum(c1 * |w|)`` (CRFsuite's convention: no half). ``minimize``
-returns a ``Result`` that says what happened; Ctrl-C ends the run, not the program, and keeps the best weights so far.
+returns a ``Result`` with the weights and the reason why it stopped. Ctrl-C ends the run, not the program, and keeps
+the best weights so far.
 """
 
 from hscrf.solvers.choice import dump_solver, load_solver, solver_of

@@ -33,7 +33,7 @@ class kept_on_interrupt:
 
 
 def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
-    """The result with its exact loss, unless Ctrl-C says not to wait for it."""
+    """The result with its exact loss, unless Ctrl-C ends the wait for it."""
     if result.reason == INTERRUPTED:
         return result
     try:

@@ -1,17 +1,32 @@
 """The recursion, compiled.
 
+    compile        how kernels are compiled and cached; every kernel of the package, in any room, goes through it
+    lanes          four numbers at once: ``vectors`` when compiled, ``plain`` with ``NUMBA_DISABLE_JIT=1``
+    arithmetic     the three arithmetics below
+    layout         what a kernel is given: ``Layer``, ``Values``, ``Segments``, ``Counts``, ``Scratch``
+    groups, trie   one time step: one parent with its children, then all of them
+    steps          bottoms without a table of segments
+    segmental      bottoms with one
+    runs           whole runs and layers, forward and backward
+    tracing        the walk back, for decoding, sampling and the k best
+    tables, exponentials   what the engine prepares before a sweep
+
+A ``kernel`` is called from Python, a ``part`` by kernels only, and ``inlined`` parts leave no call behind. To follow
+one in a debugger, set ``NUMBA_DISABLE_JIT=1``: all of them are Python functions then.
+
 One layer of the model (DESIGN: *levels are layers*) is a set of **runs**. The run of top state ``s`` and start ``i``
 walks over ``j = i, i + 1, ...`` and carries the mass of everything that may happen under ``s`` since ``i``. Its chain
 state is a *leaf*: a stack of states from just below the top down to the layer's bottom; leaves and the inner nodes
 above them form a trie, numbered level by level, the top itself being node ``level_at[s, 0]``.
 
-    enter[j, leaf]   a leaf starts at j                 (``descend``: across by ``trans``, down by ``init``)
-    leaf[j, leaf]    a leaf is alive at j               (``extend_step``: tokens; ``sum_segments``: child segments)
-    up[node]         the node ends at j                 (``ascend``: up by ``end``)
+    enter[j, leaf]   a leaf starts at j                    (``descend``: across by ``trans``, down by ``init``)
+    alive[j, leaf]   a leaf of a Markov bottom is alive    (``extend_step``: it starts, or goes on, with its token)
+    ended[j, leaf]   the segment of a leaf ends at j       (``sum_segments``: over its starts)
+    UP[node]         the node ends at j                    (``ascend``: up by ``end``)
 
 The same code runs in three arithmetics, told apart by ``mode``: LINEAR (sums of products, each row of a run scaled),
-LOG (log-sum-exp) and MAX (the best instead of the sum). The backward pass is the reverse-mode derivative of the
-forward pass: ``*_bar`` holds d log Z / d value, so value x bar is a posterior probability.
+LOG (log-sum-exp) and MAX (the best instead of the sum). The backward pass is the derivative of the forward pass in
+reverse: ``*_bar`` holds d log Z / d value, so value x bar is a posterior probability.
 
 LINEAR loses nothing: a value is either exactly zero because it is impossible, or at least ``TINY`` relative to its
 row; a run in which this fails reports it, and the caller takes LOG instead.

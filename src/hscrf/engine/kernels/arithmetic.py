@@ -1,4 +1,4 @@
-"""Three arithmetics: sums of products, log-sum-exp, and the best."""
+"""Three arithmetics: sums of products, log-sum-exp, and the best; and where a row lies in flat memory."""
 
 import numpy as np
 

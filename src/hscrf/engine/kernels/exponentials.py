@@ -1,4 +1,4 @@
-"""Rows of logarithms as scaled exponentials."""
+"""From logarithms to scaled exponentials: the highest of each row is taken off, then all are exponentiated."""
 
 import math
 

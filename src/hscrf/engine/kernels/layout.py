@@ -1,4 +1,4 @@
-"""What a kernel is given: the structure, numbers, counts and work space of one layer."""
+"""What a kernel is given: the structure, numbers, counts and work space of one layer, and the names of their rows."""
 
 from typing import NamedTuple
 
@@ -23,9 +23,11 @@ class Layer(NamedTuple):
     unit: bool  # the bottom has length one
 
 
-PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3  # rows of Layer.node; children are consecutive from FIRST
-TOKEN, BEGIN, STOP = 4, 6, 8
-INIT, TRANS, END = 10, 12, 14  # the block of the node's children
+# Rows of Layer.node. The children of a node are COUNT consecutive ones from FIRST on. From TOKEN on, a row holds the
+# address of a potential, and the row after it the stride.
+PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3
+TOKEN, BEGIN, STOP = 4, 6, 8  # of the node itself
+INIT, TRANS, END = 10, 12, 14  # of its children as a group
 
 # Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, NOWHERE if no
 # segment may end; the segment that starts l steps earlier lies l rows further. The longest bottom segment from t. How
@@ -48,33 +50,46 @@ class Segments(NamedTuple):
     they need.
     """
 
-    mass: np.ndarray  # (rows, S)
-    shift: np.ndarray  # (rows,) LINEAR: their log scale; no possible segment is exactly zero
+    mass: np.ndarray  # (rows, S) logarithms, or in LINEAR scaled exponentials; no possible segment is exactly zero
+    shift: np.ndarray  # (rows,) LINEAR: the log scale of each row; else not read
 
 
 class Counts(NamedTuple):
     """Expected counts: the gradient of log Z, shaped like the values."""
 
-    pot: np.ndarray
+    pot: np.ndarray  # flat, see ``Layer``
     ending: np.ndarray  # (depth + 1, N) posterior that a Markov level ends at t
-    child: np.ndarray
+    child: np.ndarray  # (rows, S) posteriors of the bottom's segments; empty without a table
 
 
 class Scratch(NamedTuple):
-    """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones."""
+    """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
 
-    enter: np.ndarray  # (W + 1, n) leaves that start at each step
-    leaf: np.ndarray  # (W + 1, n) leaves alive at each step; none if the bottom has unit length, see ``recall``
-    inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at each step
-    bar: np.ndarray  # (W + 1, n) the bars of ``enter``; without a table one row, that of the step after, if not unit
-    scale: np.ndarray  # (W + 1,) log scale of ``enter`` at j, and of ``leaf`` at j - 1
-    gain: np.ndarray  # (W + 1,) what the leaf row was multiplied by when it was rescaled
-    weight: np.ndarray  # (W + 1,) LINEAR: scale of the child segments that end at j, by length
-    since: np.ndarray  # (W + 1,) earliest start of a child segment that ends at j
-    node: np.ndarray  # (7, m + 4) UP .. PASSED: values of the nodes at the current step
+    Which arrays of leaves there are depends on the bottom; the others are empty. "Markov" is a bottom without a table
+    whose states may last more than a step.
+    """
+
+    enter: np.ndarray  # (W + 1, n) leaves that start at j
+    alive: np.ndarray  # (W + 1, n) Markov: leaves alive at j
+    ended: np.ndarray  # (W + 1, n) with a table: leaves whose segment ends at j
+    inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
+    enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
+    scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
+    gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
+    weight: np.ndarray  # (W + 1,) LINEAR, with a table: factor of the segments that end at the current step, by lag
+    since: np.ndarray  # (W + 1,) with a table: earliest start of a segment that ends at j
+    node: np.ndarray  # (8, m + 4) values of all nodes at the current step, in the rows below
 
 
-UP, DOWN, UP_BAR, DOWN_BAR, TOKENS, POSTERIOR, PASSED = 0, 1, 2, 3, 4, 5, 6  # of Scratch.node
+# Rows of Scratch.node, with j for the current step.
+UP = 0  # the node ends at j; a leaf of a bottom without a table is alive at j until ``end_leaves``
+DOWN = 1  # the node starts at j; in the backward pass, at j + 1
+UP_BAR, DOWN_BAR = 2, 3  # the bars of these two
+TOKENS = 4  # product of the tokens at j of the node and those above it
+POSTERIOR = 5  # of the node at j, or with a table of its segments from one start to j
+PASSED = 6  # with a table, parents of leaves: product of TOKENS from a start to j
+GOES_ON_BAR = 7  # Markov, leaves: the bar of a leaf alive at j that goes on at j + 1
+NODE_ROWS = 8
 
 
 def make_scratch(layer, child, steps, backward):
@@ -83,14 +98,17 @@ def make_scratch(layer, child, steps, backward):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
+    segmental = child is not None
+    markov = not segmental and not layer.unit
     return Scratch(
         np.empty((steps + 1, leaves)),
-        np.empty((0 if layer.unit else steps + 1, leaves)),
+        np.empty((steps + 1 if markov else 0, leaves)),
+        np.empty((steps + 1 if segmental else 0, leaves)),
         np.empty((2, steps + 1, inner)),
-        np.empty((0 if layer.unit or not backward else 1 if child is None else steps + 1, leaves)),
+        np.empty((steps + 1 if segmental and backward else 0, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1, dtype=np.int64),
-        np.empty((7, inner + leaves + 4)),
+        np.empty((NODE_ROWS, inner + leaves + 4)),
     )

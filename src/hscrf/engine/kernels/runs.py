@@ -1,4 +1,4 @@
-"""Runs: all that may happen under one top state from one start."""
+"""Runs: all that may happen under one top state from one start, forward and backward, and all runs of a layer."""
 
 from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
 from hscrf.engine.kernels.compile import kernel, part, unsigned
@@ -46,7 +46,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
     if child is not None:
         for row in range(steps + 1):
             for k in range(n):
-                work.bar[row, k] = zero(mode)
+                work.enter_bar[row, k] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if child is None:
             fetch_tokens(layer, counts.pot, s, j - 1)
@@ -60,7 +60,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
                     work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
             if child is not None:
                 for k in range(n):
-                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[j + 1 - i, k], work.bar[j + 1 - i, k])
+                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[j + 1 - i, k], work.enter_bar[j + 1 - i, k])
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):

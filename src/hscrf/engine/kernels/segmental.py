@@ -1,4 +1,4 @@
-"""Bottoms with a table of segments: sums over their durations."""
+"""Bottoms with a table of segments: a leaf that ends at j is a sum over the starts of its segment."""
 
 import numpy as np
 
@@ -55,7 +55,10 @@ def pass_tokens(mode, layer, pot, s, t, work):
 
 @part
 def weigh(layer, values, child, i, j, work):
-    """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest."""
+    """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest.
+
+    ``unweigh`` turns these into factors.
+    """
     base = layer.table[j, CHILD_BASE]
     largest = -np.inf
     peaks = 0.0
@@ -168,7 +171,10 @@ def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
         unweigh(work, count, work.scale[j - i + 1])
         n = stop - bottom
         if depth == 1 and n == child.mass.shape[1]:
-            lags, rows = (layer.table[j, CHILD_SKIP], count), (work.enter, work.bar, j - i, child.mass, counts.child)
+            lags, rows = (
+                (layer.table[j, CHILD_SKIP], count),
+                (work.enter, work.enter_bar, j - i, child.mass, counts.child),
+            )
             add_linear_segments_back(*rows, base, work.weight, lags, work.node, bottom - root)
             return
     begin_tokens(mode, layer, s, work)
@@ -196,7 +202,7 @@ def add_segment_back(mode, layer, mass, post, line, node, root, bottom, factor, 
     for leaf in range(first, first + layer.node[COUNT, node]):
         k, state = leaf - bottom, layer.node[STATE, leaf]
         pair = times(mode, times(mode, mass[line, state], factor), work.node[UP_BAR, leaf - root])
-        work.bar[entered, k] = plus(mode, work.bar[entered, k], pair)
+        work.enter_bar[entered, k] = plus(mode, work.enter_bar[entered, k], pair)
         posterior = probability(mode, work.enter[entered, k], pair)
         post[line, state] += posterior
         total += posterior
@@ -260,12 +266,12 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     while since < j and not reaches(layer, since, j):
         since += 1
     work.since[step] = since
-    work.gain[step] = 1.0
+    work.gain[step] = one(mode)
     work.scale[step + 1] = work.scale[step]
     if layer.may_end[depth, j]:
         low = min(low, sum_segments(mode, layer, values, child, s, i, j, work))
         if mode is LINEAR and lost_segments(layer, values, child, s, i, j, work):
             low = 0.0
     for x in range(bottom - root, stop - root):
-        work.leaf[step, x + root - bottom] = work.node[UP, x]
+        work.ended[step, x + root - bottom] = work.node[UP, x]
     return low

@@ -1,4 +1,4 @@
-"""Bottoms without a table of segments: leaves live step by step."""
+"""Bottoms without a table of segments, unit or Markov: their leaves start, go on and end step by step."""
 
 import numpy as np
 
@@ -17,13 +17,26 @@ from hscrf.engine.kernels.arithmetic import (
 )
 from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.lanes import FOUR, higher, lanes, load, lower_above, multiply, prefetch, spread, store
-from hscrf.engine.kernels.layout import COUNT, DOWN, DOWN_BAR, FIRST, POSTERIOR, STATE, STOP, TOKEN, TOKENS, UP, UP_BAR
+from hscrf.engine.kernels.layout import (
+    COUNT,
+    DOWN,
+    DOWN_BAR,
+    FIRST,
+    GOES_ON_BAR,
+    POSTERIOR,
+    STATE,
+    STOP,
+    TOKEN,
+    TOKENS,
+    UP,
+    UP_BAR,
+)
 from hscrf.engine.kernels.trie import cell, end_leaves, shape_of
 
 
 @inlined
 def fetch_tokens(layer, pot, s, t):
-    """Have the tokens of time t, or their counts, in the cache when they are needed: nothing else foresees it."""
+    """Have the tokens of time t, or their counts, in the cache when they are needed: processors do not guess them."""
     for level in range(1, layer.level_at.shape[1] - 1):
         node = layer.level_at[s, level]
         row = unsigned(cell(layer, TOKEN, node, t) - layer.node[STATE, node])
@@ -116,15 +129,15 @@ def extend_step(mode, layer, values, s, i, j, work):
     low = enter_leaves(mode, work, leaf, n, step)
     if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
         for k in range(n):
-            value = times(mode, work.leaf[step - 1, k], work.node[TOKENS, leaf + k])
+            value = times(mode, work.alive[step - 1, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
     if mode is LINEAR:
         low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
-        work.gain[step] = 0.0
+        work.gain[step] = one(mode)
     if not layer.unit:
         for k in range(n):
-            work.leaf[step, k] = work.node[UP, leaf + k]
+            work.alive[step, k] = work.node[UP, leaf + k]
     end_leaves(mode, layer, values.pot, s, j, work)
     return low
 
@@ -143,9 +156,12 @@ def recall(mode, layer, pot, child, s, i, j, work):
         for k in range(n):
             value = times(mode, work.enter[step, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = times(mode, value, gain)
+    elif child is None:
+        for k in range(n):
+            work.node[UP, leaf + k] = work.alive[step, k]
     else:
         for k in range(n):
-            work.node[UP, leaf + k] = work.leaf[step, k]
+            work.node[UP, leaf + k] = work.ended[step, k]
     if child is None:
         end_leaves(mode, layer, pot, s, j, work)
 
@@ -180,12 +196,12 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
         for k in range(n):
             bar = work.node[UP_BAR, leaf + k]
             if goes_on:
-                bar = plus(mode, bar, work.bar[0, k])
-            bar = bar_if(mode, work.leaf[step, k], bar)
-            work.node[POSTERIOR, leaf + k] = probability(mode, work.leaf[step, k], bar)
+                bar = plus(mode, bar, work.node[GOES_ON_BAR, leaf + k])
+            bar = bar_if(mode, work.alive[step, k], bar)
+            work.node[POSTERIOR, leaf + k] = probability(mode, work.alive[step, k], bar)
             bar = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
             work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[step, k], bar)
-            work.bar[0, k] = bar
+            work.node[GOES_ON_BAR, leaf + k] = bar
     counts.ending[depth, j] += ended
     for level in range(depth - 1, -1, -1):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):

@@ -1,4 +1,4 @@
-"""Tables of admissible segments: which there are, and their own scores."""
+"""Tables of admissible segments: which there are, what their own potentials add up to, and the counts of these."""
 
 import numpy as np
 

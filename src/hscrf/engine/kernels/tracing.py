@@ -1,4 +1,4 @@
-"""The walk back: what led to an event, the best of it or a draw."""
+"""The walk back from the end of a run to its start: the best way, a draw, or the candidates for the k best."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from hscrf.engine.kernels.runs import forward_run
 from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches
 from hscrf.engine.kernels.trie import cell, shape_of
 
-# The walk back from the end of a run to its start, shared by decoding, sampling and the k best. An item is
-# (kind, node, time); its candidates are the ways in which its value came about.
+# An item of the walk is (kind, node, time): the node ends there, lives there, starts there, or starts with the run.
+# Its candidates are the items that may come next on the way back.
 ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
 
 
@@ -44,12 +44,12 @@ def value_of_end(layer, pot, child, s, i, node, t, work):
     if node < bottom:
         return work.inner[UP, t - i, node - root]
     if child is not None:
-        return work.leaf[t - i, node - bottom]
+        return work.ended[t - i, node - bottom]
     if not layer.may_end[depth, t]:
         return -np.inf
     value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
     if not layer.unit:
-        return value + work.leaf[t - i, node - bottom]
+        return value + work.alive[t - i, node - bottom]
     value += work.enter[t - i, node - bottom]
     while node > root:
         value += pot[cell(layer, TOKEN, node, t)]
@@ -94,7 +94,7 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
     elif kind == LIVES and child is None:
         k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.leaf[t - 1 - i, node - bottom], LIVES, node, t - 1)
+            k = put(weight, where, k, work.alive[t - 1 - i, node - bottom], LIVES, node, t - 1)
     elif kind == LIVES:
         k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
     elif t == i:

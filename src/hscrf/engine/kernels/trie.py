@@ -1,4 +1,4 @@
-"""One time step of the trie: up by end, across by trans, down by init."""
+"""One time step of the trie: up by end, across by trans, down by init; and the reverse of each."""
 
 from hscrf.engine.kernels.arithmetic import one, probability, times, zero
 from hscrf.engine.kernels.compile import inlined, unsigned

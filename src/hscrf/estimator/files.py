@@ -156,12 +156,10 @@ def check_blocks(
     blocks: list[Block] = []
     for entry in given.entries():
         block = entry.read(Block)
-        try:
+        with entry.blamed():
             block.check(topology, names, columns)
             if not block.timed and block.key[0] not in (*FAMILY, "duration"):
                 raise ValueError(f"key is of the part {block.key[0]!r}, which differs from step to step")
-        except ValueError as error:
-            raise ContentError(f"{entry.name}.{error}") from None
         blocks.append(block)
     weights = array_of(given.arrays, "coef", np.float64)
     if weights.size != sum(block.size for block in blocks):

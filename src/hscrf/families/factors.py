@@ -73,7 +73,7 @@ class FactorBlock(Block):
         try:
             self.factor.check(self._own_topology(), names, columns)
         except ValueError as error:
-            raise ValueError(f"factor.{error}") from None
+            raise ValueError(f"factor: {error}") from None
         step = table_shape(topology, self.key)
         check_same("shape", self.shape, step if self.timed else (1, *step))
         check_same("the size of index", self.index.size, math.prod(step))

@@ -261,7 +261,7 @@ class AverageBlock(Block):
             self.tokens.check(topology, names, columns)
             check_key(self.tokens.key, topology, ["token"])
         except ValueError as error:
-            raise ValueError(f"tokens.{error}") from None
+            raise ValueError(f"tokens: {error}") from None
         check_longest(self.longest, topology, self.key[1], LONGEST_TIMED)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:

@@ -22,6 +22,7 @@ import numpy as np
 import hscrf
 from damage import KINDS, damaged
 from hscrf.cli import main
+from hscrf.cli.shell import UserError
 from hscrf.errors import FileFormatError
 from hscrf.solvers import LBFGS, SGD
 
@@ -139,6 +140,8 @@ def outcome(family, path):
         found = use(family, path)
     except FileFormatError as error:
         return "refused" if str(path) in str(error) and "\n" not in str(error) else f"FileFormatError: {error}"
+    except UserError as error:  # the one line that a command says
+        return "declined" if str(path) in str(error) else describe(error)
     except ValueError as error:
         return "declined" if is_raised_by_us(error) else describe(error)
     except (Exception, SystemExit) as error:

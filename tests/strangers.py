@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 import warnings
 from collections import Counter
@@ -203,20 +204,26 @@ def open_all(folder, last, families=FAMILIES, told=None):
     """By family and number, the outcome of each damaged file; a process that dies is started anew behind its file."""
     outcomes = {family: {} for family in families}
     first, last = 0, last * len(families)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the same package as here
     while first < last:
         command = [sys.executable, __file__, str(folder), str(first), str(last), *families]
-        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for line in run.stdout:
-            number, family, own, found = json.loads(line)
-            outcomes[family][own] = found or "the process ended"
-            first = number + 1
-            if told and found:
-                told(first, last)
-        errors = run.stderr.read().strip()[-500:]
-        if run.wait() > 0:
-            raise RuntimeError(errors)
-        if run.returncode < 0:
-            outcomes[family][own] = f"the process ended by {signal.Signals(-run.returncode).name}: {errors}"
+        with (
+            tempfile.TemporaryFile("w+") as errors,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as run,
+        ):
+            for line in run.stdout:
+                number, family, own, found = json.loads(line)
+                outcomes[family][own] = found or "the process ended"
+                first = number + 1
+                if told and found:
+                    told(first, last)
+            code = run.wait()
+            errors.seek(0)
+            said = errors.read().strip()[-500:]
+        if code > 0:
+            raise RuntimeError(said)
+        if code < 0:
+            outcomes[family][own] = f"the process ended by {signal.Signals(-code).name}: {said}"
     return outcomes
 
 

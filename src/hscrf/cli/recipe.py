@@ -12,6 +12,8 @@ from hscrf import io
 from hscrf.cli.templates import PAIR, Template, default_template, read_template
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.container import read_container, write_container
+from hscrf.estimator.content import Field, naming
+from hscrf.estimator.files import SCHEMES
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
 from hscrf.features.specifications import Duration, Specification, Token, Trans
@@ -23,6 +25,7 @@ from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
+FORMATS = ("columns", "jsonl", "table", "crfsuite")
 SUFFIXES = {  # of file names
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -222,10 +225,27 @@ class Recipe:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Recipe:
         """The recipe that :meth:`to_dict` wrote."""
-        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
-        if entry["template"] is not None:
-            values["template"] = Template.from_dict(entry["template"])
-        return cls(**values)
+        recipe: Recipe = Field(entry, "recipe").record(cls)
+        return recipe
+
+    def check(self, topology: Topology) -> None:
+        """Raise a ``ValueError`` unless files can be read and features made for a model of this topology."""
+        if self.format not in FORMATS:
+            raise ValueError(f"format is {self.format!r}, expected {', '.join(FORMATS)}")
+        if self.levels != topology.levels[1:]:
+            raise ValueError(f"levels are {self.levels}, but the model has {topology.levels[1:]}")
+        for level, scheme in self.scheme.items():
+            if level not in self.levels or scheme not in SCHEMES:
+                raise ValueError(f"scheme of level {level!r} is {scheme!r}, expected {', '.join(SCHEMES)}")
+        for names in (self.names, self.features, self.numeric):
+            if names is not None and len(set(names)) < len(names):
+                raise ValueError(f"columns are {names}, expected distinct names")
+        if "" in (self.separator, self.comment):
+            raise ValueError("separator or comment is empty, expected text")
+        written = [*topology.levels, *(name for states in topology.states for name in states), *(self.names or ())]
+        "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # what files can hold
+        if self.template is not None:
+            self.template.check(len(self.features or ()))
 
 
 class Features(Sequence[list[str]]):
@@ -312,4 +332,9 @@ def load_model(path: str) -> tuple[Any, Recipe | None]:
     """A model, and its recipe if it was trained from a file."""
     model = load(path)
     entry = read_container(path)[0].get("recipe")
-    return model, None if entry is None else Recipe.from_dict(entry)
+    if entry is None:
+        return model, None
+    with naming(path, "model"), Field(entry, "recipe").blamed():
+        recipe = Recipe.from_dict(entry)
+        recipe.check(model.topology_)
+    return model, recipe

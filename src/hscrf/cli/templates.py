@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hscrf.errors import TemplateError
+from hscrf.estimator.content import Field
 
 
 class Cell(NamedTuple):
@@ -40,6 +41,7 @@ class Cell(NamedTuple):
 
 
 Feature = tuple["str | Cell", ...]
+FARTHEST = 1 << 16  # steps from a token to a cell
 PAIR = "pair:"  # begins the features of pairs of labels
 
 
@@ -95,15 +97,22 @@ class Template:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Template:
         """The template that :meth:`to_dict` wrote."""
-        return cls(_from_lists(entry["features"]), _from_lists(entry["pairs"]))
+        template: Template = Field(entry, "template").record(cls)
+        return template
+
+    def check(self, columns: int) -> None:
+        """Raise a ``ValueError`` unless every cell can be seen in rows of so many columns."""
+        for cell in (part for f in (*self.features, *self.pairs) for part in f if isinstance(part, Cell)):
+            if cell.lens not in LENSES or not 0 <= cell.column < columns or not -FARTHEST <= cell.offset <= FARTHEST:
+                raise ValueError(f"template has {cell}, which shows nothing in rows of {columns} columns")
+            try:
+                LENSES[cell.lens](cell.argument)
+            except (ValueError, re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"template has {cell}: {error}") from None
 
 
 def _to_lists(features: Sequence[Feature]) -> list[Any]:
     return [[part if isinstance(part, str) else list(part) for part in feature] for feature in features]
-
-
-def _from_lists(features: Sequence[Sequence[Any]]) -> tuple[Feature, ...]:
-    return tuple(tuple(part if isinstance(part, str) else Cell(*part) for part in feature) for feature in features)
 
 
 def _shifted(

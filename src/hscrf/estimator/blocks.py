@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.estimator.content import Field, hints_of
 from hscrf.features.blocks import Block, SegmentBlock
 
 
@@ -22,11 +23,8 @@ def dump_options(options: Any) -> dict[str, Any]:
 
 
 def load_options(entry: Mapping[str, Any], classes: Mapping[str, type], functions: Mapping[str, Any]) -> Any:
-    values = {name: value for name, value in entry.items() if name != "type"}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            values[name] = find_function(value["function"], functions)
-    return classes[entry["type"]](**values)
+    """The specification or solver that ``dump_options`` wrote."""
+    return Field(entry, "options", functions=functions).one_of(classes)
 
 
 def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict
         if isinstance(value, Block):
             value = dump_block(value, f"{name}.{item.name}", arrays)
         elif isinstance(value, np.ndarray):
-            arrays[f"{name}.{item.name}"] = value
+            arrays[f"{name}.{item.name}"] = value.astype(declared_dtype(block, item.name), copy=False)
             value = {"array": f"{name}.{item.name}"}
         elif callable(value):
             value = {"function": getattr(value, "__name__", "function")}
@@ -46,21 +44,15 @@ def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict
 
 
 def load_block(entry: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> Block:
-    cls = {c.__name__: c for c in Block.__subclasses__()}[entry["type"]]
-    values: dict[str, Any] = {}
-    for name, value in entry.items():
-        if name == "type":
-            continue
-        if isinstance(value, Mapping) and "type" in value:
-            value = load_block(value, arrays, functions)
-        elif isinstance(value, Mapping) and "array" in value:
-            value = np.array(arrays[value["array"]])
-        elif isinstance(value, Mapping) and "function" in value:
-            value = find_function(value["function"], functions)
-        elif isinstance(value, list):
-            value = tuple(value)
-        values[name] = value
-    return cls(**values)
+    """The block that ``dump_block`` wrote; its arrays are those of the file, not copies."""
+    block: Block = Field(entry, "block", arrays, functions).read(Block)
+    return block
+
+
+def declared_dtype(block: Block, name: str) -> np.dtype[Any]:
+    """The dtype of an array of a block, the same on every machine."""
+    cls: Any = type(block)
+    return np.dtype(get_args(get_args(hints_of(cls)[name])[1])[0])
 
 
 def check_function_names(blocks: Sequence[Block]) -> None:
@@ -71,11 +63,3 @@ def check_function_names(blocks: Sequence[Block]) -> None:
             name = getattr(block.function, "__name__", "function")
             if functions.setdefault(name, block.function) != block.function:
                 raise ValueError(f"two segment functions are both named {name!r}, expected a name for each")
-
-
-def find_function(name: str, functions: Mapping[str, Any]) -> Any:
-    if name not in functions:
-        raise ValueError(
-            f"the model uses the segment function {name!r}: give it as load(path, functions={{{name!r}: ...}})"
-        )
-    return functions[name]

@@ -9,6 +9,8 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.estimator.container import read_container, write_container
+from hscrf.estimator.content import ContentError, Field, array_of, naming
+from hscrf.estimator.files import check_history, check_weights
 
 
 class Checkpoint:
@@ -31,4 +33,12 @@ class Checkpoint:
             raise ValueError(
                 f"{os.fspath(self.path)} is not a checkpoint of this model on this data; remove it or name another"
             )
-        return np.array(arrays["weights"])
+        with naming(self.path, "checkpoint"):
+            check_history(Field(header)["history"])
+            found = array_of(arrays, "weights", np.float64)
+            if found.size != weights.size:
+                raise ContentError(
+                    f"array 'weights' has {found.size} numbers, but the model has {weights.size} weights"
+                )
+            check_weights("weights", found)
+        return found

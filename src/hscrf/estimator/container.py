@@ -112,7 +112,7 @@ def read_container(path: File) -> tuple[dict[str, Any], Arrays]:
     try:
         text, data = _split(content)
         header, table = _parse(text)
-        return header, {name: _array(data, name, entry) for name, entry in table.items()}
+        return header, _arrays(data, table)
     except FileFormatError as error:
         raise FileFormatError(f"{path} {error}") from None
 
@@ -141,14 +141,39 @@ def _nonsense(what: str) -> FileFormatError:
 def _parse(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The header, and what it says of each array."""
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_distinct)
         header, entries = content["header"], content["arrays"]
         table = {entry["name"]: entry for entry in entries}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _nonsense(f"{type(error).__name__}: {error}") from None
-    if not isinstance(header, dict) or len(table) != len(entries):
-        raise _nonsense("it is not an object, or two arrays have the same name")
+    if not (isinstance(header, dict) and isinstance(entries, list) and all(isinstance(name, str) for name in table)):
+        raise _nonsense("it is not an object, or its arrays are not a list with names")
+    if len(table) != len(entries):
+        raise _nonsense("two arrays have the same name")
     return header, table
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose names must be distinct."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _arrays(data: memoryview, table: Mapping[str, Mapping[str, Any]]) -> Arrays:
+    """All arrays, which lie one behind the other: no byte belongs to two of them, or to none."""
+    arrays: Arrays = {}
+    offset = 0
+    for name, entry in table.items():
+        arrays[name] = _array(data, name, entry)
+        if entry["offset"] != offset:
+            raise _nonsense(f"array {name!r} begins at byte {entry['offset']}, expected {offset}")
+        offset += arrays[name].nbytes
+    if offset != len(data):
+        raise _nonsense(f"its arrays end at byte {offset} of {len(data)}")
+    return arrays
 
 
 def _array(data: memoryview, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:

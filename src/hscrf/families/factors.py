@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
+from hscrf.features.bounds import check_inside, check_key, check_same, check_states, table_shape
 from hscrf.features.specifications import CellSpecification
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
@@ -62,6 +64,26 @@ class FactorBlock(Block):
             flat = flat.sum(axis=0, keepdims=True)
         shape = (len(flat), *self.factor.shape) if self.factor.timed else self.factor.shape
         self.factor.pull((flat @ self.members).reshape(shape), seen, gradient)
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology)
+        if isinstance(self.factor, FactorBlock):
+            raise ValueError("factor is a FactorBlock, expected another block")
+        check_same("factor.key", self.factor.key, self.key)
+        check_states("states", len(self.states))
+        try:
+            self.factor.check(self._own_topology(), names, columns)
+        except ValueError as error:
+            raise ValueError(f"factor: {error}") from None
+        step = table_shape(topology, self.key)
+        check_same("shape", self.shape, step if self.timed else (1, *step))
+        check_same("the size of index", self.index.size, math.prod(step))
+        check_inside("index", self.index, math.prod(self.factor.shape))
+
+    def _own_topology(self) -> Topology:
+        """The factor's states alone, at the level of its key."""
+        at_root = self.key[0] not in FAMILY and self.key[1] == 0
+        return Topology({"step": ["step"]}, root=self.states) if at_root else Topology({"factor": self.states})
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return self.factor.describe(encoder)

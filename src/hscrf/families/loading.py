@@ -3,42 +3,104 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hscrf.errors import FileFormatError
-from hscrf.estimator.blocks import load_options
 from hscrf.estimator.container import read_container
+from hscrf.estimator.content import ContentError, Field, array_of, naming, shown
+from hscrf.estimator.files import check_model, check_weights, read_parameters, read_topology
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
-from hscrf.families.hhmm.model import HHMM
+from hscrf.families.hhmm.emissions import MomentBlock
+from hscrf.families.hhmm.model import HHMM, check_generative
 from hscrf.families.semi import SemiCRF
-from hscrf.solvers.choice import load_solver
+from hscrf.features.blocks import Block
+from hscrf.potentials import FAMILY
+from hscrf.topology import Topology
 
 MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, SemiCRF, DynamicCRF, HHMM)}
+KINDS = ("dicts", "strings", "dense", "matrix")  # of observations
 
 
 def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """Read a model that ``save`` wrote. Nothing in the file is executed.
+    """Read a model that ``save`` wrote. Nothing in the file is executed, and all of it is checked.
 
     A model with segment functions needs them again, by name: ``functions={"name": function}``. A solver of one's own
     is not in the file: a warning names it, and ``model.solver`` is the default.
     """
     header, arrays = read_container(path)
+    name = header.get("class")
     if header.get("kind") != "model":
-        raise FileFormatError(f"{os.fspath(path)} is a {header.get('kind', 'file')!s}, expected a model")
-    if header.get("class") not in MODELS:
-        raise FileFormatError(f"{os.fspath(path)} holds a {header.get('class')}, expected one of {', '.join(MODELS)}")
-    try:
-        parameters = dict(header["parameters"])
-        if "solver" in parameters:
-            parameters["solver"] = load_solver(parameters["solver"])
-        if parameters.get("features") is not None:
-            known = {c.__name__: c for c in MODELS[header["class"]]._feature_classes}
-            parameters["features"] = [load_options(entry, known, functions or {}) for entry in parameters["features"]]
-        model = MODELS[header["class"]](**parameters)
+        raise FileFormatError(f"{os.fspath(path)} is a {_word(header.get('kind', 'file'))}, expected a model")
+    if not isinstance(name, str) or name not in MODELS:
+        raise FileFormatError(f"{os.fspath(path)} holds a {_word(name)}, expected one of {', '.join(MODELS)}")
+    with naming(path, "model"):
+        content = Field(header, "", arrays, functions or {})
+        classes = {cls.__name__: cls for cls in MODELS[name]._feature_classes}
+        parameters = read_parameters(content["parameters"], MODELS[name], classes)
+        checked = check_model(content, ("symbols", "dense") if name == "HHMM" else KINDS, name == "HHMM")
+        if name in RULES:
+            RULES[name](content, *checked)
+        model = MODELS[name](**parameters)
         model._restore(header, arrays, functions or {})
-    except (KeyError, TypeError) as error:
-        raise FileFormatError(f"{os.fspath(path)} is not a complete model: {error}") from None
     return model
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) and value.isidentifier() else shown(value)
+
+
+# -- the rules of each family
+
+
+def check_chain(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    if topology.depth != 2 or not topology.unit_bottom:
+        raise ContentError(f"topology is {topology}, expected one level below the root with segments of length 1")
+
+
+def check_semi(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    if topology.depth != 2:
+        raise ContentError(f"topology is {topology}, expected one level below the root")
+
+
+def check_dynamic(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    """The states of the topology are combinations of the states of the levels, which are distinct."""
+    check_chain(content, topology, blocks)
+    levels = read_topology(content["levels"])
+    combinations = array_of(content.arrays, "combinations", np.int64, 2)
+    expected = (topology.n_states[1], levels.depth - 1)
+    if combinations.shape != expected:
+        raise ContentError(f"array 'combinations' has shape {combinations.shape}, expected {expected}")
+    if not ((combinations >= 0) & (combinations < levels.n_states[1:])).all():
+        raise ContentError("array 'combinations' has states that the levels do not have")
+    if len(np.unique(combinations, axis=0)) < len(combinations):
+        raise ContentError("array 'combinations' has the same combination twice")
+    if topology.n_states[0] != 1:
+        raise ContentError(f"topology is {topology}, expected a root of one state")
+
+
+def check_hhmm(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    """There is a table for every probability in its order, and last the emission, of which a Gaussian is finite."""
+    with content["topology"].blamed():
+        check_generative(topology)
+    ends = content["parameters"].items().get("root_ends", Field(False)).read(bool)
+    expected = [("start", 0)] if topology.n_states[0] > 1 else []
+    expected += [(part, d) for d in range(topology.depth - 1) for part in FAMILY if part != "end" or d > 0 or ends]
+    expected.append(("token", topology.depth - 1))
+    found = [block.key for block in blocks]
+    if found != expected:
+        raise ContentError(f"blocks are {found}, expected {expected}")
+    emission, states = blocks[-1], topology.n_states[-1]
+    if isinstance(emission, MomentBlock):
+        check_weights("coef", content.arrays["coef"][-emission.size :])
+    elif emission.size != states * len(content["encoder"]["names"].value):
+        raise ContentError(
+            f"blocks[{len(blocks) - 1}] has {emission.size} weights, expected one of each symbol and state"
+        )
+
+
+RULES = {"ChainCRF": check_chain, "SemiCRF": check_semi, "DynamicCRF": check_dynamic, "HHMM": check_hhmm}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.features.bounds import (
+    LONGEST,
+    LONGEST_EACH,
+    LONGEST_TIMED,
+    check_cells,
+    check_inside,
+    check_key,
+    check_longest,
+    check_offsets,
+    check_same,
+    table_shape,
+)
 from hscrf.features.kernels import average_tokens, average_tokens_back
 from hscrf.features.segments import SegmentFunction, SegmentTable
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations, of_columns
-from hscrf.potentials import Key
+from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
+
+OBSERVED = ("token", "start", "stop", *FAMILY)  # parts that the features of a step may feed
 
 
 class Block:
@@ -39,6 +54,14 @@ class Block:
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         """For each weight the feature's name and the place in the array (its states)."""
+        raise NotImplementedError
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        """Raise a ``ValueError`` that begins with the field unless the block is sound.
+
+        A sound block fits the topology and observations of so many named features and numeric columns (None: the
+        observations are of another kind). Its fields have the types they are declared with.
+        """
         raise NotImplementedError
 
     def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
@@ -70,6 +93,11 @@ class ConstantBlock(Block):
 
     def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         gradient += counts.reshape(-1)[self.cells]
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology)
+        check_same("shape", self.shape, (1, *table_shape(topology, self.key)))
+        check_cells("cells", self.cells, self.shape)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         places = np.stack(np.unravel_index(self.cells, self.shape[1:]), axis=1)
@@ -103,13 +131,25 @@ class DurationBlock(Block):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        return self.basis.shape[1] * self.states
+        return self.widths[self.kind] * self.states
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The number K of functions of each kind."""
+        return {"gamma": 2, "bins": (self.longest - 1).bit_length() + 1, "each": self.longest}
 
     def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         out += self.basis @ weights.reshape(-1, self.states)
 
     def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         gradient += (self.basis.T @ counts).ravel()
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, ["duration"])
+        if self.kind not in self.widths:
+            raise ValueError(f"kind is {self.kind!r}, expected {', '.join(map(repr, self.widths))}")
+        check_longest(self.longest, topology, self.key[1], LONGEST_EACH if self.kind == "each" else LONGEST)
+        check_same("states", self.states, topology.n_states[self.key[1]])
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         names = ["log length", f"length / {self.longest}"]
@@ -146,6 +186,12 @@ class PairBlock(Block):
         assert observations.sparse is not None
         observations.sparse.pull_counts(self.pair_at, self.pair_cell, counts.reshape(observations.steps, -1), gradient)
 
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, OBSERVED)
+        check_same("shape", self.shape, table_shape(topology, self.key))
+        check_offsets("pair_at", self.pair_at, names, self.pair_cell.size)
+        check_inside("pair_cell", self.pair_cell, math.prod(self.shape))
+
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         features = np.repeat(np.arange(self.pair_at.size - 1), np.diff(self.pair_at)).tolist()
         places = np.stack(np.unravel_index(self.pair_cell, self.shape), axis=1).tolist()
@@ -179,6 +225,12 @@ class DenseBlock(Block):
         picked = counts.reshape(observations.steps, -1)[:, self.cells]
         table[:-1] += of_columns(observations).T @ picked
         table[-1] += picked.sum(axis=0)
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, OBSERVED)
+        check_same("shape", self.shape, table_shape(topology, self.key))
+        check_same("features", self.features, columns)
+        check_cells("cells", self.cells, self.shape)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         places = [tuple(place) for place in np.stack(np.unravel_index(self.cells, self.shape), axis=1).tolist()]
@@ -218,6 +270,14 @@ class AverageBlock(Block):
         averaged = np.zeros((observations.steps, *self.tokens.shape))
         average_tokens_back(counts, averaged)
         self.tokens.pull(averaged, observations, gradient)
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        try:
+            self.tokens.check(topology, names, columns)
+            check_key(self.tokens.key, topology, ["token"])
+        except ValueError as error:
+            raise ValueError(f"tokens: {error}") from None
+        check_longest(self.longest, topology, self.key[1], LONGEST_TIMED)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         return [(f"mean of {name}", place) for name, place in self.tokens.describe(encoder)]
@@ -261,6 +321,13 @@ class SegmentBlock(Block):
     def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
         table = self.table(observations).reshape(-1, self.features)
         gradient += (table.T @ counts.reshape(-1, self.states)).ravel()
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, ["segment"])
+        check_longest(self.longest, topology, self.key[1], LONGEST_TIMED)
+        check_same("states", self.states, topology.n_states[self.key[1]])
+        if self.features < 0:
+            raise ValueError(f"features is {self.features}, expected at least 0")
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         name = getattr(self.function, "__name__", "segment")

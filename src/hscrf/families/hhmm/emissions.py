@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats
 from hscrf.families.hhmm.em import log
 from hscrf.features.blocks import Block, PairBlock
+from hscrf.features.bounds import check_key, check_same, table_shape
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations, Sparse, of_columns
 from hscrf.observations.readers import offsets_of
@@ -64,6 +65,11 @@ class MomentBlock(Block):
         """Views (F, S), (F, S) and (S,): of columns, of squares, constant."""
         table = flat.reshape(-1, *self.shape)
         return table[: self.features], table[self.features : -1], table[-1]
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, ["token"])
+        check_same("shape", self.shape, table_shape(topology, self.key))
+        check_same("features", self.features, columns)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         names = [*encoder.columns, *(f"{name} squared" for name in encoder.columns), "constant"]

@@ -1,0 +1,208 @@
+"""The content of a model's file, checked once, before there is a model.
+
+The header has its fields, and these have their types; names are distinct; arrays have the dtype and the rank of their
+fields; offsets and cells lie inside what they index; sizes agree with each other, with the observations and with the
+topology; weights are finite. Nothing is allocated that the file does not justify. So prediction only meets arrays in
+range, whoever wrote the file.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.estimator.content import ContentError, Field, array_of, hints_of
+from hscrf.features.blocks import Block
+from hscrf.features.bounds import check_states
+from hscrf.potentials import FAMILY
+from hscrf.solvers.choice import load_solver
+from hscrf.topology import Topology
+
+LARGEST = 1e100  # a weight, a mean, a scale: products of a few of them are finite
+TRIPLES = 1 << 26  # of a parent, a child and the next child, that a level may have
+STACKS = 1 << 22  # of states of levels without durations, from top to bottom
+SCHEMES = ("plain", "bio", "bioes")
+CHOICES = {  # parameters that are one of some strings
+    "pairs": ("seen", "all"),
+    "transitions": ("seen", "all"),
+    "combinations": ("seen", "all"),
+    "emission": ("categorical", "gaussian"),
+}
+HISTORY = ("iteration", "loss", "gradient_norm", "seconds", "score", "log_likelihood", "objective")
+
+
+# -- parameters
+
+
+def read_parameters(given: Field, model: Any, features: Mapping[str, type]) -> dict[str, Any]:
+    """The arguments of a model's constructor."""
+    known = inspect.signature(model.__init__).parameters
+    values = {}
+    for name, item in given.items().items():
+        if name not in known or name == "self":
+            raise ContentError(f"{given.name} has a field {name!r}, which a {model.__name__} does not have")
+        values[name] = _parameter(item, name, hints_of(model.__init__)[name], features)
+    return values
+
+
+def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) -> Any:
+    if name == "features" and item.value is not None:
+        return [entry.one_of(features) for entry in item.entries()]
+    if name == "solver":
+        with item.blamed():
+            return load_solver(item.value)
+    if name == "random_state":
+        if not isinstance(item.value, int | None):
+            raise item.wrong("an integer or null")
+        return item.value
+    value = item.read(hint)
+    if name == "scheme":
+        for scheme in item.items().values() if isinstance(value, Mapping) else [item]:
+            scheme.choice(*SCHEMES)
+    if name in CHOICES and value is not None:
+        item.choice(*CHOICES[name])
+    if name == "n_jobs" and not (value == -1 or value >= 1):
+        raise item.wrong("a number of threads, or -1")
+    return value
+
+
+# -- topology
+
+
+def read_topology(given: Field) -> Topology:
+    """A topology whose tables, and those that the engine makes of it, fit in memory."""
+    hints = hints_of(Topology.__init__)
+    arguments = {}
+    for name, item in given.items().items():
+        if name not in hints:
+            raise ContentError(f"{given.name} has a field {name!r}, which a Topology does not have")
+        arguments[name] = item.read(hints[name])
+    given["levels"]  # the one that must be there
+    with given.blamed():
+        for level, states in {"root": arguments.get("root") or (), **arguments["levels"]}.items():
+            check_states(f"level {level!r}", len(states))
+        topology = Topology.from_dict(arguments)
+        check_tables(topology)
+    return topology
+
+
+def check_tables(topology: Topology) -> None:
+    """Raise for a topology that no machine could do inference on."""
+    stacks = np.ones(topology.n_states[0])
+    for d, table in enumerate(topology.children):
+        triples = (table.sum(axis=1, dtype=np.float64) ** 2).sum()
+        stacks = stacks @ table
+        if triples > TRIPLES or stacks.sum() > STACKS:
+            raise ValueError(
+                f"level {topology.levels[d + 1]!r} has {triples:.3g} triples of a parent and two children and "
+                f"{stacks.sum():.3g} stacks of states, expected at most {TRIPLES} and {STACKS}"
+            )
+        if topology.has_limits(d + 1):
+            stacks = np.ones(topology.n_states[d + 1])
+
+
+# -- observations
+
+
+def check_encoder(given: Field, kinds: Sequence[str]) -> tuple[int | None, int | None]:
+    """The number of named features, or of numeric columns, of sound settings; None for the other."""
+    given["min_count"].read(float)
+    given["standardize"].read(bool)
+    kind = given["kind"].choice(*kinds)
+    names, columns = given["names"], given["columns"].read(list[str])
+    _check_names(names, kind)
+    mean, scale = (array_of(given.arrays, name, np.float64) for name in ("mean", "scale"))
+    for name, array in (("mean", mean), ("scale", scale)):
+        if array.size != len(columns):
+            raise ContentError(f"array {name!r} has {array.size} numbers for {len(columns)} columns")
+        if not (np.abs(array) <= LARGEST).all():
+            raise ContentError(f"array {name!r} has a number beyond {LARGEST:g}")
+    if not (scale >= 1 / LARGEST).all():
+        raise ContentError("array 'scale' has a number that is not positive")
+    if (kind == "dense" and names.value) or (kind != "dense" and columns):
+        raise ContentError(f"{given.name} has {len(names.value)} names and {len(columns)} columns of kind {kind!r}")
+    return (None, len(columns)) if kind == "dense" else (len(names.value), None)
+
+
+def _check_names(names: Field, kind: str) -> None:
+    """Names are distinct strings; symbols may be integers; the columns of a matrix are numbers in order."""
+    types = (str, int) if kind == "symbols" else (str,)
+    for entry in names.entries() if not set(map(type, names.read(list[Any]))) <= set(types) else ():
+        if type(entry.value) not in types:
+            raise entry.wrong("a string or an integer" if kind == "symbols" else "a string")
+    if len(set(names.value)) < len(names.value):
+        raise ContentError(f"{names.name} has the same name twice")
+    if kind == "matrix":
+        numbers = [int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names.value]
+        if list(map(str, numbers)) != names.value or any(a >= b for a, b in pairwise(numbers)):
+            raise ContentError(f"{names.name} has names that are no numbers of columns in order")
+
+
+# -- weights
+
+
+def check_blocks(
+    given: Field, topology: Topology, names: int | None, columns: int | None, impossible: bool = False
+) -> list[Block]:
+    """The blocks, each of which fits, and which together have the weights of the file.
+
+    ``impossible``: tables of logarithms of probabilities may hold -inf.
+    """
+    blocks: list[Block] = []
+    for entry in given.entries():
+        block = entry.read(Block)
+        with entry.blamed():
+            block.check(topology, names, columns)
+            if not block.timed and block.key[0] not in (*FAMILY, "duration"):
+                raise ValueError(f"key is of the part {block.key[0]!r}, which differs from step to step")
+        blocks.append(block)
+    weights = array_of(given.arrays, "coef", np.float64)
+    if weights.size != sum(block.size for block in blocks):
+        raise ContentError(f"the model has {weights.size} weights, which do not fit its features")
+    check_weights("coef", weights, impossible)
+    return blocks
+
+
+def check_weights(name: str, weights: Floats, impossible: bool = False) -> None:
+    """Raise for a weight that is not finite, or beyond all reason."""
+    sound = np.abs(weights) <= LARGEST
+    if impossible:
+        sound |= weights == -np.inf
+    if not sound.all():
+        k = int(sound.argmin())
+        raise ContentError(f"array {name!r} has the weight {weights[k]} at {k}, expected a finite number")
+
+
+# -- training
+
+
+def check_training(given: Field) -> None:
+    """Raise unless the course of training can be shown."""
+    if not isinstance(given["loss"].value, int | float):
+        raise given["loss"].wrong("a number")
+    given["converged"].read(bool)
+    given["n_iter"].read(int)
+    given["stop_reason"].read(str)
+    check_history(given["history"])
+
+
+def check_history(given: Field) -> None:
+    for entry in given.entries():
+        for name, item in entry.items().items():
+            if name in HISTORY and not isinstance(item.value, int | float | None):
+                raise item.wrong("a number or null")
+
+
+def check_model(header: Field, kinds: Sequence[str], impossible: bool = False) -> tuple[Topology, list[Block]]:
+    """Raise a ``ContentError`` unless the file holds a sound model; its topology and its blocks."""
+    topology = read_topology(header["topology"])
+    header["topology_given"].read(bool)
+    names, columns = check_encoder(header["encoder"], kinds)
+    blocks = check_blocks(header["blocks"], topology, names, columns, impossible)
+    check_training(header["training"])
+    return topology, blocks

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hscrf import io
+from hscrf.cli.options import FORMATS
 from hscrf.cli.templates import PAIR, Template, default_template, read_template
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.container import read_container, write_container
@@ -25,7 +26,6 @@ from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
-FORMATS = ("columns", "jsonl", "table", "crfsuite")
 SUFFIXES = {  # of file names
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",

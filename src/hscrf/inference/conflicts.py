@@ -62,7 +62,7 @@ def known_facts(labels: Labels) -> list[Fact]:
 
 
 def only(labels: Labels, facts: list[Fact]) -> Labels:
-    """The labels with nothing known but some facts."""
+    """Labels of which only some facts are known."""
     states = np.full_like(labels.states, -1)
     ends = np.full_like(labels.ends, -1)
     allowed = {level: np.ones_like(sets) for level, sets in (labels.allowed or {}).items()}
@@ -78,7 +78,7 @@ def only(labels: Labels, facts: list[Fact]) -> Labels:
 
 
 def cell_of(labels: Labels, fact: Fact) -> Cell:
-    """A fact as errors name it."""
+    """The cell of a fact."""
     t, kind, d = fact
     topology = labels.topology
     if kind == "state":

@@ -116,6 +116,10 @@ def test_five_merged_parts_equal_one_pass(example, choice):
     parts = [statistics for statistics, _ in parts_of(frame, Y, lengths, cuts)]
     for order in (parts, parts[::-1], choice.draw(st.permutations(parts))):
         assert vars(merged(order)) == vars(one)
+    running, bounds = LabelStatistics(**frame), [0, *sorted(cuts), len(Y)]
+    for a, b in reversed(list(pairwise(bounds))):
+        running.update(Y[a:b], lengths[a:b], a)
+    assert vars(running) == vars(one)
     assert outcome(merged(parts)) == outcome(one)
 
 

@@ -1,4 +1,4 @@
-"""Names for arrays, and the little that is done to them everywhere."""
+"""Types of arrays, and small functions that every room needs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Ints = NDArray[np.int64]
 
 
 def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """begin[0], begin[0] + 1, ... as many as counts[0], then those of begin[1], and so on."""
+    """The counts[0] numbers from begin[0] on, then the counts[1] numbers from begin[1] on, and so on."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if ends.size else 0) + np.repeat(begin - ends + counts, counts)
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, which nobody can write to any more."""
+    """Make the array read-only and return it."""
     array.setflags(write=False)
     return array

@@ -153,7 +153,7 @@ def _axis_words(axis: Axis) -> str:
 
 
 def check_values(name: str, values: NDArray[np.float64]) -> None:
-    """Raise on NaN and +inf, naming the first place."""
+    """Raise if a value is NaN or +inf, and name the first place."""
     bad = ~(values < np.inf)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])

@@ -1,4 +1,4 @@
-"""The state hierarchy: which levels there are, which states may contain and follow which, and for how long."""
+"""The state hierarchy: its levels, their states, and which children, successors and durations each state may have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Limits = Mapping[str, "int | Mapping[str, int | None] | None"]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Topology:
-    """Levels from top to bottom, their states, and which nestings, successions and durations are legal.
+    """Levels from top to bottom, their states, and the children, successors and durations that each state may have.
 
     Level 0, named ``"root"``, is added by itself: one dummy state, or the sequence classes in ``root``.
     Parents not named in ``children`` may have every child; states not named in ``successors`` may be followed
@@ -84,7 +84,7 @@ class Topology:
         return bool((self.max_duration[-1] == 1).all())
 
     def has_limits(self, level: int) -> bool:
-        """Whether durations of the level are limited; False for a unit bottom, which is its own kind."""
+        """Whether durations of the level are limited; False for a unit bottom, which the engine treats apart."""
         if self.unit_bottom and level == self.depth - 1:
             return False
         return bool((self.min_duration[level] > 1).any() or (self.max_duration[level] < UNLIMITED).any())
@@ -168,7 +168,7 @@ class Topology:
 
 
 def _unknown(kind: str, name: object, known: Sequence[str]) -> str:
-    """Say that a name is not known, which name is close, and which are known."""
+    """The message for an unknown name: the known name closest to it, and all known names."""
     close = get_close_matches(name, known, n=1) if isinstance(name, str) else []
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     rest = f" and {len(known) - 20} more" if len(known) > 20 else ""
@@ -206,7 +206,7 @@ def _state_names(level: str, states: Iterable[str]) -> tuple[str, ...]:
 
 
 def _table(topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int) -> NDArray[np.bool_]:
-    """Allowed pairs (S_source, S_target): every one, except in the rows that are named."""
+    """Allowed pairs (S_source, S_target): all pairs in rows that are not named, the given ones in rows that are."""
     table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
     if not isinstance(rows, Mapping):
         level = topology.levels[source]
@@ -221,7 +221,7 @@ def _table(topology: Topology, rows: Mapping[str, Sequence[str]], source: int, t
 
 
 def _by_level(topology: Topology, named: Mapping[str, Any], what: str) -> dict[int, Any]:
-    """Exchange level names for indices."""
+    """The same mapping with level indices for names."""
     if not isinstance(named, Mapping):
         raise ValueError(f"{what} is {named!r}; expected a mapping from level name")
     return {topology.level(level): value for level, value in named.items()}

@@ -16,7 +16,7 @@ Fact = tuple[int, str, int]  # time, "state", "end" or "set", level
 
 
 def feasible(value: float, potentials: Potentials, evidence: Labels | None) -> float:
-    """Return a log mass, or raise and say which labels leave nothing possible."""
+    """Return a log mass; if it is -inf, raise and name the labels that contradict each other."""
     if value > -np.inf:
         return value
     raise explanation(potentials, evidence)
@@ -32,7 +32,7 @@ def refuse(potentials: Potentials, labels: Labels | None, name: str, n: int) -> 
 
 
 def explanation(potentials: Potentials, evidence: Labels | None) -> InfeasibleError:
-    """Why no configuration is possible: because of the labels that contradict each other, or without any."""
+    """The error that says why no configuration is possible: which labels contradict each other, if any do."""
     if evidence is None or not is_possible(potentials, None):
         what = f"{potentials.length} steps" + ("" if evidence is None else ", whatever the evidence")
         return InfeasibleError(f"the potentials and the topology allow no configuration of {what}")
@@ -50,7 +50,7 @@ def is_possible(potentials: Potentials, evidence: Labels | None) -> bool:
 
 
 def conflict(potentials: Potentials, evidence: Labels) -> list[Cell]:
-    """A smallest set of labels that contradict each other: none of them can be left out.
+    """Labels that contradict each other, and none that can be left out without resolving the contradiction.
 
     Labels are tried in the order of time; halving finds each member in O(log n) inferences.
     """
@@ -85,7 +85,7 @@ def known_facts(labels: Labels) -> list[Fact]:
 
 
 def only(labels: Labels, facts: list[Fact]) -> Labels:
-    """The labels with nothing known but some facts."""
+    """Labels of which only some facts are known."""
     states = np.full_like(labels.states, -1)
     ends = np.full_like(labels.ends, -1)
     allowed = {level: np.ones_like(sets) for level, sets in (labels.allowed or {}).items()}
@@ -101,7 +101,7 @@ def only(labels: Labels, facts: list[Fact]) -> Labels:
 
 
 def cell_of(labels: Labels, fact: Fact) -> Cell:
-    """A fact as errors name it."""
+    """The cell of a fact."""
     t, kind, d = fact
     topology = labels.topology
     if kind == "state":

@@ -1,4 +1,4 @@
-"""One sequence of a file, and where it stands there."""
+"""One sequence of a file, and its lines there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Document:
     name: str = ""  # of the sequence, where the format has one
     comments: tuple[str, ...] = ()
     columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order
-    lines: Sequence[int] = field(default=(0,), compare=False)  # where each time step stands
+    lines: Sequence[int] = field(default=(0,), compare=False)  # line of each time step, or one for all
     file: str = field(default="", compare=False)
     number: int | None = field(default=None, compare=False)  # of the sequence in its file, from 0
 
@@ -39,10 +39,10 @@ class Document:
         return DataFileError(self.file, line, problem, sequence=self.number, step=step)
 
     def error_of(self, error: Exception) -> DataFileError:
-        """The same problem at the line of the step that an error knows, or where the sequence begins."""
+        """The same problem as an error of this file, at the line of its step, or else where the sequence begins."""
         if not isinstance(error, SequenceError):
             return self.error(str(error))
         problem = error.problem
-        if isinstance(error, InfeasibleError) and error.cells:  # it speaks of steps
+        if isinstance(error, InfeasibleError) and error.cells:  # its message counts steps
             problem += f" (steps are counted from 0 at line {self.lines[0]})"
         return self.error(problem, error.step)

@@ -20,7 +20,7 @@ _TAGS = {
 
 
 def check_tags(document: Document, scheme: Scheme | None) -> None:
-    """Labels are not empty and fit their scheme."""
+    """Raise if a label is empty or does not fit its scheme."""
     for level, column in (document.labels or {}).items():
         if isinstance(column, str) or is_segments(column):
             continue
@@ -33,7 +33,7 @@ def check_tags(document: Document, scheme: Scheme | None) -> None:
 
 
 def detect_scheme(documents: Iterable[Document], level: str) -> str:
-    """The scheme that the labels of a level look like: one B-x or I-x says BIO, one E-x or S-x besides says BIOES.
+    """The scheme that the labels of a level are in: BIO if one is B-x or I-x, BIOES if another is E-x or S-x.
 
     >>> detect_scheme([Document(["a"], {"phrase": ["B-NP"], "tag": ["N"]})], "phrase")
     'bio'

@@ -1,4 +1,4 @@
-"""What follows from labels by nesting."""
+"""What follows from known labels because segments nest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def end_below(ends: NDArray[np.int8]) -> None:
-    """An end ends all levels below it."""
+    """Where a level ends, set the ends of all levels below it."""
     for above, below in pairwise(ends):
         below[above == 1] = 1
 
 
 def closed_ends(labels: Labels) -> NDArray[np.int8]:
-    """Ending indicators (D, T) that follow from those known, but for ends below ends."""
+    """Ending indicators (D, T) that follow from the known ones, except those that :func:`end_below` sets."""
     ends: NDArray[np.int8] = labels.ends.copy()
     ends[0] = 0
     ends[:, -1] = 1
@@ -80,7 +80,7 @@ def _shared_along_segments(allowed: NDArray[np.bool_], ends: NDArray[np.int8]) -
 
 
 def _no_state_left(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> InfeasibleError:
-    """The error that no state of level d is left at t, with what the labels ask of its segment."""
+    """The error for a level d without any possible state at t; it names what the labels ask of that segment."""
     stop = t + 1 + int((ends[d, t:] != 0).argmax())
     span = f"at {t}" if stop == t + 1 else f"from {t} to {stop}, where it goes on"
     cells, words = [], []

@@ -57,7 +57,7 @@ def schemes_of(topology: Topology, scheme: str | Mapping[str, str]) -> list[str]
 
 
 def common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
-    """The length of every column; a root given as one class name has none."""
+    """The length that all columns share; a root given as one class name has no length."""
     lengths = {topology.levels[d]: len(column) for d, column in columns.items() if not isinstance(column, str)}
     for d, column in columns.items():
         if d > 0 and isinstance(column, str):
@@ -73,7 +73,7 @@ def common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
 def read_column(
     topology: Topology, d: int, column: Column, scheme: str, runs: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (T,) of one level, read from its labels alone. LabelError names the first bad label's step."""
+    """States and ends (T,) of one level, read from its labels alone; LabelError has the step of the first bad label."""
     tags = _distinct(column)
     parsed = []
     for tag in tags:
@@ -121,7 +121,7 @@ def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int
 
 def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int]:
     """State of a label, whether it opens a segment, and whether it closes one."""
-    if tag is None or tag == "?" or tag != tag:  # NaN is what pandas has for nothing
+    if tag is None or tag == "?" or tag != tag:  # pandas writes a missing value as NaN
         return -1, 0, 0
     unit = topology.unit_bottom and d == topology.depth - 1
     if scheme == "plain" or tag == "O" or (unit and tag in topology.states[d]):

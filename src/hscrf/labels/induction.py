@@ -1,4 +1,4 @@
-"""The topology that labels need: their states, which contain which, how long they last."""
+"""The topology that labels need: their states, the children of each state, the longest durations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encode_labels(
     scheme: Any,
     limited: Collection[str] = (),
 ) -> tuple[Topology, list[Labels]]:
-    """Labels of all sequences over one topology, which is learned from them unless it is given or they bring it.
+    """Labels of all sequences over one topology: the given one, that of the Labels in Y, or one learned from Y.
 
     ``limited`` names the levels that need a longest duration.
     """
@@ -66,7 +66,7 @@ class LabelStatistics:
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
 
-    first: int | None = field(default=None, init=False)  # number of the first sequence noted
+    first: int | None = field(default=None, init=False)  # lowest number of a sequence noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
     classes: set[str] = field(default_factory=set, init=False)  # names of the root's states
     classless: bool = field(default=False, init=False)  # the class of a sequence is unknown
@@ -83,10 +83,10 @@ class LabelStatistics:
         self.levels = None if self.levels is None else tuple(self.levels)
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
-        """Note the labels of a part of the data, and return them read.
+        """Note the labels of a part of the data, and return them as Labels.
 
-        They are read over a topology of what has been noted until then, without rules; :func:`over` puts them over the
-        final one. Errors call the first sequence ``Y[offset]``.
+        They are over a topology without rules, of the states noted so far; :func:`over` puts them over the final one.
+        Errors call the first sequence ``Y[offset]``.
         """
         if len(Y) == 0:
             return []
@@ -101,7 +101,7 @@ class LabelStatistics:
     def collect(self, Y: Sequence[Any], offset: int = 0) -> Topology:
         """Note the names of levels, states and classes, and return a topology to read these labels over.
 
-        :meth:`update` does this, reads, and then calls :meth:`note`; the two are for those who read in another way.
+        A caller with a reader of its own calls this, reads the labels, and passes them to :meth:`note`.
         """
         if self.given is None and self.first is None and isinstance(Y[0], Labels):
             self.given = Y[0].topology
@@ -111,10 +111,11 @@ class LabelStatistics:
             if self.first is None:
                 self._begin(y, n)
             self._collect(y, n)
+        self.first = offset if self.first is None else min(self.first, offset)
         return self._reading_topology()
 
     def note(self, labels: Sequence[Labels]) -> None:
-        """Note what labels say that were read over the topology of :meth:`collect`."""
+        """Note what follows from labels that were read over the topology of :meth:`collect`."""
         if self.given is not None or not labels:
             return
         known, topology = pack_labels(labels), labels[0].topology
@@ -140,7 +141,7 @@ class LabelStatistics:
         return self
 
     def topology(self) -> Topology:
-        """The topology of all labels noted.
+        """The topology of all labels noted so far.
 
         States are in the order of their names. If no label is missing, only children that occur are allowed. A limited
         level lasts at most as long as its longest segment, unless an end is missing there.
@@ -166,7 +167,7 @@ class LabelStatistics:
         return self._without_rules(sorted(self.classes))
 
     def _begin(self, y: Any, n: int) -> None:
-        """The first sequence: which levels there are, and whether the bottom persists in any case."""
+        """Take the levels from the first sequence, and let the bottom persist if its scheme or limit asks for it."""
         if self.levels is None:
             self.levels = tuple(level for level in by_level(y) if level != "root")
         if not self.levels:
@@ -180,7 +181,7 @@ class LabelStatistics:
         return self.scheme if isinstance(self.scheme, str) else self.scheme.get(level, "plain")
 
     def _limited_levels(self) -> list[str]:
-        """Names of the limited levels, which may be given by their places too; the root has no limit."""
+        """Names of the limited levels, which may be given by index too; the root has no limit."""
         frame = Topology({level: ["any"] for level in self.levels or ()})
         return [frame.levels[frame.level(level)] for level in self.limited if frame.level(level) > 0]
 
@@ -205,8 +206,8 @@ class LabelStatistics:
     def _reading_topology(self) -> Topology:
         """All states noted so far, without rules, to read a part over.
 
-        Other parts may name other classes. So if there is only one as yet, another is added: the class of a sequence
-        that names none is then unknown, not that one.
+        Other parts may name other classes. So if there is only one so far, a second one is added: the class of a
+        sequence that names none is then read as unknown, not as that one.
         """
         classes = sorted(self.classes)
         return self._without_rules([*classes, f"not {classes[0]}"] if len(classes) == 1 else classes)
@@ -243,12 +244,12 @@ class LabelStatistics:
             self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))
 
     def _forget_repeated(self) -> None:
-        """Equal labels in a row are one segment of a bottom that persists."""
+        """In a bottom that persists, equal labels in a row are one segment, so no state follows itself."""
         if self.persists:
             self.repeated.clear()
 
     def _kids(self, level: str, topology: Topology) -> dict[str, list[str]]:
-        """The children of each state of a level; a root of one class, or none, is the parent where none was told."""
+        """The children of each state of a level; an unknown class is the root's only state."""
         kids: dict[str, list[str]] = {}
         for parent, child in self.children[level]:
             kids.setdefault(topology.states[0][0] if parent is None else parent, []).append(child)
@@ -279,7 +280,7 @@ class LabelStatistics:
 
 
 def state_names(column: Any, scheme: str) -> set[str]:
-    """The states that a column, segments or the class of a root name."""
+    """Names of the states in a column, in segments, or in the class of a root."""
     if isinstance(column, str):
         return {column}
     if is_segments(column):
@@ -297,7 +298,7 @@ def state_names(column: Any, scheme: str) -> set[str]:
 def named_pairs(
     one: NDArray[Any], other: NDArray[Any], names: Sequence[Any], other_names: Sequence[Any]
 ) -> set[tuple[Any, Any]]:
-    """The pairs of states that occur side by side in two rows (N,), by name; the last name is that of -1."""
+    """Names of the pairs (one[k], other[k]) of known states; the last name of each side is that of -1."""
     occurs = np.zeros((len(names), len(other_names)), dtype=bool)
     occurs[one, other] = True
     named = {(names[s], other_names[u]) for s, u in np.argwhere(occurs).tolist()}
@@ -305,7 +306,7 @@ def named_pairs(
 
 
 def longest_segment(ends: NDArray[np.int8], offsets: NDArray[np.int64]) -> int:
-    """The longest segment of packed sequences whose borders and inside are known; 0 if there is none."""
+    """Length of the longest segment whose borders and inside are known, in packed sequences; 0 if there is none."""
     ends = ends.copy()
     ends[offsets[1:] - 1] = 1  # a sequence ends all its segments
     stop = np.flatnonzero(ends == 1) + 1
@@ -322,7 +323,7 @@ def loosened(topology: Topology) -> Topology:
 
 
 def loose_topology(Y: Sequence[Any], scheme: Any) -> Topology:
-    """All states of all levels that labels name, without rules."""
+    """A topology without rules, of all states that labels name."""
     statistics = LabelStatistics(None, scheme)
     statistics.collect(Y)
     return statistics.loose_topology()

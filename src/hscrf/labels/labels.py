@@ -59,7 +59,7 @@ class Labels:
 
     @classmethod
     def _found(cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float) -> Labels:
-        """What decoding found: complete, legal, and not to be looked at again."""
+        """Labels that decoding found, which are complete and legal, so that nothing is checked."""
         labels = object.__new__(cls)
         for name, value in (("topology", topology), ("states", states), ("ends", ends), ("score", score)):
             object.__setattr__(labels, name, value)
@@ -77,7 +77,7 @@ class Labels:
     ) -> Labels:
         """Read half-open segments ``(start, stop, state)`` of some or all levels.
 
-        Levels not mentioned and gaps between segments are unknown; something ends just before every segment.
+        Levels not mentioned and gaps between segments are unknown, but a gap is known to end before a segment.
         A root of several classes may be given as ``"root": class``.
 
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
@@ -105,10 +105,11 @@ class Labels:
     ) -> Labels:
         """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
 
-        The borders of an unknown cell are unknown unless its neighbour's prefix tells. Equal neighbours of
-        a plain column are one segment if ``boundaries="runs"``, perhaps two if ``"unknown"``. In BIO and
-        BIOES an ill-formed I-x starts a segment, and maximal runs of ``"O"``, a state of that name, are one.
-        Plain columns and ``"O"`` are cut where the level above is known to end; an I-x that goes on there is an error.
+        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In a plain
+        column, equal neighbours are one segment with ``boundaries="runs"``; with ``"unknown"`` they may be
+        one or two. In BIO and BIOES an I-x that continues no x starts a segment. There ``"O"`` is a state like
+        others, and neighbours ``"O"`` are one segment. Where the level above is known to end, segments of plain
+        columns and of ``"O"`` end too; an I-x that goes on there is an error.
 
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
@@ -171,12 +172,12 @@ class Labels:
             rule(self)
 
     def closed(self) -> Labels:
-        """Return these labels with all that follows from them by nesting; no legal configuration is lost.
+        """Return these labels with everything that follows from them by nesting; no legal configuration is lost.
 
-        The last step ends everywhere; an end ends all below, going on goes on above; a segment that goes
-        on shares its allowed states; children and parents narrow each other; a change of state is an end.
-        Where a level goes on so do all above, hence runs that go on form a tree, on which one sweep up and
-        one down are enough. Cost O(T * sum of S_d * S_{d+1}).
+        All levels end at the last step. Where a level ends, all below it end; where it goes on, all above it
+        go on. Steps of one segment have the same allowed states. The allowed states of parents and children
+        limit each other. Where the state must change, a segment ends. Stretches that go on are nested, so
+        they form a tree, on which one sweep up and one down are enough. Cost O(T * sum of S_d * S_{d+1}).
 
         >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]},
         ...                     children={"phrase": {"NP": ["N"], "VP": ["V"]}})

@@ -12,7 +12,7 @@ from hscrf.topology import Topology
 
 
 def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, length: int) -> Labels:
-    """Labels of each level from its column or its segments, of the root perhaps from the name of its class."""
+    """Labels of each level from its column or its segments; the root may be the name of a class."""
     columns = {level: column for level, column in given.items() if not is_segments(column)}
     segments = {level: given[level] for level in given if level not in columns}
     if all(level == "root" and isinstance(column, str) for level, column in columns.items()):
@@ -36,7 +36,7 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
 
 
 def is_segments(column: Any) -> bool:
-    """Whether labels of a level are segments, not one label for each step; an empty list is no segments.
+    """Whether labels of a level are segments, not one label for each step; an empty list is a list of segments.
 
     >>> is_segments([(0, 2, "NP")]), is_segments(["NP", "NP"]), is_segments("NP"), is_segments([])
     (True, False, False, True)

@@ -1,4 +1,4 @@
-"""Labels that were read over the states of a part of the data, over the topology of all the data."""
+"""Labels that were read over the states of a part of the data, put over the topology of all the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hscrf.topology import Topology
 
 
 def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
-    """The labels that ``LabelStatistics.update`` returned, over the topology of all the data.
+    """Put labels that ``LabelStatistics.update`` returned over the topology of all the data.
 
     States keep their names. The result is the same as if the labels had been read over that topology: a sequence that
     names no class has the only class, or an unknown one if there are several; where only another part shows that
@@ -29,7 +29,7 @@ def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
 
 
 def renumbering(source: Topology, target: Topology) -> list[NDArray[np.int32]] | None:
-    """For each level the new numbers (S + 1,) of its states, last that of -1; None if nothing changes at all."""
+    """For each level the new numbers (S + 1,) of its states, the last for -1; None if only the rules change."""
     if source.levels != target.levels:
         raise ValueError(f"labels of {source} cannot be put over {target}, which has other levels")
     if source.states == target.states and source.unit_bottom == target.unit_bottom:
@@ -46,7 +46,7 @@ def renumbering(source: Topology, target: Topology) -> list[NDArray[np.int32]] |
 
 
 def moved(labels: Labels, topology: Topology, tables: Sequence[NDArray[np.int32]]) -> Labels:
-    """The labels with other numbers of states."""
+    """The labels over another topology, with new numbers of states from the tables."""
     states = np.stack([table[row] for table, row in zip(tables, labels.states, strict=True)])
     ends = labels.ends.copy()
     lost = np.argwhere((states[1:] < 0) & (labels.states[1:] >= 0))

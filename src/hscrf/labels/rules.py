@@ -143,7 +143,7 @@ def _end(labels: Labels, d: int, t: int) -> Cell:
 
 
 def _segment_cells(labels: Labels, d: int, start: int, stop: int) -> list[Cell]:
-    """What makes a segment of level d: a known state, the end before it, where it goes on, and its end."""
+    """The cells that determine a segment of level d: its state, the end before it, where it goes on, its end."""
     known = start + int((labels.states[d, start:stop] >= 0).argmax())
     return [_state(labels, d, known), *(_end(labels, d, t) for t in range(max(start - 1, 0), stop))]
 
@@ -155,7 +155,7 @@ def _range(low: int, high: int) -> str:
 def known_segments(
     states: NDArray[np.int32], ends: NDArray[np.int8]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Start, stop and state of the segments whose borders, inside and state are known, from one level's rows (T,)."""
+    """Start, stop and state of the segments of one level, from its rows (T,), whose state and ends are all known."""
     stop = np.flatnonzero(ends == 1) + 1
     if not stop.size:
         return stop, stop, stop

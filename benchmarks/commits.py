@@ -15,8 +15,8 @@ by 5 standard deviations. The exit status is 1 if anything differs.
 all rounds; the last column has the lowest and the highest ratio of one round, which tells how noisy the machine was.
 With conll2000 in --data (default: $HSCRF_DATA), ``learning.py`` is among the pieces.
 
---startup: seconds of ``import hscrf``, of the first marginals and decoding, and of ``python -m hscrf --help``, in the
-same way.
+--startup: seconds of ``import hscrf``, of the first marginals and decoding, of importing every public name, and of
+``python -m hscrf --help``, in the same way. A bare import may put off what the first call then pays: read the sum too.
 """
 
 import argparse
@@ -42,6 +42,7 @@ SHAPES = {  # of engine.py: length, title
     "unlimited": (400, "unlimited durations, 3 x 4 states, T = 400"),
     "wide": (2_000, "Markov, 4 x 32 states, T = 2,000"),
 }
+EVERYTHING = "import time; begin = time.perf_counter(); from hscrf import *; print(time.perf_counter() - begin)"
 
 
 @dataclass(frozen=True)
@@ -172,20 +173,23 @@ def conll(task, data, quick):
     return lambda commit: run(commit, "--quick"), lambda commit: run(commit, *(["--quick"] if quick else []))
 
 
-def speed_jobs(data, quick):
-    jobs = [worker("engine", case) for case in SHAPES]
-    jobs.append(worker("learning", "quick" if quick else "full"))
+def speed_jobs(data, quick, words):
+    """The jobs whose names contain one of the words, or all."""
+    jobs = {title: worker("engine", case) for case, (_, title) in SHAPES.items()}
+    jobs["learning"] = worker("learning", "quick" if quick else "full")
     if Path(data, "conll2000", "train.txt").exists():
-        jobs += [conll(task, data, quick) for task in ("np", "chunks")]
+        jobs |= {f"CoNLL-2000 {task}": conll(task, data, quick) for task in ("np", "chunks")}
     else:
         print("(no conll2000/train.txt in --data: its pieces are left out)\n")
-    return jobs
+    return [job for name, job in jobs.items() if not words or any(word in name for word in words)]
 
 
 def start_up(commit):
     """Seconds of the first things a process does, with compiled code at hand."""
     names = ("import hscrf", "first marginals", "first decode")
     found = dict(zip(names, map(float, commit.run("-c", engine.FIRST).split()), strict=True))
+    found["import hscrf to first decode"] = sum(found.values())  # whatever is imported when
+    found["from hscrf import *"] = float(commit.run("-c", EVERYTHING))
     begin = time.perf_counter()
     commit.run("-m", "hscrf", "--help")
     return {**found, "python -m hscrf --help": time.perf_counter() - begin}
@@ -271,7 +275,9 @@ def main():
         parser.add_argument(f"--{part}", action="store_true", help=f"this part: {part}")
     parser.add_argument("--quick", action="store_true", help="small data for the speed of learning")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each commit (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="problems whose names contain a word")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="WORD", help="problems and jobs whose names contain a word"
+    )
     parser.add_argument("--data", default=os.environ.get("HSCRF_DATA", ""), help="folder that holds conll2000/")
     parser.add_argument("--keep", type=Path, help="folder for compiled code and results (default: a temporary one)")
     args = parser.parse_args()
@@ -288,7 +294,7 @@ def main():
             same = compare_numbers(commits, args.only)
         if args.speed or everything:
             print("\n# The same speed\n")
-            take_turns(commits, args.rounds, speed_jobs(args.data, args.quick))
+            take_turns(commits, args.rounds, speed_jobs(args.data, args.quick, args.only))
         if args.startup or everything:
             print("\n# The same start-up\n")
             take_turns(commits, 2 * args.rounds, [(start_up, start_up)])

@@ -20,7 +20,7 @@ from hscrf.estimator.content import ContentError, Field, array_of, hints_of
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_states
 from hscrf.potentials import FAMILY
-from hscrf.solvers.choice import load_solver
+from hscrf.solvers.choice import CLASSES, SOLVERS, load_solver
 from hscrf.topology import Topology
 
 LARGEST = 1e100  # a weight, a mean, a scale: products of a few of them are finite
@@ -54,8 +54,7 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
     if name == "features" and item.value is not None:
         return [entry.one_of(features) for entry in item.entries()]
     if name == "solver":
-        with item.blamed():
-            return load_solver(item.value)
+        return _solver(item)
     if name == "random_state":
         if not isinstance(item.value, int | None):
             raise item.wrong("an integer or null")
@@ -69,6 +68,14 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
     if name == "n_jobs" and not (value == -1 or value >= 1):
         raise item.wrong("a number of threads, or -1")
     return value
+
+
+def _solver(item: Field) -> Any:
+    """A solver by its name, with its options, or the default in the place of one that a file cannot hold."""
+    if isinstance(item.value, Mapping) and "other" in item.value:
+        with item.blamed():
+            return load_solver(item.value)
+    return item.choice(*SOLVERS) if isinstance(item.value, str) else item.one_of(CLASSES)
 
 
 # -- topology

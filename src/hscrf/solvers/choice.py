@@ -16,7 +16,7 @@ from hscrf.solvers.sgd import SGD
 SOLVERS: dict[str, Any] = {"lbfgs": LBFGS, "sgd": SGD, "perceptron": Perceptron}
 DEFAULT = "lbfgs"
 _NAMES = ", ".join(repr(name) for name in SOLVERS)
-_CLASSES: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}
+CLASSES: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}
 
 
 def solver_of(solver: str | Solver) -> Solver:
@@ -64,9 +64,9 @@ def load_solver(entry: Any) -> str | Solver:
             stacklevel=3,  # the caller of hscrf.load
         )
         return DEFAULT
-    if isinstance(entry, Mapping) and isinstance(entry.get("type"), str) and entry["type"] in _CLASSES:
-        return _with_options(_CLASSES[entry["type"]], {name: entry[name] for name in entry if name != "type"})
-    raise FileFormatError(f"the solver is {entry!r}, expected {_NAMES} or one of {', '.join(_CLASSES)} with options")
+    if isinstance(entry, Mapping) and isinstance(entry.get("type"), str) and entry["type"] in CLASSES:
+        return _with_options(CLASSES[entry["type"]], {name: entry[name] for name in entry if name != "type"})
+    raise FileFormatError(f"the solver is {entry!r}, expected {_NAMES} or one of {', '.join(CLASSES)} with options")
 
 
 def _with_options(solver: Any, options: Mapping[str, Any]) -> Solver:

@@ -20,7 +20,7 @@ from hscrf.estimator.content import ContentError, Field, array_of, hints_of
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_states
 from hscrf.potentials import FAMILY
-from hscrf.solvers.choice import CLASSES, SOLVERS, load_solver
+from hscrf.solvers.choice import CLASSES, SOLVERS
 from hscrf.topology import Topology
 
 LARGEST = 1e100  # a weight, a mean, a scale: products of a few of them are finite
@@ -71,10 +71,9 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
 
 
 def _solver(item: Field) -> Any:
-    """A solver by its name, with its options, or the default in the place of one that a file cannot hold."""
-    if isinstance(item.value, Mapping) and "other" in item.value:
-        with item.blamed():
-            return load_solver(item.value)
+    """A solver by its name, or with its options; of one that a file cannot hold only where it is defined."""
+    if isinstance(item.value, Mapping) and list(item.value) == ["other"]:
+        return {"other": item["other"].read(str)}
     return item.choice(*SOLVERS) if isinstance(item.value, str) else item.one_of(CLASSES)
 
 

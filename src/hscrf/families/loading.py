@@ -20,6 +20,7 @@ from hscrf.families.hhmm.model import HHMM, check_generative
 from hscrf.families.semi import SemiCRF
 from hscrf.features.blocks import Block
 from hscrf.potentials import FAMILY
+from hscrf.solvers.choice import known_solver
 from hscrf.topology import Topology
 
 MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, SemiCRF, DynamicCRF, HHMM)}
@@ -45,6 +46,8 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
         checked = check_model(content, ("symbols", "dense") if name == "HHMM" else KINDS, name == "HHMM")
         if name in RULES:
             RULES[name](content, *checked)
+        if "solver" in parameters:
+            parameters["solver"] = known_solver(parameters["solver"])
         model = MODELS[name](**parameters)
         model._restore(header, arrays, functions or {})
     return model

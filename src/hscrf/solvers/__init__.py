@@ -5,7 +5,7 @@ returns a ``Result`` with the weights and the reason why it stopped. Ctrl-C ends
 the best weights so far.
 """
 
-from hscrf.solvers.choice import dump_solver, load_solver, solver_of
+from hscrf.solvers.choice import dump_solver, known_solver, solver_of
 from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Solver
 from hscrf.solvers.lbfgs import LBFGS
 from hscrf.solvers.perceptron import Perceptron
@@ -21,6 +21,6 @@ __all__ = [
     "Result",
     "Solver",
     "dump_solver",
-    "load_solver",
+    "known_solver",
     "solver_of",
 ]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hscrf.errors import FileFormatError
 from hscrf.solvers.course import Solver
 from hscrf.solvers.lbfgs import LBFGS
 from hscrf.solvers.perceptron import Perceptron
@@ -48,34 +47,17 @@ def dump_solver(solver: str | Solver) -> Any:
     return {"other": f"{kind.__module__}.{kind.__qualname__}"}
 
 
-def load_solver(entry: Any) -> str | Solver:
-    """The solver that :func:`dump_solver` wrote.
+def known_solver(solver: str | Solver | Mapping[str, str]) -> str | Solver:
+    """The solver of a model from a file; the default in the place of one that is not ours, which no file can hold.
 
-    A solver of another class cannot come from a file. The default stands in for it, and a warning says so: weights and
-    predictions do not depend on the solver, only a further ``fit`` does.
+    A warning says so: weights and predictions do not depend on the solver, only a further ``fit`` does.
     """
-    if isinstance(entry, str) and entry in SOLVERS:
-        return entry
-    if isinstance(entry, Mapping) and list(entry) == ["other"] and isinstance(entry["other"], str):
-        warnings.warn(
-            f"the model was fitted by the solver {entry['other']}, which a file cannot hold: it predicts as it did, "
-            f"but fit would now use {DEFAULT!r}. To refit, set model.solver.",
-            UserWarning,
-            stacklevel=3,  # the caller of hscrf.load
-        )
-        return DEFAULT
-    if isinstance(entry, Mapping) and isinstance(entry.get("type"), str) and entry["type"] in CLASSES:
-        return _with_options(CLASSES[entry["type"]], {name: entry[name] for name in entry if name != "type"})
-    raise FileFormatError(f"the solver is {entry!r}, expected {_NAMES} or one of {', '.join(CLASSES)} with options")
-
-
-def _with_options(solver: Any, options: Mapping[str, Any]) -> Solver:
-    """A solver of ours with options from a file."""
-    for name, value in options.items():
-        if not isinstance(value, (int, float, type(None))):
-            raise FileFormatError(f"option {name} of the solver {solver.__name__} is {value!r}, expected a number")
-    try:
-        made: Solver = solver(**options)
-    except (TypeError, ValueError) as error:
-        raise FileFormatError(f"the options of the solver {solver.__name__} are wrong: {error}") from None
-    return made
+    if not isinstance(solver, Mapping):
+        return solver
+    warnings.warn(
+        f"the model was fitted by the solver {solver['other']}, which a file cannot hold: it predicts as it did, "
+        f"but fit would now use {DEFAULT!r}. To refit, set model.solver.",
+        UserWarning,
+        stacklevel=3,  # the caller of hscrf.load
+    )
+    return DEFAULT

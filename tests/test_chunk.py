@@ -109,3 +109,18 @@ def test_impossible_labels_are_named_by_their_number():
     with pytest.raises(hscrf.InfeasibleError, match=r"^Y\[1\]: ") as caught:
         hscrf.HSCRF(topology).fit(X, [good, bad])
     assert caught.value.sequence == 1
+
+
+def test_a_pickled_chunk_is_small():
+    """It holds what is packed, not what the user gave, unless a block reads that."""
+
+    class Heavy(list):
+        def __reduce__(self):
+            raise AssertionError("what the user gave was pickled")
+
+    X, Y = data("nested")
+    objective, weights = objective_of(MODELS["nested"], [Heavy(x) for x in X], Y)
+    (_, chunk), *_ = objective.chunks
+    expected = chunk.evaluate(weights)
+    again = pickle.loads(pickle.dumps(chunk))
+    assert np.array_equal(again.evaluate(weights)[1], expected[1])

@@ -130,7 +130,7 @@ class Predictor(BaseEstimator):
     def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
         """Packed observations and labels that need not keep the topology's rules."""
         check_lengths(X, Y)
-        observations = self.encoder_.pack(X)
+        observations = self.encoder_.pack(X).shared()  # development data are scored again and again
         loose = loosened(self.topology_)
         labels = [
             y if isinstance(y, Labels) else as_labels(y, n, length, loose, self.scheme)

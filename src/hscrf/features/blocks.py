@@ -43,6 +43,7 @@ class Block:
     size: int
     shape: tuple[int, ...]
     timed: bool
+    reads_raw: bool = False  # whether it looks at what the user gave, not only at what is packed
 
     def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
         """Add the scores of the observations to the array of their steps."""
@@ -296,6 +297,7 @@ class SegmentBlock(Block):
     longest: int
     states: int
     timed = True
+    reads_raw = True
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,13 @@ class Chunk:
         self.weights = None if weights is None or (weights == 1).all() else weights
         self.free = Batch(scorer.topology, observations.offsets)
         self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what the user gave, if no block reads it: packed, it is far smaller."""
+        state = {name: value for name, value in self.__dict__.items() if name != "observed"}
+        if not any(block.reads_raw for block in self.scorer.blocks):
+            state["observations"] = replace(self.observations, raw=())
+        return state
 
     @cached_property
     def observed(self) -> LabelCounts:

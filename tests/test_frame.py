@@ -1,0 +1,139 @@
+"""What is learned before any weight: five merged parts equal one pass, field by field."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import hscrf
+from hscrf.estimator.frame import Frame, Part
+from hscrf.observations.encoder import Encoder
+
+TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
+PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]
+
+
+def sentences(n, seed=0):
+    """Words and nested labels; some words are rare, some labels missing."""
+    rng = np.random.default_rng(seed)
+    X, Y = [], []
+    for _ in range(n):
+        picked = [PHRASES[k] for k in rng.integers(len(PHRASES), size=rng.integers(1, 5))]
+        tags = [tag for _, kids in picked for tag in kids]
+        X.append([[f"w={TAGS[tag]}", f"rare={rng.integers(40)}"] for tag in tags])
+        Y.append({"phrase": [name for name, kids in picked for _ in kids], "tag": tags})
+    return X, Y
+
+
+def partly(Y):
+    def hide(column, n):
+        return ["?" if (n + t) % 5 == 0 else tag for t, tag in enumerate(column)]
+
+    return [{level: hide(column, n) for level, column in y.items()} for n, y in enumerate(Y)]
+
+
+def segments_of(Y):
+    found = []
+    for y in Y:
+        labels = hscrf.Labels.from_columns(hscrf.Topology({k: sorted(set(v)) for k, v in y.items()}), y)
+        found.append({"phrase": labels.segments("phrase"), "tag": y["tag"]})
+    return found
+
+
+def arrays(X):
+    rng = np.random.default_rng(1)
+    return [rng.normal(size=(len(x), 3)) * [1.0, 1e3, 0.0] + [0.0, 1e6, 2.0] for x in X]
+
+
+CASES = {
+    "complete": (hscrf.HSCRF(min_count=2), lambda X, Y: (X, Y)),
+    "partial": (hscrf.HSCRF(min_count=2), lambda X, Y: (X, partly(Y))),
+    "segments": (hscrf.HSCRF(), lambda X, Y: (X, segments_of(Y))),
+    "arrays": (hscrf.HSCRF(), lambda X, Y: (arrays(X), Y)),
+    "dicts": (hscrf.HSCRF(), lambda X, Y: ([[{"w": s[0], "n": 2.0} for s in x] for x in X], Y)),
+    "seen": (hscrf.HSCRF(transitions="seen"), lambda X, Y: (X, Y)),
+    "all pairs": (hscrf.HSCRF(pairs="all"), lambda X, Y: (X, Y)),
+    "durations": (
+        hscrf.HSCRF(features=[hscrf.Token("tag"), hscrf.Duration("phrase"), hscrf.Trans("phrase")]),
+        lambda X, Y: (X, Y),
+    ),
+    "chain": (hscrf.ChainCRF(), lambda X, Y: (X, [y["tag"] for y in Y])),
+    "semi": (hscrf.SemiCRF(scheme="plain"), lambda X, Y: (X, [y["phrase"] for y in Y])),
+    "dynamic": (hscrf.DynamicCRF(), lambda X, Y: (X, Y)),
+    "dynamic, partial": (hscrf.DynamicCRF(), lambda X, Y: (X, partly(Y))),
+}
+
+
+def learn(model, X, Y, parts, elsewhere=False):
+    """The frame of a model and its blocks, learned in parts that are merged; perhaps sent by pickle."""
+    send = (lambda thing: pickle.loads(pickle.dumps(thing))) if elsewhere else (lambda thing: thing)
+    model = clone(model)
+    cuts = np.linspace(0, len(X), parts + 1).astype(int)
+    pieces = [(X[a:b], Y[a:b], int(a)) for a, b in pairwise(cuts)]
+
+    def new():
+        return Frame(Encoder(model.min_count, model.standardize), model._statistics())
+
+    frames = []
+    for x, y, offset in pieces:
+        frame = new()
+        frame.update(x, y, offset)
+        frames.append(send(frame))
+    whole = frames[0]
+    for other in frames[1:]:
+        whole.merge(other)
+    whole.settle(narrow=model._narrowed)
+    model._adopt(whole)
+    found = []
+    for x, y, offset in pieces:  # the second pass reads each part again, by what all of them have taught
+        observations = whole.encoder.pack(x)
+        lengths = np.diff(observations.offsets).tolist()
+        labels = whole.statistics.over(model._statistics().update(y, lengths, offset), whole.topology)
+        frame = Frame(whole.encoder, whole.statistics)
+        frame.observe(Part(observations, labels, offset), model._meetings(whole))
+        found.append(send(frame))
+    first = found[0]
+    for other in found[1:]:
+        first.merge(other)
+    return whole, first.blocks()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "pickled"])
+@pytest.mark.parametrize("case", CASES)
+def test_five_merged_parts_equal_one_pass(case, elsewhere):
+    model, change = CASES[case]
+    X, Y = change(*sentences(40))
+    one, blocks = learn(model, X, Y, 1)
+    five, others = learn(model, X, Y, 5, elsewhere)
+    assert five.topology == one.topology
+    assert five.encoder.names == one.encoder.names
+    assert list(five.encoder.names) == list(one.encoder.names), "names are in order of appearance"
+    assert five.encoder.columns == one.encoder.columns
+    np.testing.assert_allclose(five.encoder.mean, one.encoder.mean, rtol=1e-12)
+    np.testing.assert_allclose(five.encoder.scale, one.encoder.scale, rtol=1e-12)
+    assert len(blocks) == len(others)
+    for ours, theirs in zip(blocks, others, strict=True):
+        assert type(ours) is type(theirs)
+        assert ours.describe(one.encoder) == theirs.describe(five.encoder)
+
+
+@pytest.mark.parametrize("case", ["complete", "partial", "segments", "semi", "dynamic", "durations"])
+def test_fit_learns_the_same_frame(case):
+    model, change = CASES[case]
+    X, Y = change(*sentences(40))
+    fitted = clone(model).set_params(solver=hscrf.LBFGS(max_iter=1)).fit(X, Y)
+    five, blocks = learn(model, X, Y, 5)
+    assert fitted.topology_ == five.topology
+    assert list(fitted.encoder_.names) == list(five.encoder.names)
+    for ours, theirs in zip(fitted.blocks_, blocks, strict=True):
+        assert ours.describe(fitted.encoder_) == theirs.describe(five.encoder)
+
+
+def test_parts_number_their_sequences_on():
+    X, Y = sentences(6)
+    frame = Frame(Encoder(), hscrf.HSCRF()._statistics())
+    frame.update(X[:3], Y[:3])
+    with pytest.raises(ValueError, match=r"X\[3\] has \d+ steps but Y\[3\] has \d+"):
+        frame.update(X[3:], [{level: tags * 2 for level, tags in y.items()} for y in Y[3:]], offset=3)

@@ -20,8 +20,8 @@ state is a *leaf*: a stack of states from just below the top down to the layer's
 above them form a trie, numbered level by level, the top itself being node ``level_at[s, 0]``.
 
     enter[j, leaf]   a leaf starts at j                    (``descend``: across by ``trans``, down by ``init``)
-    alive[j, leaf]   a leaf of a Markov bottom is alive    (``extend_step``: it starts, or goes on, with its token)
-    ended[j, leaf]   the segment of a leaf ends at j       (``sum_segments``: over its starts)
+    lived[j, leaf]   a leaf has lived through j            (``extend_step``: it starts, or goes on; ``sum_segments``:
+                                                           its segment ends at j, over all starts)
     UP[node]         the node ends at j                    (``ascend``: up by ``end``)
 
 The same code runs in three arithmetics, told apart by ``mode``: LINEAR (sums of products, each row of a run scaled),

@@ -66,12 +66,11 @@ class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
 
     Which arrays of leaves there are depends on the bottom; the others are empty. "Markov" is a bottom without a table
-    whose states may last more than a step.
+    whose states may last more than a step. One array more makes decoding a fifth slower, see ``Layer``.
     """
 
     enter: np.ndarray  # (W + 1, n) leaves that start at j
-    alive: np.ndarray  # (W + 1, n) Markov: leaves alive at j
-    ended: np.ndarray  # (W + 1, n) with a table: leaves whose segment ends at j
+    lived: np.ndarray  # (W + 1, n) leaves that have lived through j. Markov: alive at j; with a table: ended there
     inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
     enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
@@ -98,14 +97,11 @@ def make_scratch(layer, child, steps, backward):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
-    segmental = child is not None
-    markov = not segmental and not layer.unit
     return Scratch(
         np.empty((steps + 1, leaves)),
-        np.empty((steps + 1 if markov else 0, leaves)),
-        np.empty((steps + 1 if segmental else 0, leaves)),
+        np.empty((0 if layer.unit else steps + 1, leaves)),
         np.empty((2, steps + 1, inner)),
-        np.empty((steps + 1 if segmental and backward else 0, leaves)),
+        np.empty((0 if child is None or not backward else steps + 1, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),
         np.empty(steps + 1),

@@ -273,5 +273,5 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
         if mode is LINEAR and lost_segments(layer, values, child, s, i, j, work):
             low = 0.0
     for x in range(bottom - root, stop - root):
-        work.ended[step, x + root - bottom] = work.node[UP, x]
+        work.lived[step, x + root - bottom] = work.node[UP, x]
     return low

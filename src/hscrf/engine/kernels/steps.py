@@ -129,7 +129,7 @@ def extend_step(mode, layer, values, s, i, j, work):
     low = enter_leaves(mode, work, leaf, n, step)
     if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
         for k in range(n):
-            value = times(mode, work.alive[step - 1, k], work.node[TOKENS, leaf + k])
+            value = times(mode, work.lived[step - 1, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
     if mode is LINEAR:
         low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
@@ -137,7 +137,7 @@ def extend_step(mode, layer, values, s, i, j, work):
         work.gain[step] = one(mode)
     if not layer.unit:
         for k in range(n):
-            work.alive[step, k] = work.node[UP, leaf + k]
+            work.lived[step, k] = work.node[UP, leaf + k]
     end_leaves(mode, layer, values.pot, s, j, work)
     return low
 
@@ -156,12 +156,9 @@ def recall(mode, layer, pot, child, s, i, j, work):
         for k in range(n):
             value = times(mode, work.enter[step, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = times(mode, value, gain)
-    elif child is None:
-        for k in range(n):
-            work.node[UP, leaf + k] = work.alive[step, k]
     else:
         for k in range(n):
-            work.node[UP, leaf + k] = work.ended[step, k]
+            work.node[UP, leaf + k] = work.lived[step, k]
     if child is None:
         end_leaves(mode, layer, pot, s, j, work)
 
@@ -197,8 +194,8 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
             bar = work.node[UP_BAR, leaf + k]
             if goes_on:
                 bar = plus(mode, bar, work.node[GOES_ON_BAR, leaf + k])
-            bar = bar_if(mode, work.alive[step, k], bar)
-            work.node[POSTERIOR, leaf + k] = probability(mode, work.alive[step, k], bar)
+            bar = bar_if(mode, work.lived[step, k], bar)
+            work.node[POSTERIOR, leaf + k] = probability(mode, work.lived[step, k], bar)
             bar = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
             work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[step, k], bar)
             work.node[GOES_ON_BAR, leaf + k] = bar

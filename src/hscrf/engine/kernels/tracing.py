@@ -44,12 +44,12 @@ def value_of_end(layer, pot, child, s, i, node, t, work):
     if node < bottom:
         return work.inner[UP, t - i, node - root]
     if child is not None:
-        return work.ended[t - i, node - bottom]
+        return work.lived[t - i, node - bottom]
     if not layer.may_end[depth, t]:
         return -np.inf
     value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
     if not layer.unit:
-        return value + work.alive[t - i, node - bottom]
+        return value + work.lived[t - i, node - bottom]
     value += work.enter[t - i, node - bottom]
     while node > root:
         value += pot[cell(layer, TOKEN, node, t)]
@@ -94,7 +94,7 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
     elif kind == LIVES and child is None:
         k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.alive[t - 1 - i, node - bottom], LIVES, node, t - 1)
+            k = put(weight, where, k, work.lived[t - 1 - i, node - bottom], LIVES, node, t - 1)
     elif kind == LIVES:
         k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
     elif t == i:

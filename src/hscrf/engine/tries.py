@@ -60,7 +60,7 @@ def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
 class Families:
     """Compact blocks of one parent level: only pairs that the topology allows are kept.
 
-    Every row of children is padded to a multiple of four, see ``_vectors``. What is there is impossible.
+    Every row of children is padded to a multiple of four, see ``kernels.lanes``. What is there is impossible.
     """
 
     pairs: NDArray[np.int64]  # (K,) index into (S, U) of each parent's children, -1 in the padding

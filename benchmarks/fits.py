@@ -32,8 +32,9 @@ def learned(model):
 def verbs(model, X, Y, evidence, functions=None):
     """Every verb of a trained model, with and without evidence, and of its copy from a file."""
     found = {**learned(model), "weights": model.weights_, "learned_topology": outcome(model.learned_topology)}
-    found["predict"] = {loss: model.predict(X, loss=loss) for loss in LOSSES}
-    found["predict evidence"] = {loss: model.predict(X, evidence=evidence, loss=loss) for loss in LOSSES}
+    for name, known in (("predict", None), ("predict evidence", evidence)):
+        found[name] = {loss: model.predict(X, evidence=known, loss=loss) for loss in LOSSES}
+        found[name]["step"] = [y.states for y in found[name]["step"]]  # ends are ties there, which rounding decides
     found["potentials"] = model.potentials(X)
     for name, known in (("marginals", None), ("marginals evidence", evidence)):
         posterior = model.predict_marginals(X, evidence=known)

@@ -75,11 +75,11 @@ def opened(result):
 
 
 def outcome(function, *arguments, **options):
-    """The result, or the class of the error: messages may be reworded."""
+    """The result, or the class of the error as Python knows it: messages may be reworded, and errors carry more."""
     try:
         return function(*arguments, **options)
     except (ValueError, TypeError) as error:
-        return type(error).__name__
+        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
 def solve(words=()):

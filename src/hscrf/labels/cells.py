@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from hscrf.errors import Cell
 from hscrf.topology import Topology
 
-
 WITH_PARENT = -2
 """An unknown end of which one thing is known: the segment ends there only if its parent does."""
 

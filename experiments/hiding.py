@@ -158,10 +158,10 @@ WAYS: dict[str, Callable[[Tags, Random], Tags]] = {
 
 
 def run(study: Study) -> None:
-    sizes = study.pick((16, 8), (150, 60), (600, 300))
+    sizes = study.pick((16, 8), (100, 50), (600, 300))
     sets = {"documents": (make_documents(sizes[0], 0), make_documents(sizes[1], 1))}
     if study.variant != "smallest" and study.data:
-        train, test = study.pick((0, 0), (40, 30), (400, None))
+        train, test = study.pick((0, 0), (25, 20), (400, None))
         sets["citations"] = (load_citations(study, "train", train), load_citations(study, "test", test))
     for name, (train, test) in sets.items():
         measure(study, name, train, test)
@@ -211,7 +211,7 @@ def readings(study: Study, name: str) -> tuple[str, ...]:
 
 
 def fit(study: Study, topology: Topology, X: list[Any], labels: list[Labels]) -> HSCRF:
-    return HSCRF(topology, c2=0.1, solver=LBFGS(max_iter=study.pick(5, 25, 60))).fit(X, labels)
+    return HSCRF(topology, c2=0.1, solver=LBFGS(max_iter=study.pick(5, 20, 60))).fit(X, labels)
 
 
 def read(topology: Topology, tags: Tags, reading: str = "open") -> Labels:

@@ -1,5 +1,6 @@
 """Runs that no prefix delimits: their ends are open below an unknown parent, and they are cut only where it ends."""
 
+import io
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import enumeration as twin
 from hscrf import HSCRF, InfeasibleError, Labels, Potentials, Topology, decode, k_best, log_partition, metrics
+from hscrf.io import read_columns, read_jsonl, read_table, to_labels
 from hscrf.labels.induction import LabelStatistics, encode_labels
 from hscrf.labels.reading import read_labels
 from test_twin import to_potentials
@@ -80,6 +82,38 @@ def test_parts_of_the_data_read_runs_alike():
     topology, labels = encode_labels(Y, [3, 2], None, "plain")
     assert one.merge(other).over(parts, topology) == labels
     assert labels[0].ends[2].tolist() == [-2, -2, 1]
+
+
+def test_an_open_run_limits_durations_by_its_length():
+    Y = [{"mid": ["B-P", "B-P"], "low": ["B-n", "O"]}, {"low": ["O", "O", "O", "B-n"]}]
+    topology, _ = encode_labels(Y, [2, 4], None, "bio", limited=["low"])
+    assert topology.max_duration[2].tolist() == [3, 3]
+
+
+def test_open_runs_are_scored_as_they_are_written():
+    truth = Labels.from_columns(PAIR, {"low": ["O", "O", "B-n", "I-n"]}, "bio")
+    guess = Labels.from_columns(PAIR, {"mid": ["B-P"] * 4, "low": ["O", "O", "B-n", "B-n"]}, "bio")
+    assert metrics.segment_scores([truth], [truth], "low").f1 == 1
+    assert metrics.segment_scores([truth], [guess], "low", ignore="O").f1 == 0
+    assert metrics.report([truth], [guess], output_dict=True)["levels"]["low"]["sequences"] == 1
+
+
+FILES = {
+    "columns": (read_columns, "a ? B-n\nb ? O\nc ? O\n"),
+    "jsonl": (read_jsonl, '{"tokens": ["a", "b", "c"], "labels": {"low": ["B-n", "O", "O"]}}\n'),
+    "segments above": (
+        read_jsonl,
+        '{"tokens": ["a", "b", "c"], "labels": {"mid": [[0, 1, "P"]], "low": ["B-n", "O", "O"]}}\n',
+    ),
+    "table": (read_table, "sequence,word,mid,low\n1,a,,B-n\n1,b,,O\n1,c,?,O\n"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_are_read_alike(kind):
+    read, text = FILES[kind]
+    (document,) = read(io.StringIO(text), ["mid", "low"])
+    assert to_labels(document, PAIR, "bio").ends[2].tolist() == [1, -2, 1]
 
 
 def test_closing_resolves_what_the_parent_decides():
@@ -299,4 +333,4 @@ def test_training_with_hidden_levels_stays_near_full_labels(learned):
     partly = HSCRF(scheme="bio").fit(seen[:30], part)
     for level in ("mid", "low"):
         lost = metrics.accuracy(truth, model.predict(X), level) - metrics.accuracy(truth, partly.predict(X), level)
-        assert lost < 0.1
+        assert lost < 0.04

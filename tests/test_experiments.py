@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
-STUDIES = ["indoor", "chunking", "joint", "citations"]  # stems of scripts whose --smallest needs no data
+STUDIES = ["indoor", "chunking", "joint", "citations", "hiding"]  # stems of scripts whose --smallest needs no data
 
 
 @pytest.fixture

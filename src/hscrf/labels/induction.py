@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import LabelError
+from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
@@ -243,6 +244,7 @@ class LabelStatistics:
     def _note_durations(self, topology: Topology, known: Known) -> None:
         for level in self._limited_levels():
             ends = known.ends[topology.level(level)]
+            ends = np.where(ends == WITH_PARENT, np.int8(0), ends)  # no segment of an open run is longer than the run
             if (ends < 0).any():
                 self.unmeasured.add(level)
             self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))

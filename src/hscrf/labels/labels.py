@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hscrf.arrays import sealed
-from hscrf.labels.closure import closed_ends, closed_sets, end_below, only_state
+from hscrf.labels.cells import WITH_PARENT
+from hscrf.labels.closure import closed_ends, closed_sets, end_at_changes, end_below, only_state
 from hscrf.labels.columns import (
     Column,
     check_scheme,
     common_length,
-    cut_below,
+    fill_columns,
     fill_root,
     prefixes_of,
-    read_column,
     schemes_of,
 )
 from hscrf.labels.rules import RULES, first_true
@@ -33,7 +33,8 @@ class Labels:
     """What is known of the states and ending indicators of one sequence, the paper's (x, e).
 
     ``states[d, t]`` is the state of the segment of level d over time t; ``ends[d, t]`` says whether that
-    segment ends at t (1) or goes on (0). Unknown is -1. ``allowed`` narrows levels to sets of states.
+    segment ends at t (1) or goes on (0). Unknown is -1; an unknown end is -2 if the segment is known to end there
+    only together with its parent. ``allowed`` narrows levels to sets of states.
 
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> labels = Labels.from_segments(topology, {"phrase": [(0, 2, "NP"), (2, 3, "O")]})
@@ -45,14 +46,14 @@ class Labels:
 
     topology: Topology
     states: NDArray[np.int32]  # (D, T), -1 unknown
-    ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends
+    ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends, -2 ends if and only if its parent does
     allowed: Mapping[str, NDArray[np.bool_]] | None = None  # level name -> (T, S_d)
     score: float | None = None  # set by decoding
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        put("states", _cells(self.topology, self.states, "states", self.topology.n_states, np.int32))
-        put("ends", _cells(self.topology, self.ends, "ends", (2,) * self.topology.depth, np.int8))
+        put("states", _cells(self.topology, self.states, "states", -1, self.topology.n_states, np.int32))
+        put("ends", _cells(self.topology, self.ends, "ends", WITH_PARENT, (2,) * self.topology.depth, np.int8))
         if self.states.shape != self.ends.shape:
             raise ValueError(f"states has {self.length} steps but ends has {self.ends.shape[1]}")
         put("allowed", _sets(self.topology, self.allowed, self.length))
@@ -105,30 +106,33 @@ class Labels:
     ) -> Labels:
         """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
 
-        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In a plain
-        column, equal neighbours are one segment with ``boundaries="runs"``; with ``"unknown"`` they may be
-        one or two. In BIO and BIOES an I-x that continues no x starts a segment. There ``"O"`` is a state like
-        others, and neighbours ``"O"`` are one segment. Where the level above is known to end, segments of plain
-        columns and of ``"O"`` end too; an I-x that goes on there is an error.
+        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In BIO and BIOES
+        an I-x that continues no x starts a segment, and ``"O"`` is a state like others. No prefix says where
+        ``"O"`` and the labels of a plain column end. ``boundaries`` says how a run of them is read:
+
+        - ``"runs"``: a run ends, and starts again, exactly where the level above ends. So it is one segment under
+          one parent, and where the ends of the parent are unknown so are its own;
+        - ``"fixed"``: a run is one segment, unless the level above is known to end in it;
+        - ``"unknown"``: a run may be any number of segments.
+
+        A segment with prefixes that goes on where the level above is known to end is an error.
 
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
         >>> Labels.from_columns(topology, columns, scheme={"phrase": "bio"}).segments("phrase")
         [(0, 1, 'NP'), (1, 3, 'NP'), (3, 4, 'O')]
+
+        Below an unknown parent -2 stands for an end that is there if the parent ends:
+
+        >>> topology = Topology({"phrase": ["NP", "O"], "name": ["P", "O"]}, max_duration={"name": None})
+        >>> Labels.from_columns(topology, {"name": ["B-P", "I-P", "O", "O", "O"]}, scheme="bio").ends[2].tolist()
+        [0, 1, -2, -2, 1]
         """
         given = {topology.level(name): column for name, column in columns.items()}
         schemes = schemes_of(topology, scheme)
-        if boundaries not in ("runs", "unknown"):
-            raise ValueError(f"boundaries is {boundaries!r}; expected 'runs' or 'unknown'")
         states, ends = blank(topology, common_length(topology, given))
         fill_root(topology, given.pop(0, None), states, ends)
-        for d in range(1, topology.depth):
-            if d in given:
-                runs = boundaries == "runs" or schemes[d] != "plain"
-                states[d], ends[d] = read_column(topology, d, given[d], schemes[d], runs)
-            cut_below(topology, d, given.get(d), schemes[d], ends)
-        if topology.unit_bottom:
-            ends[-1] = 1
+        fill_columns(topology, given, schemes, boundaries, states, ends)
         return cls(topology, states, ends)._checked()
 
     @classmethod
@@ -188,9 +192,7 @@ class Labels:
         self.check()
         ends = closed_ends(self)
         sets = closed_sets(self, ends)
-        for d, allowed in enumerate(sets):
-            changes = ~(allowed[:-1] & allowed[1:]).any(axis=1)
-            ends[d, :-1][changes] = 1
+        end_at_changes(ends, sets)
         end_below(ends)
         states = np.array([only_state(allowed) for allowed in sets])
         named = dict(zip(self.topology.levels, sets, strict=True))
@@ -267,9 +269,14 @@ class Labels:
 
 
 def _cells(
-    topology: Topology, values: ArrayLike, what: str, sizes: Sequence[int], dtype: type[np.signedinteger[Any]]
+    topology: Topology,
+    values: ArrayLike,
+    what: str,
+    least: int,
+    sizes: Sequence[int],
+    dtype: type[np.signedinteger[Any]],
 ) -> NDArray[np.signedinteger[Any]]:
-    """A read-only copy (D, T) of integers from -1 to sizes[d] - 1."""
+    """A read-only copy (D, T) of integers from the least to sizes[d] - 1."""
     raw = np.asarray(values)
     if raw.ndim != 2 or len(raw) != topology.depth:
         raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
@@ -277,10 +284,12 @@ def _cells(
         raise ValueError(f"{what} is an empty sequence; expected at least one time step")
     if raw.dtype.kind not in "iub":
         raise ValueError(f"{what} has dtype {raw.dtype}; expected integers")
-    wrong = first_true((raw < -1) | (raw >= np.array(sizes)[:, None]))
+    wrong = first_true((raw < least) | (raw >= np.array(sizes)[:, None]))
     if wrong:
         d, t = wrong
-        raise ValueError(f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected -1 to {sizes[d] - 1}")
+        raise ValueError(
+            f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected {least} to {sizes[d] - 1}"
+        )
     return sealed(raw.astype(dtype))
 
 

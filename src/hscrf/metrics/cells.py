@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -85,7 +86,10 @@ def _side(what: str, labels: list[Labels], level: str | int, names: dict[str, in
             codes[id(one.topology)] = _code(f"{what}[{n}]", one.topology, level, names)
         d, code = codes[id(one.topology)]
         states.append(code[one.states[d]])
-        ends.append(np.append(one.ends[d, :-1], np.int8(1)))
+        inner = np.where(
+            one.ends[d, :-1] == WITH_PARENT, np.int8(0), one.ends[d, :-1]
+        )  # a run is scored as one segment
+        ends.append(np.append(inner, np.int8(1)))
     return np.concatenate(states), np.concatenate(ends)
 
 

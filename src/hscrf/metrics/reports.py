@@ -102,7 +102,7 @@ def _level_report(pairs: Pairs, level: str, ignore: tuple[str, ...], tolerance: 
 def _is_known(labels: Labels, level: str) -> bool:
     """Whether every state and inner end of a level is known."""
     d = labels.topology.level(level)
-    return bool((labels.states[d] >= 0).all() and (labels.ends[d, :-1] >= 0).all())
+    return bool((labels.states[d] >= 0).all() and (labels.ends[d, :-1] != -1).all())
 
 
 def _jointly_known(pairs: Pairs, names: list[str]) -> int:

@@ -325,7 +325,7 @@ def test_errors_name_what_was_given():
     labels = complete(2)
     with pytest.raises(TypeError, match="y_true is one Labels; expected a list"):
         metrics.accuracy(labels, labels)
-    with pytest.raises(TypeError, match=r"y_pred\[0\] is a list; expected Labels"):
+    with pytest.raises(ValueError, match=r"y_pred\[0\]: one list of labels for the levels 'phrase', 'tag'"):
         metrics.accuracy([labels], [["N", "N"]])
     with pytest.raises(ValueError, match="tolerance is -1"):
         metrics.boundary_f1([labels], [labels], "tag", tolerance=-1)

@@ -26,6 +26,7 @@ from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import default_specifications
+from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -48,7 +49,8 @@ class HSCRF(Predictor):
     c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Features may be penalised
         more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both.
     solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
-    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none.
+    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none. "auto"
+        looks at the labels of each level: B-x or I-x make it BIO, E-x or S-x beside them BIOES.
     min_count : named features that occur less often are left out.
     pairs : "seen" gives weights only to pairs of a named feature and a state that occur in training, "all" to all.
     transitions : "all" gives init, trans and end weights to whatever the topology allows, so that training can speak
@@ -79,7 +81,7 @@ class HSCRF(Predictor):
         c1: float = 0.0,
         c2: float = 1.0,
         solver: Any = "lbfgs",
-        scheme: str | Mapping[str, str] = "plain",
+        scheme: str | Mapping[str, str] = "auto",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
@@ -137,10 +139,12 @@ class HSCRF(Predictor):
         self, X: Sequence[Any], Y: Sequence[Any], sample_weight: Any, workers: Workers
     ) -> tuple[Likelihood, Floats]:
         """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
-        check_lengths(X, Y)
-        check_specifications(self.features, self._feature_classes)
         if not isinstance(self.topology, Topology | None):
             raise ValueError(f"topology is a {type(self.topology).__name__}, expected a Topology or None")
+        Y = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
+        check_lengths(X, Y)
+        check_specifications(self.features, self._feature_classes)
+        self.scheme_ = schemes_in(Y, self.scheme, self.topology)
         solvers.solver_of(self.solver)  # before any work
         frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
         (part,) = frame.settle(frame.update(X, Y), narrow=self._narrowed)
@@ -161,7 +165,7 @@ class HSCRF(Predictor):
     def _statistics(self) -> Any:
         """What the topology is learned from."""
         limited = {spec.level for spec in self.features or () if spec.needs_limit}
-        return LabelStatistics(self.topology, self.scheme, limited)
+        return LabelStatistics(self.topology, self._scheme(), limited)
 
     def _narrowed(self, topology: Topology) -> Topology:
         """The topology that was learned or given, with the rules of this kind of model."""
@@ -210,7 +214,7 @@ class HSCRF(Predictor):
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
         penalties = [self.c1, self.c2, [float(spec.penalty) for spec in self._specifications()]]
-        frame = [self.topology_.to_dict(), names, blocks, objective.observations.offsets.tolist(), penalties]
+        frame = [self.topology_.to_json(), names, blocks, objective.observations.offsets.tolist(), penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())
         known = pack_labels(objective.labels)
         for array in (*arrays.values(), known.states, known.ends, objective.sample_weight):

@@ -25,8 +25,6 @@ class ChainCRF(HSCRF):
     'D'
     """
 
-    scheme = "plain"
-
     def __init__(
         self,
         topology: Topology | None = None,
@@ -51,6 +49,7 @@ class ChainCRF(HSCRF):
             c1=c1,
             c2=c2,
             solver=solver,
+            scheme="plain",
             min_count=min_count,
             pairs=pairs,
             transitions=transitions,

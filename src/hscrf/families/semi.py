@@ -69,7 +69,7 @@ class SemiCRF(HSCRF):
         limited: set[Any] = {1}  # the only level: its longest segment, if it is known
         if self.features is not None:
             limited = {spec.level for spec in self.features if spec.needs_limit}
-        return LabelStatistics(self.topology, self.scheme, limited)
+        return LabelStatistics(self.topology, self._scheme(), limited)
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2:

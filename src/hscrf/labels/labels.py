@@ -221,7 +221,7 @@ class Labels:
         if scheme == "plain":
             return [names[s] for s in self.states[d].tolist()]
         prefixes, kind = prefixes_of(self, d, scheme)
-        tags = [[name if name in ("O", "?") else prefix + name for name in names] for prefix in prefixes]
+        tags = [[name if name in ("O", "?") else f"{prefix}{name}" for name in names] for prefix in prefixes]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
 
     def tree(self) -> Any:

@@ -64,8 +64,8 @@ def test_every_form_is_the_same(form):
     assert metrics.boundary_f1(given, found, "phrase") == metrics.boundary_f1(Y, found, "phrase")
     assert metrics.confusion(given, found, "tag")[0].tolist() == metrics.confusion(Y, found, "tag")[0].tolist()
     assert metrics.joint_accuracy(given, given) == 1.0
-    assert metrics.conlleval(given, found, "phrase") == metrics.conlleval(Y, found, "phrase")
-    assert metrics.conlleval(given, found, "phrase").correct == metrics.segment_scores(Y, found, "phrase").correct
+    assert metrics.conlleval(given, found, level="phrase") == metrics.conlleval(Y, found, level="phrase")
+    assert metrics.conlleval(given, found, level="phrase").correct == metrics.segment_scores(Y, found, "phrase").correct
 
 
 NUMBERS = {"P": 0, "Q": 1, "x": 10, "y": 20, "z": 30, "?": -1}
@@ -274,3 +274,78 @@ def test_a_scorer_needs_its_level():
     model = HSCRF(solver=SOLVER).fit(X, Y)
     with pytest.raises(ValueError, match="level is None, but there are 'phrase', 'tag'"):
         metrics.scorer("segment_f1")(model, X, Y)
+
+
+# ------------------------------------------------------------------------------
+# Durations and features beside the default ones
+
+
+def names_of(model):
+    return [repr(spec) for spec in model._specifications()]
+
+
+def test_durations_add_to_the_default_features(tmp_path):
+    plain = HSCRF(solver=SOLVER).fit(X, Y)
+    model = HSCRF(durations={"phrase": "bins", "tag": "gamma"}, solver=SOLVER).fit(X, Y)
+    assert set(names_of(plain)) < set(names_of(model))
+    assert set(names_of(model)) - set(names_of(plain)) == {"Duration('phrase', kind='bins')", "Duration('tag')"}
+    assert model.topology_.max_duration[1].tolist() == [3, 3]
+    assert model.topology_.max_duration[2].tolist() == [2, 2, 2]  # the bottom lasts
+    model.save(tmp_path / "m")
+    again = hscrf.load(tmp_path / "m")
+    assert again.get_params() == model.get_params()
+    assert again.predict(X) == model.predict(X)
+
+
+def test_limits_of_durations():
+    model = HSCRF(durations={"phrase": "gamma"}, max_duration=4, solver=SOLVER).fit(X, Y)
+    assert model.topology_.max_duration[1].tolist() == [4, 4]
+    assert model.topology_.unit_bottom
+    model = HSCRF(max_duration={"phrase": {"P": 3}}, solver=SOLVER).fit(X, Y)
+    assert names_of(model)[:2] == ["Token('phrase')", "Init('phrase')"] or "Duration('phrase')" not in names_of(model)
+    with pytest.raises(hscrf.InfeasibleError, match=r"Y\[2\]: phrase 'P' from 1 to 4 lasts 3 steps; expected 1 to 2"):
+        HSCRF(max_duration={"phrase": 2}).fit(X, Y)
+    for arguments, message in (
+        ({"durations": "gamma"}, "durations is 'gamma', expected a dict"),
+        ({"durations": {"phrase": "poisson"}}, "kind is 'poisson', expected 'gamma'"),
+        ({"durations": {"phrases": "gamma"}}, "unknown level: 'phrases'"),
+        ({"max_duration": "9"}, "max_duration is '9', expected a number of steps"),
+        ({"max_duration": {"phrases": 9}}, "unknown level: 'phrases'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HSCRF(**arguments).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HSCRF(durations={"tag": "each"}, max_duration=10**9, solver=SOLVER),
+        HSCRF(Topology({"tag": ["x", "y", "z"]}, max_duration={"tag": 10**9}), solver=SOLVER),
+        SemiCRF(scheme="plain", max_duration=10**9, solver=SOLVER),
+    ],
+)
+def test_a_limit_beyond_the_longest_sequence_is_cut_to_it(model):
+    labels = [{"tag": y["tag"]} for y in Y]
+    model.fit(X, [y["tag"] for y in labels] if isinstance(model, SemiCRF) else labels)
+    assert set(model.topology_.max_duration[1].tolist()) == {4}
+    known = model.predict(X)
+    assert model.predict(X, evidence=known) == known
+    if model.topology is not None:  # evidence over the topology that was given
+        mine = [Labels.from_columns(model.topology, y) for y in labels]
+        assert [y.column("tag") for y in model.predict(X, evidence=mine)] == [y["tag"] for y in labels]
+
+
+def test_the_word_default_extends_the_features(tmp_path):
+    plain = HSCRF(solver=SOLVER).fit(X, Y)
+    start = hscrf.Start("phrase")
+    assert names_of(HSCRF(features=[start], solver=SOLVER).fit(X, Y)) == ["Start('phrase')"]
+    model = HSCRF(features=[start, "default"], solver=SOLVER).fit(X, Y)
+    assert names_of(model) == ["Start('phrase')", *names_of(plain)]
+    model.save(tmp_path / "m")
+    assert hscrf.load(tmp_path / "m").get_params() == model.get_params()
+    each = hscrf.Duration("phrase", "each")
+    assert "Duration('phrase')" not in names_of(HSCRF(features=["default", each], solver=SOLVER).fit(X, Y))
+    chain = ChainCRF(features=["default", hscrf.Init("root")], solver=SOLVER).fit(X, [y["tag"] for y in Y])
+    assert names_of(chain) == ["Token('label')", "Trans('root')", "Init('root')"]
+    with pytest.raises(ValueError, match=r"features is the string 'default', expected a list such as \['default'\]"):
+        HSCRF(features="default").fit(X, Y)

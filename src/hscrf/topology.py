@@ -183,6 +183,28 @@ class Topology:
         object.__setattr__(other, "states", tuple(_state_names(level, states) for level, states in names.items()))
         return other
 
+    def limited(self, max_duration: Limits) -> Topology:
+        """Return this topology with other longest durations of some levels.
+
+        >>> Topology({"action": ["walk", "sit"]}).limited({"action": 9}).max_duration[1].tolist()
+        [9, 9]
+        """
+        arguments = self.to_dict()
+        return Topology.from_dict({**arguments, "max_duration": {**arguments["max_duration"], **max_duration}})
+
+    def shortened(self, length: int) -> Topology:
+        """Return this topology with limits of at most so many steps; no limit stays none, the shortest stay legal.
+
+        >>> Topology({"action": ["walk"]}, max_duration={"action": 10**9}).shortened(90).max_duration[1].tolist()
+        [90]
+        """
+        cut: dict[str, Any] = {}
+        for level, names, low, high in zip(self.levels, self.states, self.min_duration, self.max_duration, strict=True):
+            if ((high > length) & (high < UNLIMITED)).any():
+                least = np.where(high < UNLIMITED, np.maximum(np.minimum(high, length), low), high).tolist()
+                cut[level] = {s: None if n == UNLIMITED else n for s, n in zip(names, least, strict=True)}
+        return self.limited(cut) if cut else self
+
     def _named_maxima(self) -> dict[str, Any]:
         """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
         limits: dict[str, Any] = _named_limits(self, self.max_duration, UNLIMITED)

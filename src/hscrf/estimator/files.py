@@ -52,7 +52,7 @@ def read_parameters(given: Field, model: Any, features: Mapping[str, type]) -> d
 
 def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) -> Any:
     if name == "features" and item.value is not None:
-        return [entry.one_of(features) for entry in item.entries()]
+        return [entry.value if entry.value == "default" else entry.one_of(features) for entry in item.entries()]
     if name == "solver":
         return _solver(item)
     if name == "random_state":

@@ -30,6 +30,7 @@ from hscrf.inference import Marginals, Posterior
 from hscrf.labels.given import given_labels, labels_to_score, possible_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
+from hscrf.labels.renumbering import over
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder
@@ -189,6 +190,11 @@ class Predictor(BaseEstimator):
         """What is known of one sequence."""
         if y is None:
             return Labels.unknown(self.topology_, length)
+        if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
+            self.topology_.levels,
+            self.topology_.states,
+        ):
+            (y,) = over([y], self.topology_)  # the rules may be others
         return as_labels(y, n, length, self.topology_, self._scheme(), name)
 
     def _answer(

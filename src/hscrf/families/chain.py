@@ -66,8 +66,6 @@ class ChainCRF(HSCRF):
             raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
         return topology
 
-    def _specifications(self) -> Sequence[Any]:
-        if self.features is not None:
-            return self.features
+    def _default_features(self) -> Sequence[Any]:
         edges = [Init("root"), End("root")] if self.edges else []
         return [Token(self.topology_.levels[1]), Trans("root"), *edges]

@@ -116,9 +116,7 @@ class DynamicCRF(HSCRF):
 
     # factored weights
 
-    def _specifications(self) -> Sequence[Any]:
-        if self.features is not None:
-            return self.features
+    def _default_features(self) -> Sequence[Any]:
         levels = self.levels_.levels[1:]
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]

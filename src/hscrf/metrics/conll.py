@@ -24,7 +24,7 @@ class ConllScores(SegmentScores):
         return ratio(self.correct_tokens, self.tokens)
 
 
-def conlleval(y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int | None = None) -> ConllScores:
+def conlleval(y_true: Sequence[Any], y_pred: Sequence[Any], *, level: str | int | None = None) -> ConllScores:
     """Score tag sequences as the CoNLL shared tasks' script does (version 2004-01-26).
 
     A chunk begins at B-x, at I-x after O, and wherever the type changes, so ill-formed tags are repaired;

@@ -302,7 +302,8 @@ def test_limits_of_durations():
     assert model.topology_.max_duration[1].tolist() == [4, 4]
     assert model.topology_.unit_bottom
     model = HSCRF(max_duration={"phrase": {"P": 3}}, solver=SOLVER).fit(X, Y)
-    assert names_of(model)[:2] == ["Token('phrase')", "Init('phrase')"] or "Duration('phrase')" not in names_of(model)
+    assert model.topology_.max_duration[1][0] == 3
+    assert "Duration('phrase')" not in names_of(model)  # Q has no limit
     with pytest.raises(hscrf.InfeasibleError, match=r"Y\[2\]: phrase 'P' from 1 to 4 lasts 3 steps; expected 1 to 2"):
         HSCRF(max_duration={"phrase": 2}).fit(X, Y)
     for arguments, message in (
@@ -349,3 +350,39 @@ def test_the_word_default_extends_the_features(tmp_path):
     assert names_of(chain) == ["Token('label')", "Trans('root')", "Init('root')"]
     with pytest.raises(ValueError, match=r"features is the string 'default', expected a list such as \['default'\]"):
         HSCRF(features="default").fit(X, Y)
+
+
+# ------------------------------------------------------------------------------
+# What comes back
+
+
+def test_one_level_needs_no_name():
+    tags = [y["tag"] for y in Y]
+    model = ChainCRF(solver=SOLVER).fit(X, tags)
+    (found,) = model.predict(X[:1])
+    assert found.column() == list(found) == found.column("label") == tags[0]
+    assert found.segments() == [(0, 1, "x"), (1, 2, "y"), (2, 3, "z")]
+    assert str(found) == "label  x y z"
+    assert model.classes_ == ["x", "y", "z"]
+    (marginals,) = model.predict_marginals(X[:1])
+    steps = marginals.to_dicts()
+    assert [max(step, key=step.get) for step in steps] == tags[0]
+    np.testing.assert_allclose([list(step.values()) for step in steps], marginals.state["label"], rtol=1e-15)
+
+
+def test_several_levels():
+    model = HSCRF(solver=SOLVER).fit(X, Y)
+    (found,) = model.predict(X[:1])
+    assert list(found) == [("P", "x"), ("P", "y"), ("Q", "z")]
+    assert str(found) == "phrase  P 0-2, Q 2-3\ntag     x y z"
+    pandas.testing.assert_frame_equal(found.to_frame(), pandas.DataFrame(Y[0]).rename_axis("step"))
+    assert found.to_frame("bio").phrase.tolist() == ["B-P", "I-P", "B-Q"]
+    assert not hasattr(model, "classes_")
+    for ask in (found.column, found.segments, model.predict_marginals(X[:1])[0].to_dicts):
+        with pytest.raises(ValueError, match="there are the levels 'phrase', 'tag'; expected the name of one"):
+            ask()
+    assert set(model.predict_marginals(X[:1])[0].to_dicts("phrase")[0]) == {"P", "Q"}
+    dynamic = DynamicCRF(solver=SOLVER).fit(X, Y)
+    assert set(dynamic.predict_marginals(X[:1])[0].to_dicts("tag")[0]) == {"x", "y", "z"}
+    long = Labels.from_columns(model.topology_, {"tag": ["x", "?"] * 30})
+    assert str(long).splitlines()[1].endswith("x ? ... (40 more)")

@@ -253,6 +253,13 @@ class Predictor(BaseEstimator):
             found.append(Marginals(float(result.log_z[k]), state, ending, scored.posterior(k)))
         return found
 
+    @property
+    def classes_(self) -> list[Any]:
+        """The states of a model of one level; several levels have ``topology_.states``."""
+        if not hasattr(self, "topology_") or self._shown_levels().depth != 2:
+            raise AttributeError(f"this {type(self).__name__} has no classes_: see topology_.states")
+        return list(self._shown_levels().states[1])
+
     # -- insight -----------------------------------------------------------------------------------------------------
 
     @property

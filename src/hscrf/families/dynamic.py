@@ -142,7 +142,8 @@ class DynamicCRF(HSCRF):
             indicator = self.combinations_[:, d - 1][:, None] == np.arange(self.levels_.n_states[d])
             state[level] = found.state["combination"] @ indicator.astype(np.float64)
             ending[level] = found.ending["combination"]
-        return replace(found, state=state, ending=ending)
+        names = dict(zip(self.levels_.levels[1:], self.levels_.states[1:], strict=True))
+        return replace(found, state=state, ending=ending, names=names)
 
     _shown = _separate
 

@@ -44,7 +44,7 @@ def _some(items: list[str], between: str) -> str:
 
 
 def frame_of(labels: Labels, scheme: str = "plain") -> Any:
-    """A DataFrame with a row for each step and a column for each level, None where unknown."""
+    """A DataFrame with a row for each step and a column for each level, missing where unknown."""
     import pandas
 
     topology = labels.topology

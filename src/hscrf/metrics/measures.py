@@ -194,6 +194,15 @@ def step_accuracy(cells: Cells) -> float:
     return mean_of((cells.true == cells.pred)[known])
 
 
+def tag_accuracy(cells: Cells, outside: Iterable[Any] = ("O",)) -> float:
+    """Share of the steps whose BIO tag is right: the state, and whether a segment begins; ``outside`` has no begin."""
+    begins = []
+    for ends in (cells.true_ends, cells.pred_ends):
+        begins.append(np.append(1, ends[:-1]) == 1)
+    no_prefix = np.isin(cells.true, [cells.names.index(name) for name in outside if name in cells.names])
+    return mean_of((cells.true == cells.pred) & (no_prefix | (begins[0] == begins[1])))
+
+
 def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
     size, skipped = len(cells.names), set(ignore)
     true_key, true_state = _segments(cells.true, cells.true_ends)

@@ -8,7 +8,15 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, pairs_of, unzip
-from hscrf.metrics.measures import Score, exact_match, joint_accuracy, score_boundaries, score_segments, step_accuracy
+from hscrf.metrics.measures import (
+    Score,
+    exact_match,
+    joint_accuracy,
+    score_boundaries,
+    score_segments,
+    step_accuracy,
+    tag_accuracy,
+)
 
 
 @overload
@@ -45,14 +53,16 @@ def report(
 ) -> str | dict[str, Any]:
     """Return all measures of every level as text, or as plain numbers that JSON can hold.
 
-    Measures of segments are over the sequences whose level is completely known in the truth.
+    Accuracy is the share of steps with the right state. A level of longer segments also has the share of right BIO
+    tags, which say where segments begin, too: that is conlleval's accuracy. Measures of segments are over the sequences
+    whose level is completely known in the truth.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
     >>> truth = [Labels.from_tree(topology, [("NP", ["N", "N"]), ("VP", ["V"])])]
     >>> guess = [Labels.from_tree(topology, [("NP", ["N"]), ("VP", ["V", "V"])])]
     >>> print(report(truth, guess))
-    phrase: accuracy 0.667 of 3 steps
+    phrase: accuracy 0.667 of 3 steps (states; 0.333 of the BIO tags, as conlleval counts)
     <BLANKLINE>
                   precision    recall  f1-score   support
                NP     0.000     0.000     0.000         1
@@ -97,6 +107,7 @@ def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: 
         "sequences": len(known),
         "segments": Score.to_dict(scores),
         "per_label": {str(name): score.to_dict() for name, score in scores.per_label.items()},
+        "tag_accuracy": None if unit else _number(tag_accuracy(inside)),
         "boundary_f1": None if unit else score_boundaries(inside, tolerance),
     }
 
@@ -121,6 +132,8 @@ def _report_text(result: dict[str, Any], total: int, digits: int) -> str:
 
 def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> str:
     lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
+    if numbers["tag_accuracy"] is not None:
+        lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
     if numbers["sequences"] < total:
         lines.append(f"(segments of the {numbers['sequences']} of {total} sequences that are fully labelled)")
     rows = {**numbers["per_label"], "micro avg": numbers["segments"]}

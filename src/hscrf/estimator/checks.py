@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +21,23 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
 
 
 def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
+    if isinstance(features, str):
+        raise ValueError(f"features is the string {features!r}, expected a list such as [{features!r}]")
     for k, spec in enumerate(features or ()):
+        if isinstance(spec, str) and spec == "default":
+            continue
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
         if not isinstance(spec.penalty, (int, float, np.number)) or not 0 <= spec.penalty < np.inf:
             raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
+
+
+def check_durations(durations: Any, max_duration: Any) -> None:
+    """Refuse what is neither None nor a mapping by level; the values are checked where they are used."""
+    if not isinstance(durations, Mapping | None):
+        raise ValueError(f"durations is {durations!r}, expected a dict such as {{'action': 'gamma'}}")
+    if isinstance(max_duration, bool) or not isinstance(max_duration, int | np.integer | Mapping | None):
+        raise ValueError(f"max_duration is {max_duration!r}, expected a number of steps or a dict by level")
 
 
 def lengths_of(observations: Observations) -> list[int]:

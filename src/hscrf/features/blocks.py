@@ -69,7 +69,7 @@ class Block:
         """Level, part and states of a place by name; the parent's state first if it has children."""
         part, d = self.key
         levels = [d] + [d + 1] * (len(place) - 1)
-        states = " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+        states = " > ".join(str(topology.states[level][s]) for level, s in zip(levels, place, strict=True))
         return topology.levels[d], part, states
 
 

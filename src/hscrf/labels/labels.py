@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -25,6 +25,7 @@ from hscrf.labels.columns import (
 )
 from hscrf.labels.rules import RULES, first_true
 from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
+from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
 from hscrf.topology import Topology
 
 
@@ -42,6 +43,11 @@ class Labels:
     Labels(3 steps, root > phrase > tag, partial)
     >>> labels.ends.tolist()
     [[0, 0, 1], [0, 1, 1], [-1, -1, -1]]
+    >>> print(labels)
+    phrase  NP 0-2, O 2-3
+    tag     ? ? ?
+    >>> list(labels)
+    [('NP', '?'), ('NP', '?'), ('O', '?')]
     """
 
     topology: Topology
@@ -208,23 +214,37 @@ class Labels:
         start = np.append(0, stop[:-1])
         return start, stop, self.states[level, start]
 
-    def segments(self, level: str | int) -> list[Segment]:
-        """Return the segments of a completely known level as half-open ``(start, stop, state)``."""
-        d = self.topology.level(level)
+    def segments(self, level: str | int | None = None) -> list[Segment]:
+        """Return the segments of a completely known level as half-open ``(start, stop, state)``.
+
+        Without a level, the only one below the root is meant.
+        """
+        d = level_or_only(self.topology, level)
         start, stop, state = self.segment_arrays(d)
         names = self.topology.states[d]
         return [(i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)]
 
-    def column(self, level: str | int, scheme: str = "plain") -> list[str]:
-        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known."""
-        d = self.topology.level(level)
+    def column(self, level: str | int | None = None, scheme: str = "plain") -> list[Any]:
+        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known.
+
+        Without a level, the only one below the root is meant.
+        """
+        d = level_or_only(self.topology, level)
         check_scheme(scheme)
         names = (*self.topology.states[d], "?")
         if scheme == "plain":
             return [names[s] for s in self.states[d].tolist()]
         prefixes, kind = prefixes_of(self, d, scheme)
-        tags = [[name if name in ("O", "?") else prefix + name for name in names] for prefix in prefixes]
+        tags = [[name if name in ("O", "?") else f"{prefix}{name}" for name in names] for prefix in prefixes]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
+
+    def to_frame(self, scheme: str = "plain") -> Any:
+        """Return a DataFrame with a row for each step and a column for each level, missing where unknown.
+
+        >>> Labels.from_columns(Topology({"tag": ["N", "V"]}), {"tag": ["N", "?"]}).to_frame()["tag"].isna().tolist()
+        [False, True]
+        """
+        return frame_of(self, scheme)
 
     def tree(self) -> Any:
         """Return complete labels as the nested list that :meth:`from_tree` reads."""
@@ -245,6 +265,14 @@ class Labels:
 
     def __len__(self) -> int:
         return self.length
+
+    def __iter__(self) -> Iterator[Any]:
+        """The state of each step; with several levels, a tuple of their states from top to bottom."""
+        columns = [self.column(d) for d in shown_levels(self.topology)]
+        return iter(columns[0]) if len(columns) == 1 else zip(*columns, strict=True)
+
+    def __str__(self) -> str:
+        return text_of(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Labels):

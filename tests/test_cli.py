@@ -354,6 +354,97 @@ class TestOtherFormats:
         assert all(b.startswith(a) for a, b in zip(given, lines, strict=True))
 
 
+ENDINGS = {"columns": ".txt", "jsonl": ".jsonl", "table": ".csv", "crfsuite": ".crfsuite"}
+
+
+class TestOutput:
+    """Written whole or not at all, in any format."""
+
+    def test_a_command_that_fails_leaves_the_former_file(self, call):
+        Path("kept.txt").write_text("former\n")
+        Path("late.txt").write_text("cat N B-NP\n\n" * 7000 + "sees V B-VP\ncat N I-VP\n")
+        before = set(Path().iterdir())
+        call("predict", "late.txt", "-m", "model", "-o", "kept.txt", code=2)
+        call("predict", "late.txt", "-m", "model", "-o", "new.txt", code=2)
+        assert Path("kept.txt").read_text() == "former\n"
+        assert set(Path().iterdir()) == before
+
+    def test_a_file_can_be_labelled_in_its_place(self, call):
+        Path("own.txt").write_text("the\ncat\n")
+        call("predict", "own.txt", "-m", "model", "-o", "own.txt")
+        assert Path("own.txt").read_text() == "the D B-NP\ncat N I-NP\n\n"
+
+    def test_what_is_no_file_is_written_directly(self, call):
+        call("predict", "test.txt", "-m", "model", "-o", os.devnull)
+        assert not Path(os.devnull).is_file()
+
+    def test_a_folder_that_is_not_there_is_said(self, call):
+        said = call("predict", "test.txt", "-m", "model", "-o", "no/such.txt", code=2).err
+        assert said == "hscrf: no/such.txt: No such file or directory\n"
+
+    FORMATS = ("columns", "jsonl", "table", "crfsuite")
+
+    @pytest.fixture
+    def examples(self, tmp_path, monkeypatch, capsys):
+        """The same sequences and a model in each format."""
+        monkeypatch.chdir(tmp_path)
+        rng = random.Random(5)
+        rows = [[(word, "I-" + phrase[2:]) for word, _, phrase in sentence(rng)] for _ in range(9)]
+        Path("d.txt").write_text(as_columns(rows))
+        records = [{"tokens": [w for w, _ in r], "labels": {"label": [p for _, p in r]}} for r in rows]
+        Path("d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        lines = [f"{n},{w},{p}\n" for n, r in enumerate(rows) for w, p in r]
+        Path("d.csv").write_text("sequence,word,label\n" + "".join(lines))
+        Path("d.crfsuite").write_text("\n".join("".join(f"{p}\tw={w}\n" for w, p in r) for r in rows))
+        for ending in ENDINGS.values():
+            words = ["fit", f"d{ending}", "-m", f"m{ending}", "--levels", "label", "--progress", "none"]
+            assert cli.main([*words, "--max-iter", "5"]) == 0
+        capsys.readouterr()
+        return capsys
+
+    @pytest.mark.parametrize("to", FORMATS)
+    @pytest.mark.parametrize("given", FORMATS)
+    def test_every_format_as_every_other(self, examples, given, to):
+        source, target = f"d{ENDINGS[given]}", f"out{ENDINGS[to]}"
+        model = f"m{ENDINGS[given]}"
+        assert cli.main(["predict", source, "-m", model, "-t", "--to", to, "-o", target]) == 0
+        said = examples.readouterr().err
+        if to == "crfsuite":  # the prediction is the label
+            assert Path(target).read_text().count("\t") >= Path("d.crfsuite").read_text().count("\t")
+            return
+        assert cli.main(["score", target, "-m", model, "--format", to]) == 0, examples.readouterr().err
+        assert examples.readouterr().out == said
+
+    def test_numbers_come_back_as_numbers(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        Path("d.csv").write_text("sequence,x,y,tag\n" + "a,0.5,2,N\na,3,1,V\n" * 5)
+        cli.main(["fit", "d.csv", "-m", "m", "--levels", "tag", "--progress", "none"])
+        cli.main(["predict", "d.csv", "-m", "m", "-t", "--to", "columns", "-o", "d.txt", "--given", "none"])
+        assert Path("d.txt").read_text().startswith("0.5\t2\tN\tN\n3\t1\tV\tV\n")
+        Path("bare.txt").write_text("0.5 2\n3 1\n")
+        capsys.readouterr()
+        assert cli.main(["predict", "bare.txt", "-m", "m", "--format", "columns"]) == 0
+        assert capsys.readouterr().out.split() == ["0.5", "2", "N", "3", "1", "V"]
+
+    def test_segments_become_bio(self, tmp_path, monkeypatch, capsys, days):
+        monkeypatch.chdir(tmp_path)
+        with open("days.jsonl", "w") as file:
+            for x, y in days:
+                labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
+                file.write(json.dumps({"tokens": x, "labels": labels}) + "\n")
+        assert cli.main(["fit", "days.jsonl", "-m", "m", "--progress", "none", "--max-iter", "5"]) == 0
+        for name, to in (("out.txt", "columns"), ("out.csv", "table")):
+            assert cli.main(["predict", "days.jsonl", "-m", "m", "-t", "--to", to, "-o", name]) == 0
+            said = capsys.readouterr().err
+            assert cli.main(["score", name, "-m", "m", "--format", to]) == 0, capsys.readouterr().err
+            assert said.endswith(capsys.readouterr().out)
+        assert "B-" in Path("out.csv").read_text().splitlines()[1]
+
+    def test_one_label_for_several_levels_is_refused(self, call):
+        said = call("predict", "test.txt", "-m", "model", "--to", "crfsuite", code=2).err
+        assert "--to crfsuite has one label, but the levels are phrase, tag" in said
+
+
 class TestErrors:
     """One line with file and line number, exit code 2."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hscrf.cli.shell import UserError, names_in, pairs_in
@@ -116,5 +115,5 @@ def open_model(path: str, data: str = "-", form: str | None = None) -> tuple[Any
             raise UserError(
                 f"{path} was not made by hscrf fit and does not know columns: give it features, as jsonl or crfsuite"
             )
-        recipe = Recipe(levels=model.topology_.levels[1:])
-    return model, replace(recipe, format=form or recipe.format)
+        recipe = Recipe(form, levels=model.topology_.levels[1:])
+    return model, recipe.as_format(form or recipe.format)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
+from hscrf.replacing import replaced
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
@@ -97,5 +98,5 @@ def write_json(path: str, content: Any) -> None:
     if path == "-":
         sys.stdout.write(text)
     else:
-        with open(path, "w", encoding="utf-8") as file:
+        with replaced(path) as name, open(name, "w", encoding="utf-8") as file:
             file.write(text)

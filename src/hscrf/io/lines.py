@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import DataFileError
+from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
 Numbered = Iterator[tuple[int, str]]
@@ -39,11 +40,11 @@ def numbered_lines(name: str, stream: Iterable[bytes | str]) -> Numbered:
 
 @contextmanager
 def writing(target: Source) -> Iterator[Any]:
-    """A text stream to write to."""
+    """A text stream to write to; a file is written whole or not at all."""
     if hasattr(target, "write"):
         yield target
     else:
-        with open(target, "w", encoding="utf-8", newline="\n") as file:
+        with replaced(target) as path, open(path, "w", encoding="utf-8", newline="\n") as file:
             yield file
 
 

@@ -412,7 +412,7 @@ class TestOutput:
         if to == "crfsuite":  # the prediction is the label
             assert Path(target).read_text().count("\t") >= Path("d.crfsuite").read_text().count("\t")
             return
-        assert cli.main(["score", target, "-m", model, "--format", to]) == 0, examples.readouterr().err
+        assert cli.main(["score", target, "-m", model]) == 0, examples.readouterr().err
         assert examples.readouterr().out == said
 
     def test_numbers_come_back_as_numbers(self, tmp_path, monkeypatch, capsys):
@@ -445,6 +445,99 @@ class TestOutput:
         assert "--to crfsuite has one label, but the levels are phrase, tag" in said
 
 
+class TestMemory:
+    """A model remembers how its file was read."""
+
+    TEXT = "# one\nthe cat\tD\tB-NP\n# within\ncat\tN\tI-NP\n\n# two\n# three\nsees\tV\tB-VP\n# behind\n\n# end\n"
+
+    @pytest.fixture
+    def here(self, tmp_path, monkeypatch, capsys):
+        """Run a command in an empty folder."""
+
+        def called(*words, code=0):
+            assert cli.main([*words]) == code, capsys.readouterr().err
+            return capsys.readouterr()
+
+        monkeypatch.chdir(tmp_path)
+        return called
+
+    def fit(self, here, name, *words):
+        return here("fit", name, "-m", "m", "--progress", "none", "--max-iter", "5", *words)
+
+    def test_separator_and_comments(self, here):
+        Path("train.txt").write_text(self.TEXT)
+        self.fit(here, "train.txt", "--levels", "phrase=3,tag=2", "--separator", "tab", "--comment", "#")
+        Path("test.txt").write_text(self.TEXT)
+        found = here("predict", "test.txt", "-m", "m", "-t", "-o", "out.txt")
+        lines = Path("out.txt").read_text().splitlines()
+        assert [line.split("\t")[:3] for line in lines] == [line.split("\t") for line in self.TEXT.splitlines()]
+        assert here("score", "out.txt", "-m", "m").out == found.err
+        here("plot", "test.txt", "-m", "m", "-o", "out.png", "--sequence", "2")
+
+    def test_the_output_has_the_separator_of_the_input(self, here):
+        for sign in "\t ":
+            Path("data.txt").write_text(self.TEXT.replace("the cat", "the").replace("\t", sign).replace("# ", "#"))
+            self.fit(here, "data.txt", "--levels", "phrase=3,tag=2", "--comment", "#")
+            row = here("predict", "data.txt", "-m", "m", "-t").out.splitlines()[1]
+            assert len(row.split(sign)) == 5
+
+    def test_the_format_of_files_that_end_alike(self, here):
+        Path("a.data").write_text('{"tokens": ["the", "cat"], "labels": {"tag": ["D", "N"]}}\n')
+        self.fit(here, "a.data", "--format", "jsonl")
+        assert json.loads(here("predict", "a.data", "-m", "m", "-t").out)["prediction"] == {"tag": ["D", "N"]}
+        Path("a.csv").write_text("the,D\ncat,N\n\ncat,N\n")
+        self.fit(here, "a.csv", "--format", "columns", "--separator", "comma")
+        assert here("predict", "a.csv", "-m", "m", "-t").out == "the,D,D\ncat,N,N\n\ncat,N,N\n\n"
+
+    def test_tabs_with_and_without_a_header(self, here):
+        Path("bare.tsv").write_text("the cat\tD\nsees\tV\n\ncat\tN\n")
+        self.fit(here, "bare.tsv")
+        assert here("predict", "bare.tsv", "-m", "m", "-t").out.startswith("the cat\tD\t")
+        Path("table.tsv").write_text("sequence\tx\ttag\na\t1\tN\na\t2\tV\n")
+        self.fit(here, "table.tsv", "--levels", "tag")
+        assert here("predict", "table.tsv", "-m", "m", "-t").out.startswith("sequence\tx\ttag\ttag_predicted\na\t1")
+        here("predict", "table.tsv", "-m", "m", "-t", "-o", "out.csv")
+        assert Path("out.csv").read_text().startswith("sequence,x,tag,tag_predicted\n")
+
+    RECORD = '{"tokens": ["a", "c d"], "labels": {"t": ["N", "V"]}}\n{"tokens": ["a"], "labels": {"t": ["N"]}}\n'
+    HINTS = (
+        ("train.txt", "the cat\tD\nsees\tV\n", [], "--separator tab"),
+        ("train.txt", "# a b c\nthe D\nsees V\n", [], "--comment '#'"),
+        ("train.txt", "# a\nthe cat\tD\nsees\tV\n", [], "--separator tab --comment '#'"),
+        ("train.txt", '{"tokens": ["a b", "c"]}\n{}\n', [], ""),
+        ("train.txt", RECORD, ["--levels", "t"], "--format jsonl"),
+        ("train.csv", "the D\n\nsees V\n", ["--levels", "tag"], "--format columns"),
+        ("train.csv", "sequence;x;tag\na;1;N\n", ["--levels", "tag"], "--separator ';'"),
+    )
+
+    @pytest.mark.parametrize(("name", "content", "words", "hint"), HINTS, ids=range(len(HINTS)))
+    def test_a_mismatch_says_which_options_would_read_the_file(self, here, name, content, words, hint):
+        Path(name).write_text(content)
+        said = here("fit", name, "-m", "m", "--progress", "none", *words, code=2).err
+        assert said.count("\n") == 1
+        if hint:
+            assert said.endswith(f"; {hint} would read the file\n")
+            self.fit(here, name, *words, *(word.strip("'") for word in hint.split()))
+        else:
+            assert "would read" not in said
+
+    def test_a_model_says_it_too(self, here):
+        Path("train.txt").write_text("the D\ncat N\n")
+        self.fit(here, "train.txt")
+        Path("test.txt").write_text("# one two three\nthe D\ncat N\n")
+        said = here("predict", "test.txt", "-m", "m", code=2).err
+        assert "line 1: there are 4 columns, expected 2 (0, label); --comment '#' would read the file\n" in said
+        here("predict", "test.txt", "-m", "m", "--comment", "#")
+
+    def test_names_of_columns(self, here):
+        Path("days.csv").write_text("sequence,speed,height,tag\n" + "a,1,3,N\na,2,5,V\n" * 9)
+        self.fit(here, "days.csv", "--levels", "tag")
+        printed = here("show", "m").out
+        assert re.search(r"N  speed\n", printed)
+        assert "x0" not in printed
+        assert here("predict", "days.csv", "-m", "m", "-t").err
+
+
 class TestErrors:
     """One line with file and line number, exit code 2."""
 
@@ -475,7 +568,7 @@ class TestErrors:
         (
             "data.csv",
             "day,x,tag\na,1,N\n",
-            "data.csv, line 1: there is no column 'sequence', only day, x, tag (give the column",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (--sequence NAME",
         ),
         (
             "data.csv",

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.prediction import Prediction, batches
     from hscrf.cli.writing import Output
 
-    model, recipe = open_model(args.model, args.data, args.format)
+    model, recipe = open_model(args, args.data)
     model.n_jobs = args.jobs
     output = Output(recipe, model.topology_, args.to, args.data)
     prediction = Prediction(args, model, recipe, output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from hscrf import io
 from hscrf.cli.options import FORMATS
+from hscrf.cli.sniffing import hinted, suffix_of
 from hscrf.cli.templates import PAIR, Template, default_template, read_template
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.container import read_container, write_container
@@ -28,32 +28,6 @@ from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
-SUFFIXES = {  # of file names
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "table",
-    ".tsv": "table",
-    ".parquet": "table",
-    ".crfsuite": "crfsuite",
-}
-
-
-def format_of(path: str) -> str | None:
-    """The format that the end of a file's name stands for; None if it stands for none.
-
-    >>> format_of("day.csv"), format_of("train.txt")
-    ('table', None)
-    """
-    return SUFFIXES.get(suffix_of(path))
-
-
-def suffix_of(path: Any) -> str:
-    """The end of a file's name from its last point on; nothing for a stream or standard input.
-
-    >>> suffix_of("day.csv"), suffix_of("train"), suffix_of("-")
-    ('.csv', '', '')
-    """
-    return os.path.splitext(os.fspath(path))[1] if isinstance(path, (str, os.PathLike)) else ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +45,7 @@ class Recipe:
     comment: str | None = None
     sequence: str | None = "sequence"  # column of a table
     time: str | None = None
+    suffix: str = ""  # of the training file's name: files that end so are read alike
     template: Template | None = None
 
     # -- files
@@ -98,7 +73,7 @@ class Recipe:
         """The recipe for a file in another format than that of training, as ``hscrf predict --to`` writes it."""
         if form == self.format:
             return self
-        names = (*self.cells, *self.levels) if form == "columns" and self.levels else None
+        names = (*self.cells, *self.levels) if form == "columns" and self.features is not None else None
         scheme = self.scheme
         if self.format == "jsonl":  # what was segments is BIO there
             scheme = {level: kind for level, kind in scheme.items() if kind != "plain"}
@@ -120,6 +95,12 @@ class Recipe:
 
         ``loose``: the columns of ``extra`` may be missing, and others may follow them.
         """
+        return hinted(self.documents(source, extra, unlabelled, loose), self, source)
+
+    def documents(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The same as :meth:`read`, with errors that know nothing of options."""
         scheme = self.scheme or None
         if self.format == "jsonl":
             return io.read_jsonl(source, self.levels or None, scheme=scheme, unlabelled=unlabelled)
@@ -214,7 +195,7 @@ class Recipe:
         if isinstance(first, Mapping):
             return tokens
         if first and not isinstance(first[0], str):
-            return np.array(tokens, dtype=np.float64)
+            return self._named(np.array(tokens, dtype=np.float64))
         if self.format == "columns":
             names = self.features or ()
             if self.numeric:
@@ -233,8 +214,17 @@ class Recipe:
                     raise document.error(f"column {name!r} is no finite number", t)
             rows.append(cells)
         if set(self.numeric or ()) == set(self.features or ()):
-            return np.array([list(cells.values()) for cells in rows], dtype=np.float64)
+            return self._named(np.array([list(cells.values()) for cells in rows], dtype=np.float64))
         return rows
+
+    def _named(self, rows: Any) -> Any:
+        """Rows of numbers that know the names of a table's columns."""
+        names = self.features or ()
+        if len(names) != rows.shape[1] or names == tuple(map(str, range(len(names)))):
+            return rows
+        named = rows.view(NamedColumns)
+        named.columns = names
+        return named
 
     def _rows(self, document: Document) -> list[list[str]]:
         """The feature columns of every token as text."""
@@ -281,6 +271,12 @@ class Recipe:
         "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # what files can hold
         if self.template is not None:
             self.template.check(len(self.features or ()))
+
+
+class NamedColumns(np.ndarray[Any, Any]):
+    """An array whose columns have names, as those of a DataFrame do."""
+
+    columns: tuple[str, ...]
 
 
 class Features(Sequence[list[str]]):

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.model and (args.levels or args.columns):
         raise UserError("the model knows its columns: give either -m or --levels and --columns")
-    recipe = open_model(args.model, args.data, args.format)[1] if args.model else recipe_of(args)
+    recipe = open_model(args, args.data)[1] if args.model else recipe_of(args)
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places)

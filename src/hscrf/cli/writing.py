@@ -8,8 +8,9 @@ from typing import Any
 
 from hscrf import io
 from hscrf.cli.comparison import predicted, truth_labels
-from hscrf.cli.recipe import Recipe, suffix_of
+from hscrf.cli.recipe import Recipe
 from hscrf.cli.shell import UserError
+from hscrf.cli.sniffing import suffix_of
 from hscrf.io.documents import Document
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology

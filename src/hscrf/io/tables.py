@@ -151,7 +151,7 @@ def _table_plan(
         check_names([*own, *(features or ())], header)
     except ValueError as error:
         known = sequence in header or sequence is None
-        hint = "" if known else " (give the column that names the sequence by the option sequence)"
+        hint = "" if known else " (--sequence NAME, in Python sequence=NAME, says which column names the sequence)"
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
     if not (used or loose):

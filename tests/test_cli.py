@@ -779,6 +779,45 @@ def test_demo(tmp_path, monkeypatch, capsys):
     assert [process.returncode for process in started] == [0]  # compiled the decoder meanwhile
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with example files."""
+    place = tmp_path_factory.mktemp("examples")
+    printed, _ = run("demo", "--write", "example", cwd=place)
+    assert "example/train.csv, test.csv: a table" in printed.replace(os.sep, "/")
+    return place
+
+
+class TestExamples:
+    """Files that hscrf demo --write makes."""
+
+    LEVELS = (("txt", "chunk=3,pos=2"), ("jsonl", "chunk,pos"), ("crfsuite", "pos"), ("csv", "activity,trajectory"))
+
+    @pytest.mark.parametrize(("ending", "levels"), LEVELS)
+    def test_every_format_is_learned_from(self, place, ending, levels, monkeypatch, capsys):
+        monkeypatch.chdir(place)
+        words = ["--levels", levels, "--progress", "none", "--max-iter", "25"]
+        assert cli.main(["fit", f"example/train.{ending}", "-m", f"m.{ending}", *words]) == 0
+        out = f"out.{ending}" if ending != "crfsuite" else "out.txt"
+        assert cli.main(["predict", f"example/test.{ending}", "-m", f"m.{ending}", "-t", "-o", out]) == 0
+        assert cli.main(["score", out, "-m", f"m.{ending}", "--json", "scores.json"]) == 0
+        assert json.loads(Path("scores.json").read_text())["joint_accuracy"] > 0.6
+
+    @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+    def test_the_shell_block_of_the_readme_runs_as_it_stands(self, tmp_path):
+        text = (SOURCE.parent / "README.md").read_text(encoding="utf-8")
+        (block,) = [body for body in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) if "hscrf fit" in body]
+        lines = [line for line in block.splitlines() if line.split("#")[0].strip() != "hscrf demo"]  # has its own test
+        assert len(lines) == len(block.splitlines()) - 1
+        (tmp_path / "hscrf").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hscrf.cli "$@"\n')
+        (tmp_path / "hscrf").chmod(0o755)
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        options = {"env": {**ENVIRONMENT, "PATH": path}, "cwd": tmp_path, "capture_output": True, "text": True}
+        done = subprocess.run(["sh", "-e", "-c", "\n".join(lines)], **options)
+        assert done.returncode == 0, done.stderr
+        assert "precision: " in done.stdout
+
+
 def test_the_help_page_loads_nothing_heavy():
     """Not even numpy: every command imports what it needs when it runs."""
     code = "import sys; from hscrf.cli.main import build_parser; build_parser(); print(*sys.modules)"

@@ -186,8 +186,17 @@ class TestColumns:
         options = ["--levels", "phrase=3,tag=2", "--dev", "test.txt", "--checkpoint", "half"]
         _, said = call("fit", "train.txt", "-m", "model3", *options, "--max-iter", 3)
         assert "  dev " in said
+        assert re.search(r"kept iteration \d of 3: \d+\.\d\d % of the steps of --dev are right", said)
+        assert "--max-iter 3 iterations done" in said
         _, said = call("fit", "train.txt", "-m", "model3", *options, "--patience", 2)
         assert "no improvement on the development set for 2 evaluations" in said
+        assert "resumed at iteration 3\niteration 4  loss" in said
+        best, last, share = re.search(r"kept iteration (\d+) of (\d+): ([\d.]+) %", said).groups()
+        history = hscrf.load("model3").history_
+        scores = {entry["iteration"]: entry["score"] for entry in history}
+        assert min(scores) == 4
+        assert max(scores) == int(last)
+        assert scores[int(best)] == max(scores.values()) == pytest.approx(float(share) / 100, abs=1e-4)
 
     def test_show(self, call):
         printed, _ = call("show", "model")
@@ -639,7 +648,7 @@ class TestErrors:
         (["fit", "train.txt", "-m", "m", "--durations", "label=cubic"], "Duration kind is 'cubic'"),
         (["fit", "train.txt", "-m", "m", "--max-duration", "label=1"], "train.txt, line "),
         (["fit", "train.txt", "-m", "no/such/folder", "--max-iter", "1"], "no/such/folder"),
-        (["fit", "train.txt", "-m", "m", "--c2", "-1"], "c2 is -1.0"),
+        (["fit", "train.txt", "-m", "m", "--c2", "-1"], "hscrf: --c2 is -1.0"),
         (["plot", "test.txt", "-o", "x.png"], "a data file needs the model that reads it: -m MODEL"),
         (["plot", "model", "-o", "x.png", "--what", "segments"], "--what segments needs a data file"),
         (["plot", "model", "-o", "x.png", "--what", "durations"], "the model has no durations"),

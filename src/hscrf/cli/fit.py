@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, whole
+from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
@@ -140,8 +140,17 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
     save()
     if interrupted:
         return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)
-    note(f"{args.model}: {model.coef_.size} weights, loss {model.loss_:.2f}, {model.stop_reason_}")
+    if model.best_iter_ is not None:
+        note(describe_best(model))
+    note(f"{args.model}: {model.coef_.size} weights, loss {model.loss_:.2f}, {typed(model.stop_reason_)}")
     return 0
+
+
+def describe_best(model: Any) -> str:
+    """Which iteration was kept for its score on the development data."""
+    scores = {entry["iteration"]: entry["score"] for entry in model.history_}
+    share = f"{100 * scores[model.best_iter_]:.2f} % of the steps of --dev are right at every level"
+    return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:

@@ -17,6 +17,7 @@ import pytest
 import hscrf
 from hscrf import cli, metrics
 from hscrf.cli.shell import Progress, counted
+from hscrf.cli.stray import is_stray
 from hscrf.datasets.activities import make_activities
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -422,7 +423,7 @@ class TestOutput:
             assert Path(target).read_text().count("\t") >= Path("d.crfsuite").read_text().count("\t")
             return
         assert cli.main(["score", target, "-m", model]) == 0, examples.readouterr().err
-        assert examples.readouterr().out == said
+        assert said.endswith(examples.readouterr().out)
 
     def test_numbers_come_back_as_numbers(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
@@ -545,6 +546,47 @@ class TestMemory:
         assert re.search(r"N  speed\n", printed)
         assert "x0" not in printed
         assert here("predict", "days.csv", "-m", "m", "-t").err
+
+
+class TestWarnings:
+    """What is read otherwise than it may be meant is said, with file and line."""
+
+    STRAY = "the D B-NP\ncat N I-NP\n\nsees V B-VP\nis V I-NP\ncat N I-NP\n\nis V I-VP\n"
+    LINE = "hscrf: stray.txt, line 5: level 'phrase' has I-NP after B-VP, which begins a segment as B-NP would"
+
+    def test_labels_that_continue_nothing(self, call):
+        Path("stray.txt").write_text(self.STRAY)
+        fit = ["-m", "stray", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        assert f"{self.LINE} (2 such labels)\n" in call("fit", "stray.txt", *fit).err
+        said = call("predict", "stray.txt", "-m", "stray", "-t", "-o", "out.txt").err
+        assert f"{self.LINE} (2 such labels)\n" in said
+        said = call("score", "out.txt", "-m", "stray").err
+        assert said == f"{self.LINE} (2 such labels)\n".replace("stray.txt", "out.txt")
+        Path("stray.txt").write_text(self.STRAY.replace("I-VP", "B-VP"))
+        assert f"{self.LINE}\n" in call("fit", "stray.txt", *fit).err
+
+    @pytest.mark.parametrize(
+        ("tags", "within", "stray"),
+        [
+            ("B-a I-a I-a", "I", []),
+            ("B-a ? I-a", "I", []),
+            ("O I-a B-b", "I", [1]),
+            ("I-a", "I", [0]),
+            ("B-a E-a E-a S-b I-b", "IEL", [2, 4]),
+        ],
+    )
+    def test_which_labels_they_are(self, tags, within, stray):
+        column = tags.split()
+        pairs = enumerate(zip([None, *column], column, strict=False))
+        assert [t for t, (before, tag) in pairs if is_stray(before, tag, within, t)] == stray
+
+    def test_children_that_missing_labels_overrule(self, call):
+        Path("holes.txt").write_text("the D B-NP\ncat N I-NP\n\nsees ? B-VP\n\n" * 3)
+        fit = ["fit", "holes.txt", "-m", "h", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        line = "holes.txt, line 4: some labels are missing, so every state may contain every other"
+        assert f"{line}\n" in call(*fit).err
+        assert f"{line}; this overrules --children seen\n" in call(*fit, "--children", "seen").err
+        assert "missing" not in call(*fit, "--children", "all").err
 
 
 class TestErrors:

@@ -42,16 +42,19 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hscrf.cli.prediction import Prediction, batches
+    from hscrf.cli.stray import StrayTags
     from hscrf.cli.writing import Output
 
     model, recipe = open_model(args, args.data)
     model.n_jobs = args.jobs
     output = Output(recipe, model.topology_, args.to, args.data)
     prediction = Prediction(args, model, recipe, output)
-    documents = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
+    stray = StrayTags(recipe.scheme)
+    documents = stray.watched(recipe.read(source_of(args.data), unlabelled=not args.evaluate))
     results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
     with target_of(args.output) as target:
         output.write(target, results)
+    stray.say()
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:

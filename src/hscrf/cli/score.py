@@ -65,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     from hscrf import metrics
     from hscrf.cli.comparison import compare
+    from hscrf.cli.stray import StrayTags
 
     if args.model and (args.levels or args.columns):
         raise UserError("the model knows its columns: give either -m or --levels and --columns")
@@ -72,6 +73,9 @@ def run(args: argparse.Namespace) -> int:
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places)
+    stray = StrayTags(pair.scheme)
+    list(stray.watched(pair.truth))
+    stray.say()
     truth, guess = pair.labels()
     numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
     text = metrics.report(truth, guess, tolerance=args.tolerance)

@@ -73,7 +73,8 @@ class HSCRF(Predictor):
 
     Attributes
     ----------
-    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_
+    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_; best_iter_, the iteration that was
+    kept for its score on development data, or None
 
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 3
     >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 3
@@ -139,13 +140,13 @@ class HSCRF(Predictor):
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
-            monitor = self._monitor(development, patience, saver)
             weights = saver.resume(weights) if saver else weights
+            monitor = self._monitor(development, patience, saver)
             solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
         self.coef_ = result.weights
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
-        self.stop_reason_, self.history_ = result.reason, result.history
+        self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
         return self
 
     def _objective(
@@ -247,7 +248,11 @@ class HSCRF(Predictor):
         if development is not None:
             evaluate = partial(self._accuracy, *self._to_score(*development))
         return solvers.Monitor(
-            evaluate, patience if development else None, saver.write if saver else None, verbose=self.verbose
+            evaluate,
+            patience if development else None,
+            saver.write if saver else None,
+            verbose=self.verbose,
+            done=len(saver.former) if saver else 0,
         )
 
     def _fingerprint(self, objective: Likelihood) -> str:

@@ -66,7 +66,7 @@ class HSCRF(Predictor):
         against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
         nor against.
     standardize : numeric columns are centred and scaled inside the model.
-    n_jobs : threads, -1 for one a core; the result does not depend on it.
+    n_jobs : threads, -1 for one per core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
     verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.

@@ -60,7 +60,7 @@ class Block:
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         """Raise a ``ValueError`` that begins with the field unless the block is sound.
 
-        A sound block fits the topology and observations of so many named features and numeric columns (None: the
+        A sound block fits the topology and observations of that number of named features and numeric columns (None: the
         observations are of another kind). Its fields have the types they are declared with.
         """
         raise NotImplementedError

@@ -56,7 +56,7 @@ class HHMM(Predictor):
     emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X.
     smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
     root_ends : see above.
-    max_iter, tol : EM stops after so many steps, or when the objective gains less than tol per time step.
+    max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     min_variance : no variance of a Gaussian falls below, in units of the data.
     scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
 

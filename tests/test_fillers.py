@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -334,3 +335,21 @@ def test_training_with_hidden_levels_stays_near_full_labels(learned):
     for level in ("mid", "low"):
         lost = metrics.accuracy(truth, model.predict(X), level) - metrics.accuracy(truth, partly.predict(X), level)
         assert lost < 0.04
+
+
+def test_the_shell_takes_names_as_evidence_for_the_parts_above(tmp_path, monkeypatch, capsys):
+    from hscrf import cli
+
+    monkeypatch.chdir(tmp_path)
+    words, mid, low = (
+        ["a", "b", "x", "y", "a", "b"],
+        ["B-P", "I-P", "B-Q", "I-Q", "B-P", "I-P"],
+        ["B-n", "O", "O", "O", "O", "B-n"],
+    )
+    block = "".join(f"{' '.join(row)}\n" for row in zip(words, mid, low, strict=True))
+    Path("train.txt").write_text("\n".join([block] * 6))
+    Path("asked.txt").write_text("".join(f"{word} ? {name}\n" for word, name in zip(words, low, strict=True)))
+    assert cli.main(["fit", "train.txt", "-m", "model", "--levels", "mid,low"]) == 0
+    capsys.readouterr()
+    assert cli.main(["predict", "asked.txt", "-m", "model"]) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines() if line] == mid

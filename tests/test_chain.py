@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.datasets.loaders import load_conll2000
+from hscrf.labels import Labels
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.solvers.lbfgs import LBFGS
@@ -92,7 +93,8 @@ def test_loss_equals_crfsuite(sentences, crfsuite, model):
     penalty = C2 * sum(weight**2 for weight in weights.values())
     assert -model.log_likelihood(X, Y).sum() + penalty == pytest.approx(loss, rel=1e-8)
     scorer = Scorer(model.topology_, model.blocks_)
-    objective = Likelihood(scorer, model.encoder_.pack(X), model._encode_labels(Y, [len(x) for x in X])[1])
+    labels = [Labels.from_columns(model.topology_, {"label": y}) for y in Y]
+    objective = Likelihood(scorer, model.encoder_.pack(X), labels)
     assert objective(model.coef_)[0] + penalty == pytest.approx(loss, rel=1e-8)
 
 

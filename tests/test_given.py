@@ -386,3 +386,48 @@ def test_several_levels():
     assert set(dynamic.predict_marginals(X[:1])[0].to_dicts("tag")[0]) == {"x", "y", "z"}
     long = Labels.from_columns(model.topology_, {"tag": ["x", "?"] * 30})
     assert str(long).splitlines()[1].endswith("x ? ... (40 more)")
+
+
+# ------------------------------------------------------------------------------
+# Silent mistakes speak
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"c2": "1"}, "c2 is '1', expected a number of at least 0"),
+        ({"c1": None}, "c1 is None, expected a number"),
+        ({"min_count": "2"}, "min_count is '2', expected a number"),
+        ({"n_jobs": "2"}, "n_jobs is '2', expected the number of threads"),
+        ({"warm_start": "no"}, "warm_start is 'no', expected True or False"),
+        ({"standardize": 2}, "standardize is 2, expected True or False"),
+        ({"scheme": 3}, "scheme is 3, expected a name or a dict by level"),
+        ({"scheme": "BIO2"}, "scheme is 'BIO2'"),
+        ({"scheme": {"phrases": "bio"}}, "unknown level: 'phrases' .did you mean 'phrase'"),
+    ],
+)
+@pytest.mark.parametrize("form", ["columns", "Labels"])
+def test_options_of_a_wrong_kind(options, message, form):
+    with pytest.raises(ValueError, match=message):
+        HSCRF(**options).fit(X, FORMS[form](Y))
+
+
+@pytest.mark.parametrize("typo", ["persn", "Person", "person "])
+def test_a_state_that_looks_like_a_typo(typo):
+    labels = [["person", "person", "place"]] * 5
+    with pytest.warns(UserWarning, match=f"level 'label' has the state '{typo}' at one step only; is it 'person'?"):
+        ChainCRF(solver=SOLVER).fit([[["a"], ["b"], ["c"]]] * 6, [*labels, [typo, "person", "place"]])
+    ChainCRF(solver=SOLVER).fit([[["a"], ["b"], ["c"]]] * 6, [["state1", "state1", "x"]] * 5 + [["state2", "x", "x"]])
+
+
+def test_a_warm_start_that_cannot_be_used():
+    model = HSCRF(warm_start=True, solver=SOLVER).fit(X, Y)
+    with pytest.warns(UserWarning, match="warm_start: no former weight fits"):
+        model.fit([[["new"], ["words"]]] * 2, [{"other": ["k", "l"]}] * 2)
+
+
+def test_an_hhmm_scores_observations_alone():
+    symbols = [[step[0] for step in x] for x in X]
+    model = HHMM(Topology({"state": range(2)}), random_state=0, max_iter=3).fit(symbols)
+    assert model.score(symbols) == pytest.approx(model.log_likelihood(symbols).sum(), rel=1e-12)
+    assert set(model.predict(symbols)[0].column()) <= {0, 1}

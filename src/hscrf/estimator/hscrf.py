@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -19,15 +20,18 @@ from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
     check_durations,
     check_lengths,
+    check_options,
     check_specifications,
     lengths_of,
     unchanged_on_failure,
+    warn_of_typos,
 )
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import Duration, default_specifications
+from hscrf.labels.columns import schemes_of
 from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
@@ -137,6 +141,7 @@ class HSCRF(Predictor):
         model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
         Ctrl-C keeps the best weights so far.
         """
+        check_options(self.get_params(deep=False))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
@@ -166,6 +171,11 @@ class HSCRF(Predictor):
         longest = max(lengths_of(part.observations))
         (part,) = frame.settle(part, narrow=lambda learned: self._narrowed(learned).shortened(longest))
         former = getattr(self, "topology_", None)
+        assert frame.topology is not None
+        if self.scheme != "plain":
+            schemes_of(frame.topology, self.scheme_)  # for levels that are there
+        if self.topology is None and not isinstance(Y[0], Labels):
+            warn_of_typos(frame.topology, part.labels)
         self._adopt(frame)
         frame.observe(part, self._meetings(frame))
         blocks = frame.blocks()
@@ -228,7 +238,10 @@ class HSCRF(Predictor):
         size = sum(block.size for block in blocks)
         if self.warm_start and hasattr(self, "coef_") and former is not None:
             old = named_weights(self._weighted_blocks(), self.encoder_, former)
-            return carry_over(old, blocks, encoder, self.topology_)
+            carried = carry_over(old, blocks, encoder, self.topology_)
+            if self.coef_.any() and not carried.any():
+                warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=4)
+            return carried
         known = pack_labels(labels)
         latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
         if not latent:

@@ -283,6 +283,10 @@ class HHMM(Predictor):
 
         return np.array(self._answer(X, None, answer)) if Y is None else self._of_possible(X, Y, answer)
 
+    def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
+        """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
+        return float(self.log_likelihood(X).sum()) if Y is None else super().score(X, Y)
+
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None
     ) -> tuple[list[Any], list[Labels]]:

@@ -21,6 +21,7 @@ from hscrf.estimator.checks import (
     check_specifications,
     unchanged_on_failure,
 )
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
@@ -124,6 +125,7 @@ class HSCRF(Predictor):
         """
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
+            foresee(self, np.diff(objective.observations.offsets).tolist())
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver)

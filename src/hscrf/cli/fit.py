@@ -96,6 +96,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
+    from hscrf.estimator.cost import estimate
 
     check_folder(args.model)
     recipe = recipe_of(args)
@@ -115,6 +116,10 @@ def run(args: argparse.Namespace) -> int:
     if missing is not None and not everyone:
         asked = "; this overrules --children seen" if args.children == "seen" else ""
         note(str(missing.error(f"some labels are missing, so every state may contain every other{asked}")))
+    foreseen = estimate(topology, list(map(len, documents)))
+    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
+    if line and args.progress != "live":  # the model says it there
+        note(line)
     if args.progress != "none":
         note("making features; the first run on a machine also compiles, for up to a minute")
     known = labels[len(documents) :]

@@ -10,8 +10,9 @@ from typing import Any
 from hscrf import inference, metrics
 from hscrf.cli.comparison import Comparison, predicted
 from hscrf.cli.recipe import PREDICTED, Recipe
-from hscrf.cli.shell import UserError, names_in
+from hscrf.cli.shell import UserError, names_in, note
 from hscrf.cli.writing import Output
+from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.io.documents import Document
 from hscrf.io.tags import to_labels
 from hscrf.labels.labels import Labels
@@ -47,6 +48,7 @@ class Prediction:
         self.complete = True  # every label was given
         self.done: list[Document] = []
         self.sequences = 0
+        self.warned = False  # of the cost
 
     def _given(self) -> tuple[str, ...]:
         """The levels whose labels are kept."""
@@ -60,6 +62,7 @@ class Prediction:
 
     def batch(self, documents: list[Document]) -> Iterator[Document]:
         """The documents with their predictions."""
+        self.foresee(documents)
         X = [self.recipe.observe(document) for document in documents]
         evidence = self.evidence(documents)
         try:
@@ -78,6 +81,16 @@ class Prediction:
                 self.done.append(replace(document, extra=more))
             shown = self.output.convert(document)
             yield replace(shown, extra={**shown.extra, **more})
+
+    def foresee(self, documents: list[Document]) -> None:
+        """Say once what a batch will cost, if that is worth a word."""
+        cost = estimate(self.model.topology_, list(map(len, documents)), timed_levels(self.model))
+        line = cost.warning(
+            jobs=self.args.jobs, option="fit with --max-duration {level}=STEPS", each=f"{len(documents)} sequences"
+        )
+        if line and not self.warned:
+            self.warned = True
+            note(line)
 
     def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
         """What is known of each document; None if nothing is known of any."""

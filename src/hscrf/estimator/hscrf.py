@@ -26,6 +26,7 @@ from hscrf.estimator.checks import (
     unchanged_on_failure,
     warn_of_typos,
 )
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
@@ -144,6 +145,7 @@ class HSCRF(Predictor):
         check_options(self.get_params(deep=False))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
+            foresee(self, np.diff(objective.observations.offsets).tolist())
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver)

@@ -8,7 +8,7 @@ from hscrf import InfeasibleError, Labels, Potentials, Topology
 from hscrf.errors import Cell
 from hscrf.families.hhmm.emissions import Categorical
 from hscrf.features.blocks import ConstantBlock
-from hscrf.inference.conflicts import refuse
+from hscrf.inference import Posterior
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.encoder import Encoder
@@ -371,14 +371,13 @@ def test_refusal_takes_the_potentials_of_the_sequence():
     trans = np.where(CYCLE, 0.0, -np.inf)[None, None]
     topology = Topology({"step": ["A", "B", "C"]})
     labels = known({("step", t): "ABCAC"[t] for t in range(5)}, topology=topology)
-    with pytest.raises(InfeasibleError) as caught:
-        refuse(Potentials(topology, 5, trans={"root": trans}), labels, "Y", 7)
-    assert caught.value.cells == (Cell("step", 0, "is 'A'"), Cell("step", 4, "is 'C'"))
-    assert str(caught.value).startswith("Y[7]: no segmentation agrees with the evidence: level 'step' is 'A' at 0")
+    error = Posterior(Potentials(topology, 5, trans={"root": trans}), labels).infeasible().of_sequence(7)
+    assert error.cells == (Cell("step", 0, "is 'A'"), Cell("step", 4, "is 'C'"))
+    assert str(error).startswith("Y[7]: no segmentation agrees with the evidence: level 'step' is 'A' at 0")
     nothing = np.full((5, 3), -np.inf)
-    with pytest.raises(InfeasibleError, match=r"^X\[7\]: .* allow no configuration of 5 steps$") as caught:
-        refuse(Potentials(topology, 5, token={"step": nothing}), None, "evidence", 7)
-    assert (caught.value.sequence, caught.value.cells) == (7, ())
+    error = Posterior(Potentials(topology, 5, token={"step": nothing})).infeasible().of_sequence(7, "X")
+    assert str(error) == "X[7]: the potentials and the topology allow no configuration of 5 steps"
+    assert (error.sequence, error.cells) == (7, ())
 
 
 def test_a_likelihood_blames_only_the_labels_that_its_features_forbid():

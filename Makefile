@@ -23,7 +23,7 @@ benchmarks: $(VENV)/.benchmarks
 	$(BIN)/python benchmarks/engine.py
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md.
-STUDIES = indoor chunking joint citations
+STUDIES = indoor chunking joint citations hiding
 experiments: $(VENV)/.experiments
 	for study in $(STUDIES); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done
 	$(BIN)/python experiments/report.py $(if $(FULL),,--quick)

@@ -62,7 +62,10 @@ class Model:
 
 @dataclass(eq=False)
 class Evidence:
-    """What is known: states (D, T) and ends (D, T), -1 where unknown; allowed[level] (T, S) bool."""
+    """What is known: states (D, T) and ends (D, T), -1 where unknown; allowed[level] (T, S) bool.
+
+    An end of -2 is unknown, but a level ends there if and only if the one above it does.
+    """
 
     states: np.ndarray | None = None
     ends: np.ndarray | None = None
@@ -247,10 +250,17 @@ def agrees(whole, evidence):
         return keep
     for known, actual in ((evidence.states, whole.states), (evidence.ends, whole.ends)):
         if known is not None:
-            keep &= ((known == -1) | (known == actual)).all(axis=(1, 2))
+            keep &= ((known < 0) | (known == actual)).all(axis=(1, 2))
+    if evidence.ends is not None:
+        keep &= ((evidence.ends != -2) | (whole.ends == _above(whole.ends))).all(axis=(1, 2))
     for level, sets in (evidence.allowed or {}).items():
         keep &= sets[np.arange(sets.shape[0]), whole.states[:, level]].all(axis=1)
     return keep
+
+
+def _above(ends):
+    """The row of the level above for each level of ends (..., D, T), the root's own for the root."""
+    return np.concatenate([ends[..., :1, :], ends[..., :-1, :]], axis=-2)
 
 
 def consistent(model, evidence=None):
@@ -520,11 +530,15 @@ def random_evidence(rng, model, listed=None):
     """Random cells of one possible configuration, so that the evidence is never contradictory."""
     listed = configurations(model) if listed is None else listed
     truth = listed[rng.integers(len(listed))]
-    return Evidence(
+    evidence = Evidence(
         states=_revealed(rng, truth.states),
         ends=_revealed(rng, truth.ends),
         allowed={d: _draw_sets(rng, truth.states[d], size) for d, size in enumerate(model.sizes) if rng.random() < 0.3},
     )
+    with_parent = _revealed(rng, truth.ends == _above(truth.ends)) == 1
+    with_parent[0] = False
+    evidence.ends[with_parent & (evidence.ends == -1)] = -2
+    return evidence
 
 
 def _density(rng):

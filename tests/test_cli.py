@@ -17,6 +17,7 @@ import pytest
 import hscrf
 from hscrf import cli, metrics
 from hscrf.cli.shell import Progress, counted
+from hscrf.cli.stray import is_stray
 from hscrf.datasets.activities import make_activities
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -186,8 +187,17 @@ class TestColumns:
         options = ["--levels", "phrase=3,tag=2", "--dev", "test.txt", "--checkpoint", "half"]
         _, said = call("fit", "train.txt", "-m", "model3", *options, "--max-iter", 3)
         assert "  dev " in said
+        assert re.search(r"kept iteration \d of 3: \d+\.\d\d % of the steps of --dev are right", said)
+        assert "--max-iter 3 iterations done" in said
         _, said = call("fit", "train.txt", "-m", "model3", *options, "--patience", 2)
         assert "no improvement on the development set for 2 evaluations" in said
+        assert "resumed at iteration 3\niteration 4  loss" in said
+        best, last, share = re.search(r"kept iteration (\d+) of (\d+): ([\d.]+) %", said).groups()
+        history = hscrf.load("model3").history_
+        scores = {entry["iteration"]: entry["score"] for entry in history}
+        assert min(scores) == 4
+        assert max(scores) == int(last)
+        assert scores[int(best)] == max(scores.values()) == pytest.approx(float(share) / 100, abs=1e-4)
 
     def test_show(self, call):
         printed, _ = call("show", "model")
@@ -354,6 +364,231 @@ class TestOtherFormats:
         assert all(b.startswith(a) for a, b in zip(given, lines, strict=True))
 
 
+ENDINGS = {"columns": ".txt", "jsonl": ".jsonl", "table": ".csv", "crfsuite": ".crfsuite"}
+
+
+class TestOutput:
+    """Written whole or not at all, in any format."""
+
+    def test_a_command_that_fails_leaves_the_former_file(self, call):
+        Path("kept.txt").write_text("former\n")
+        Path("late.txt").write_text("cat N B-NP\n\n" * 7000 + "sees V B-VP\ncat N I-VP\n")
+        before = set(Path().iterdir())
+        call("predict", "late.txt", "-m", "model", "-o", "kept.txt", code=2)
+        call("predict", "late.txt", "-m", "model", "-o", "new.txt", code=2)
+        assert Path("kept.txt").read_text() == "former\n"
+        assert set(Path().iterdir()) == before
+
+    def test_a_file_can_be_labelled_in_its_place(self, call):
+        Path("own.txt").write_text("the\ncat\n")
+        call("predict", "own.txt", "-m", "model", "-o", "own.txt")
+        assert Path("own.txt").read_text() == "the D B-NP\ncat N I-NP\n\n"
+
+    def test_what_is_no_file_is_written_directly(self, call):
+        call("predict", "test.txt", "-m", "model", "-o", os.devnull)
+        assert not Path(os.devnull).is_file()
+
+    def test_a_folder_that_is_not_there_is_said(self, call):
+        said = call("predict", "test.txt", "-m", "model", "-o", "no/such.txt", code=2).err
+        assert said == "hscrf: no/such.txt: No such file or directory\n"
+
+    FORMATS = ("columns", "jsonl", "table", "crfsuite")
+
+    @pytest.fixture
+    def examples(self, tmp_path, monkeypatch, capsys):
+        """The same sequences and a model in each format."""
+        monkeypatch.chdir(tmp_path)
+        rng = random.Random(5)
+        rows = [[(word, "I-" + phrase[2:]) for word, _, phrase in sentence(rng)] for _ in range(9)]
+        Path("d.txt").write_text(as_columns(rows))
+        records = [{"tokens": [w for w, _ in r], "labels": {"label": [p for _, p in r]}} for r in rows]
+        Path("d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        lines = [f"{n},{w},{p}\n" for n, r in enumerate(rows) for w, p in r]
+        Path("d.csv").write_text("sequence,word,label\n" + "".join(lines))
+        Path("d.crfsuite").write_text("\n".join("".join(f"{p}\tw={w}\n" for w, p in r) for r in rows))
+        for ending in ENDINGS.values():
+            words = ["fit", f"d{ending}", "-m", f"m{ending}", "--levels", "label", "--progress", "none"]
+            assert cli.main([*words, "--max-iter", "5"]) == 0
+        capsys.readouterr()
+        return capsys
+
+    @pytest.mark.parametrize("to", FORMATS)
+    @pytest.mark.parametrize("given", FORMATS)
+    def test_every_format_as_every_other(self, examples, given, to):
+        source, target = f"d{ENDINGS[given]}", f"out{ENDINGS[to]}"
+        model = f"m{ENDINGS[given]}"
+        assert cli.main(["predict", source, "-m", model, "-t", "--to", to, "-o", target]) == 0
+        said = examples.readouterr().err
+        if to == "crfsuite":  # the prediction is the label
+            assert Path(target).read_text().count("\t") >= Path("d.crfsuite").read_text().count("\t")
+            return
+        assert cli.main(["score", target, "-m", model]) == 0, examples.readouterr().err
+        assert said.endswith(examples.readouterr().out)
+
+    def test_numbers_come_back_as_numbers(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        Path("d.csv").write_text("sequence,x,y,tag\n" + "a,0.5,2,N\na,3,1,V\n" * 5)
+        cli.main(["fit", "d.csv", "-m", "m", "--levels", "tag", "--progress", "none"])
+        cli.main(["predict", "d.csv", "-m", "m", "-t", "--to", "columns", "-o", "d.txt", "--given", "none"])
+        assert Path("d.txt").read_text().startswith("0.5\t2\tN\tN\n3\t1\tV\tV\n")
+        Path("bare.txt").write_text("0.5 2\n3 1\n")
+        capsys.readouterr()
+        assert cli.main(["predict", "bare.txt", "-m", "m", "--format", "columns"]) == 0
+        assert capsys.readouterr().out.split() == ["0.5", "2", "N", "3", "1", "V"]
+
+    def test_segments_become_bio(self, tmp_path, monkeypatch, capsys, days):
+        monkeypatch.chdir(tmp_path)
+        with open("days.jsonl", "w") as file:
+            for x, y in days:
+                labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
+                file.write(json.dumps({"tokens": x, "labels": labels}) + "\n")
+        assert cli.main(["fit", "days.jsonl", "-m", "m", "--progress", "none", "--max-iter", "5"]) == 0
+        for name, to in (("out.txt", "columns"), ("out.csv", "table")):
+            assert cli.main(["predict", "days.jsonl", "-m", "m", "-t", "--to", to, "-o", name]) == 0
+            said = capsys.readouterr().err
+            assert cli.main(["score", name, "-m", "m", "--format", to]) == 0, capsys.readouterr().err
+            assert said.endswith(capsys.readouterr().out)
+        assert "B-" in Path("out.csv").read_text().splitlines()[1]
+
+    def test_one_label_for_several_levels_is_refused(self, call):
+        said = call("predict", "test.txt", "-m", "model", "--to", "crfsuite", code=2).err
+        assert "--to crfsuite has one label, but the levels are phrase, tag" in said
+
+
+class TestMemory:
+    """A model remembers how its file was read."""
+
+    TEXT = "# one\nthe cat\tD\tB-NP\n# within\ncat\tN\tI-NP\n\n# two\n# three\nsees\tV\tB-VP\n# behind\n\n# end\n"
+
+    @pytest.fixture
+    def here(self, tmp_path, monkeypatch, capsys):
+        """Run a command in an empty folder."""
+
+        def called(*words, code=0):
+            assert cli.main([*words]) == code, capsys.readouterr().err
+            return capsys.readouterr()
+
+        monkeypatch.chdir(tmp_path)
+        return called
+
+    def fit(self, here, name, *words):
+        return here("fit", name, "-m", "m", "--progress", "none", "--max-iter", "5", *words)
+
+    def test_separator_and_comments(self, here):
+        Path("train.txt").write_text(self.TEXT)
+        self.fit(here, "train.txt", "--levels", "phrase=3,tag=2", "--separator", "tab", "--comment", "#")
+        Path("test.txt").write_text(self.TEXT)
+        found = here("predict", "test.txt", "-m", "m", "-t", "-o", "out.txt")
+        lines = Path("out.txt").read_text().splitlines()
+        assert [line.split("\t")[:3] for line in lines] == [line.split("\t") for line in self.TEXT.splitlines()]
+        assert here("score", "out.txt", "-m", "m").out == found.err
+        here("plot", "test.txt", "-m", "m", "-o", "out.png", "--sequence", "2")
+
+    def test_the_output_has_the_separator_of_the_input(self, here):
+        for sign in "\t ":
+            Path("data.txt").write_text(self.TEXT.replace("the cat", "the").replace("\t", sign).replace("# ", "#"))
+            self.fit(here, "data.txt", "--levels", "phrase=3,tag=2", "--comment", "#")
+            row = here("predict", "data.txt", "-m", "m", "-t").out.splitlines()[1]
+            assert len(row.split(sign)) == 5
+
+    def test_the_format_of_files_that_end_alike(self, here):
+        Path("a.data").write_text('{"tokens": ["the", "cat"], "labels": {"tag": ["D", "N"]}}\n')
+        self.fit(here, "a.data", "--format", "jsonl")
+        assert json.loads(here("predict", "a.data", "-m", "m", "-t").out)["prediction"] == {"tag": ["D", "N"]}
+        Path("a.csv").write_text("the,D\ncat,N\n\ncat,N\n")
+        self.fit(here, "a.csv", "--format", "columns", "--separator", "comma")
+        assert here("predict", "a.csv", "-m", "m", "-t").out == "the,D,D\ncat,N,N\n\ncat,N,N\n\n"
+
+    def test_tabs_with_and_without_a_header(self, here):
+        Path("bare.tsv").write_text("the cat\tD\nsees\tV\n\ncat\tN\n")
+        self.fit(here, "bare.tsv")
+        assert here("predict", "bare.tsv", "-m", "m", "-t").out.startswith("the cat\tD\t")
+        Path("table.tsv").write_text("sequence\tx\ttag\na\t1\tN\na\t2\tV\n")
+        self.fit(here, "table.tsv", "--levels", "tag")
+        assert here("predict", "table.tsv", "-m", "m", "-t").out.startswith("sequence\tx\ttag\ttag_predicted\na\t1")
+        here("predict", "table.tsv", "-m", "m", "-t", "-o", "out.csv")
+        assert Path("out.csv").read_text().startswith("sequence,x,tag,tag_predicted\n")
+
+    RECORD = '{"tokens": ["a", "c d"], "labels": {"t": ["N", "V"]}}\n{"tokens": ["a"], "labels": {"t": ["N"]}}\n'
+    HINTS = (
+        ("train.txt", "the cat\tD\nsees\tV\n", [], "--separator tab"),
+        ("train.txt", "# a b c\nthe D\nsees V\n", [], "--comment '#'"),
+        ("train.txt", "# a\nthe cat\tD\nsees\tV\n", [], "--separator tab --comment '#'"),
+        ("train.txt", '{"tokens": ["a b", "c"]}\n{}\n', [], ""),
+        ("train.txt", RECORD, ["--levels", "t"], "--format jsonl"),
+        ("train.csv", "the D\n\nsees V\n", ["--levels", "tag"], "--format columns"),
+        ("train.csv", "sequence;x;tag\na;1;N\n", ["--levels", "tag"], "--separator ';'"),
+    )
+
+    @pytest.mark.parametrize(("name", "content", "words", "hint"), HINTS, ids=range(len(HINTS)))
+    def test_a_mismatch_says_which_options_would_read_the_file(self, here, name, content, words, hint):
+        Path(name).write_text(content)
+        said = here("fit", name, "-m", "m", "--progress", "none", *words, code=2).err
+        assert said.count("\n") == 1
+        if hint:
+            assert said.endswith(f"; {hint} would read the file\n")
+            self.fit(here, name, *words, *(word.strip("'") for word in hint.split()))
+        else:
+            assert "would read" not in said
+
+    def test_a_model_says_it_too(self, here):
+        Path("train.txt").write_text("the D\ncat N\n")
+        self.fit(here, "train.txt")
+        Path("test.txt").write_text("# one two three\nthe D\ncat N\n")
+        said = here("predict", "test.txt", "-m", "m", code=2).err
+        assert "line 1: there are 4 columns, expected 2 (0, label); --comment '#' would read the file\n" in said
+        here("predict", "test.txt", "-m", "m", "--comment", "#")
+
+    def test_names_of_columns(self, here):
+        Path("days.csv").write_text("sequence,speed,height,tag\n" + "a,1,3,N\na,2,5,V\n" * 9)
+        self.fit(here, "days.csv", "--levels", "tag")
+        printed = here("show", "m").out
+        assert re.search(r"N  speed\n", printed)
+        assert "x0" not in printed
+        assert here("predict", "days.csv", "-m", "m", "-t").err
+
+
+class TestWarnings:
+    """What is read otherwise than it may be meant is said, with file and line."""
+
+    STRAY = "the D B-NP\ncat N I-NP\n\nsees V B-VP\nis V I-NP\ncat N I-NP\n\nis V I-VP\n"
+    LINE = "hscrf: stray.txt, line 5: level 'phrase' has I-NP after B-VP, which begins a segment as B-NP would"
+
+    def test_labels_that_continue_nothing(self, call):
+        Path("stray.txt").write_text(self.STRAY)
+        fit = ["-m", "stray", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        assert f"{self.LINE} (2 such labels)\n" in call("fit", "stray.txt", *fit).err
+        said = call("predict", "stray.txt", "-m", "stray", "-t", "-o", "out.txt").err
+        assert f"{self.LINE} (2 such labels)\n" in said
+        said = call("score", "out.txt", "-m", "stray").err
+        assert said == f"{self.LINE} (2 such labels)\n".replace("stray.txt", "out.txt")
+        Path("stray.txt").write_text(self.STRAY.replace("I-VP", "B-VP"))
+        assert f"{self.LINE}\n" in call("fit", "stray.txt", *fit).err
+
+    @pytest.mark.parametrize(
+        ("tags", "within", "stray"),
+        [
+            ("B-a I-a I-a", "I", []),
+            ("B-a ? I-a", "I", []),
+            ("O I-a B-b", "I", [1]),
+            ("I-a", "I", [0]),
+            ("B-a E-a E-a S-b I-b", "IEL", [2, 4]),
+        ],
+    )
+    def test_which_labels_they_are(self, tags, within, stray):
+        column = tags.split()
+        pairs = enumerate(zip([None, *column], column, strict=False))
+        assert [t for t, (before, tag) in pairs if is_stray(before, tag, within, t)] == stray
+
+    def test_children_that_missing_labels_overrule(self, call):
+        Path("holes.txt").write_text("the D B-NP\ncat N I-NP\n\nsees ? B-VP\n\n" * 3)
+        fit = ["fit", "holes.txt", "-m", "h", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        line = "holes.txt, line 4: some labels are missing, so every state may contain every other"
+        assert f"{line}\n" in call(*fit).err
+        assert f"{line}; this overrules --children seen\n" in call(*fit, "--children", "seen").err
+        assert "missing" not in call(*fit, "--children", "all").err
+
+
 class TestErrors:
     """One line with file and line number, exit code 2."""
 
@@ -384,7 +619,7 @@ class TestErrors:
         (
             "data.csv",
             "day,x,tag\na,1,N\n",
-            "data.csv, line 1: there is no column 'sequence', only day, x, tag (give the column",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (--sequence NAME",
         ),
         (
             "data.csv",
@@ -455,7 +690,7 @@ class TestErrors:
         (["fit", "train.txt", "-m", "m", "--durations", "label=cubic"], "Duration kind is 'cubic'"),
         (["fit", "train.txt", "-m", "m", "--max-duration", "label=1"], "train.txt, line "),
         (["fit", "train.txt", "-m", "no/such/folder", "--max-iter", "1"], "no/such/folder"),
-        (["fit", "train.txt", "-m", "m", "--c2", "-1"], "c2 is -1.0"),
+        (["fit", "train.txt", "-m", "m", "--c2", "-1"], "hscrf: --c2 is -1.0"),
         (["plot", "test.txt", "-o", "x.png"], "a data file needs the model that reads it: -m MODEL"),
         (["plot", "model", "-o", "x.png", "--what", "segments"], "--what segments needs a data file"),
         (["plot", "model", "-o", "x.png", "--what", "durations"], "the model has no durations"),
@@ -593,6 +828,45 @@ def test_demo(tmp_path, monkeypatch, capsys):
     drawn = {"day", "day-with-labels", "topology", "training", "confusion", "known-labels"}
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {f"{name}.png" for name in drawn}
     assert [process.returncode for process in started] == [0]  # compiled the decoder meanwhile
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with example files."""
+    place = tmp_path_factory.mktemp("examples")
+    printed, _ = run("demo", "--write", "example", cwd=place)
+    assert "example/train.csv, test.csv: a table" in printed.replace(os.sep, "/")
+    return place
+
+
+class TestExamples:
+    """Files that hscrf demo --write makes."""
+
+    LEVELS = (("txt", "chunk=3,pos=2"), ("jsonl", "chunk,pos"), ("crfsuite", "pos"), ("csv", "activity,trajectory"))
+
+    @pytest.mark.parametrize(("ending", "levels"), LEVELS)
+    def test_every_format_is_learned_from(self, place, ending, levels, monkeypatch, capsys):
+        monkeypatch.chdir(place)
+        words = ["--levels", levels, "--progress", "none", "--max-iter", "25"]
+        assert cli.main(["fit", f"example/train.{ending}", "-m", f"m.{ending}", *words]) == 0
+        out = f"out.{ending}" if ending != "crfsuite" else "out.txt"
+        assert cli.main(["predict", f"example/test.{ending}", "-m", f"m.{ending}", "-t", "-o", out]) == 0
+        assert cli.main(["score", out, "-m", f"m.{ending}", "--json", "scores.json"]) == 0
+        assert json.loads(Path("scores.json").read_text())["joint_accuracy"] > 0.6
+
+    @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+    def test_the_shell_block_of_the_readme_runs_as_it_stands(self, tmp_path):
+        text = (SOURCE.parent / "README.md").read_text(encoding="utf-8")
+        (block,) = [body for body in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) if "hscrf fit" in body]
+        lines = [line for line in block.splitlines() if line.split("#")[0].strip() != "hscrf demo"]  # has its own test
+        assert len(lines) == len(block.splitlines()) - 1
+        (tmp_path / "hscrf").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hscrf.cli "$@"\n')
+        (tmp_path / "hscrf").chmod(0o755)
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        options = {"env": {**ENVIRONMENT, "PATH": path}, "cwd": tmp_path, "capture_output": True, "text": True}
+        done = subprocess.run(["sh", "-e", "-c", "\n".join(lines)], **options)
+        assert done.returncode == 0, done.stderr
+        assert "precision: " in done.stdout
 
 
 def test_the_help_page_loads_nothing_heavy():

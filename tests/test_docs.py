@@ -69,7 +69,7 @@ def commands(page):
     for kind, body, first in blocks(page):
         for line, text in enumerate(body.splitlines() if kind == "sh" else (), start=first):
             words = shlex.split(text, comments=True)
-            if words[:1] == ["hscrf"] and words[1] != "demo":
+            if words[:1] == ["hscrf"] and words[1:] != ["demo"]:
                 yield line, words[1:]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from hscrf import replacing
 from hscrf.errors import FileFormatError
-from hscrf.estimator import container
 from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START, read_container, write_container
 
 HEADER = {"kind": "test", "levels": ["phrase", "étiquette", "標籤"], "c2": 0.1, "none": None}
@@ -246,7 +246,7 @@ def test_a_failed_write_keeps_the_old_file(small, monkeypatch, function, error):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_disk_keeps_the_old_file(small, monkeypatch):
     before = small.read_bytes()
-    monkeypatch.setattr(container, "open", lambda *_: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
+    monkeypatch.setattr(replacing, "open", lambda *_: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
     with pytest.raises(OSError, match="No space left"):
         write_container(small, {}, {"w": np.zeros(100_000)})
     assert small.read_bytes() == before

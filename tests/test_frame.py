@@ -48,15 +48,15 @@ def arrays(X):
 
 
 CASES = {
-    "complete": (hscrf.HSCRF(min_count=2), lambda X, Y: (X, Y)),
-    "partial": (hscrf.HSCRF(min_count=2), lambda X, Y: (X, partly(Y))),
-    "segments": (hscrf.HSCRF(), lambda X, Y: (X, segments_of(Y))),
-    "arrays": (hscrf.HSCRF(), lambda X, Y: (arrays(X), Y)),
-    "dicts": (hscrf.HSCRF(), lambda X, Y: ([[{"w": s[0], "n": 2.0} for s in x] for x in X], Y)),
-    "seen": (hscrf.HSCRF(transitions="seen"), lambda X, Y: (X, Y)),
-    "all pairs": (hscrf.HSCRF(pairs="all"), lambda X, Y: (X, Y)),
+    "complete": (hscrf.HSCRF(scheme="plain", min_count=2), lambda X, Y: (X, Y)),
+    "partial": (hscrf.HSCRF(scheme="plain", min_count=2), lambda X, Y: (X, partly(Y))),
+    "segments": (hscrf.HSCRF(scheme="plain"), lambda X, Y: (X, segments_of(Y))),
+    "arrays": (hscrf.HSCRF(scheme="plain"), lambda X, Y: (arrays(X), Y)),
+    "dicts": (hscrf.HSCRF(scheme="plain"), lambda X, Y: ([[{"w": s[0], "n": 2.0} for s in x] for x in X], Y)),
+    "seen": (hscrf.HSCRF(scheme="plain", transitions="seen"), lambda X, Y: (X, Y)),
+    "all pairs": (hscrf.HSCRF(scheme="plain", pairs="all"), lambda X, Y: (X, Y)),
     "durations": (
-        hscrf.HSCRF(features=[hscrf.Token("tag"), hscrf.Duration("phrase"), hscrf.Trans("phrase")]),
+        hscrf.HSCRF(scheme="plain", features=[hscrf.Token("tag"), hscrf.Duration("phrase"), hscrf.Trans("phrase")]),
         lambda X, Y: (X, Y),
     ),
     "chain": (hscrf.ChainCRF(), lambda X, Y: (X, [y["tag"] for y in Y])),
@@ -133,7 +133,7 @@ def test_fit_learns_the_same_frame(case):
 
 def test_parts_number_their_sequences_on():
     X, Y = sentences(6)
-    frame = Frame(Encoder(), hscrf.HSCRF()._statistics())
+    frame = Frame(Encoder(), hscrf.HSCRF(scheme="plain")._statistics())
     frame.update(X[:3], Y[:3])
     with pytest.raises(ValueError, match=r"X\[3\] has \d+ steps but Y\[3\] has \d+"):
         frame.update(X[3:], [{level: tags * 2 for level, tags in y.items()} for y in Y[3:]], offset=3)

@@ -325,7 +325,7 @@ def test_errors_name_what_was_given():
     labels = complete(2)
     with pytest.raises(TypeError, match="y_true is one Labels; expected a list"):
         metrics.accuracy(labels, labels)
-    with pytest.raises(TypeError, match=r"y_pred\[0\] is a list; expected Labels"):
+    with pytest.raises(ValueError, match=r"y_pred\[0\]: one list of labels for the levels 'phrase', 'tag'"):
         metrics.accuracy([labels], [["N", "N"]])
     with pytest.raises(ValueError, match="tolerance is -1"):
         metrics.boundary_f1([labels], [labels], "tag", tolerance=-1)
@@ -360,7 +360,7 @@ def test_report_holds_the_functions_numbers(pair):
 def test_report_says_which_sequences_its_segments_are_from():
     gap = Labels.from_columns(UNIT, {"phrase": ["NP", "?"], "tag": ["N", "N"]})
     text = metrics.report([complete(2), gap], [complete(2), complete(2)])
-    assert "phrase: accuracy 1.000 of 3 steps\n(segments of the 1 of 2 sequences that are fully labelled)" in text
+    assert "as conlleval counts)\n(segments of the 1 of 2 sequences that are fully labelled)" in text
     assert text.endswith("all levels right: 1.000 of 3 steps, 1.000 of 1 sequences")
 
 
@@ -399,3 +399,29 @@ def test_gold_against_gold_of_conll2000(data_folder):
     topology = Topology({"chunk": kinds}, max_duration={"chunk": None})
     labels = [Labels.from_columns(topology, {"chunk": tags}, scheme="bio") for tags in gold]
     assert metrics.segment_scores(labels, labels, "chunk").per_label == scores.per_label
+
+
+# ------------------------------------------------------------------------------
+# Levels whose segments matter
+
+
+def test_a_plain_column_is_scored_by_segments_where_the_prediction_has_them():
+    lasting = Topology({"action": ["a", "b"]}, max_duration={"action": 5})
+    found = [Labels.from_segments(lasting, {"action": [(0, 2, "a"), (2, 5, "b")]})]
+    columns = [["a", "a", "a", "b", "b"]]
+    for truth in (columns, [{"action": columns[0]}]):
+        assert metrics.segment_scores(truth, found, "action").support == 2
+        assert metrics.segment_scores(found, truth, "action").predicted == 2
+        assert metrics.boundary_f1(truth, found, "action", tolerance=1) == 1.0
+        assert metrics.exact_match(truth, found) == 0.0
+
+
+@profile
+@given(data())
+def test_the_report_has_both_accuracies(pair):
+    truth, guess = pair
+    numbers = metrics.report(truth, guess, output_dict=True)["levels"]["phrase"]
+    tags = [[y.column("phrase", "bio") for y in side] for side in (truth, guess)]
+    if numbers["tag_accuracy"] is not None:
+        assert numbers["tag_accuracy"] == pytest.approx(metrics.conlleval(*tags).accuracy, rel=1e-12)
+    assert numbers["accuracy"] == metrics.accuracy(truth, guess, "phrase")

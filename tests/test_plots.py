@@ -265,6 +265,24 @@ def test_a_model_shows_children_by_weight(model):
     assert sum(patch.get_label() == "_edge" for patch in more.patches) >= len(edges)
 
 
+def test_children_that_are_allowed_but_not_favoured_are_thin_and_grey(model):
+    """No state stands without a parent, and the legend says what grey is."""
+    ax = drawn(plots.plot_topology(model, threshold=1e6))
+    edges = [patch for patch in ax.patches if patch.get_label() == "_legal"]
+    assert len(edges) == sum(table.sum() for table in model.topology_.children[1:])
+    assert {patch.get_label() for patch in ax.patches} & {"_edge"} == set()
+    assert max(edge.get_linewidth() for edge in edges) < 0.5
+    assert {edge.get_edgecolor()[:3] for edge in edges} == {(0.72, 0.72, 0.72)}
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()][1] == "allowed, but not favoured"
+    boxes = [p.get_window_extent() for p in ax.patches if p.get_label() in model.topology_.states[-1]]
+    assert legend.get_window_extent().y1 <= min(box.y0 for box in boxes)
+    ax = drawn(plots.plot_topology(model))
+    both = sum(patch.get_label() in ("_edge", "_legal") for patch in ax.patches)
+    assert both == sum(table.sum() for table in model.topology_.children[1:])
+    assert drawn(plots.plot_topology(TOPOLOGY)).get_legend() is None
+
+
 def positive_weights(model, parts):
     """Weights of phrases and their tags, by the states they speak of."""
     table = model.weights_.query("level == 'phrase' and weight > 0")

@@ -141,7 +141,9 @@ def test_topologies_differ_by_content(other):
         ({"tag": []}, {}, "level 'tag' is empty"),
         (LEVELS, {"root": []}, "level 'root' is empty"),
         ({"tag": "NV"}, {}, "level 'tag' is the string 'NV'; expected a list"),
-        ({"tag": ["N", 3]}, {}, "level 'tag' has the state 3; expected a string"),
+        ({"tag": ["N", [3]]}, {}, r"level 'tag' has the state \[3\]; expected a string or another hashable"),
+        ({"tag": ["N", -1]}, {}, "level 'tag' has a state -1, which means unknown"),
+        ({"tag": ["N", float("nan")]}, {}, "level 'tag' has a state nan, which means unknown"),
         ({"tag": ["N", "N"]}, {}, "level 'tag' has the state 'N' twice"),
         ({"tag": ["N", "?"]}, {}, "state '\\?', which means unknown"),
         (

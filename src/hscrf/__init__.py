@@ -9,18 +9,16 @@ if TYPE_CHECKING:
     from hscrf.families import HHMM, ChainCRF, DynamicCRF, Pair, SemiCRF, load
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
     from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
-    from hscrf.labels import Labels
+    from hscrf.labels import Labels, Topology
     from hscrf.potentials import Potentials
     from hscrf.solvers import LBFGS, SGD, Perceptron
-    from hscrf.topology import Topology
 
 __version__ = "0.1.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; each is imported when first used
-    "topology": ("Topology",),
     "potentials": ("Potentials",),
     "errors": ("InfeasibleError",),
-    "labels": ("Labels",),
+    "labels": ("Labels", "Topology"),
     "inference": ("Marginals", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,17 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
 
-Relation = Mapping[str, Mapping[str, Sequence[str]]]
-Limits = Mapping[str, "int | Mapping[str, int | None] | None"]
+State = Any  # a name: a string, or another hashable such as an integer
+Relation = Mapping[str, Mapping[State, Sequence[State]]]
+Limits = Mapping[str, "int | Mapping[State, int | None] | None"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Topology:
     """Levels from top to bottom, their states, and the children, successors and durations that each state may have.
 
-    Level 0, named ``"root"``, is added by itself: one dummy state, or the sequence classes in ``root``.
+    States are strings or other hashables, such as integers, and stay what they are; ``"?"``, None, NaN and -1 mean
+    unknown. Level 0, named ``"root"``, is added by itself: one dummy state, or the sequence classes in ``root``.
     Parents not named in ``children`` may have every child; states not named in ``successors`` may be followed
     by every state of their level under the same parent, themselves included. ``min_duration`` and
     ``max_duration`` limit a level or single states, None meaning no limit; the bottom level has length 1
@@ -42,18 +44,20 @@ class Topology:
     """
 
     levels: tuple[str, ...]  # D names, "root" first
-    states: tuple[tuple[str, ...], ...]  # state names of each level
+    states: tuple[tuple[State, ...], ...]  # state names of each level
     children: tuple[NDArray[np.bool_], ...]  # D - 1 tables (S_d, S_{d+1})
     successors: tuple[NDArray[np.bool_], ...]  # D tables (S_d, S_d); nothing follows the root
     min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
     max_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), UNLIMITED by default
 
+    _learn: ClassVar[Callable[..., Topology]]  # how labels are read; the room of labels brings it
+
     def __init__(
         self,
-        levels: Mapping[str, Sequence[str]],
+        levels: Mapping[str, Sequence[State]],
         children: Relation | None = None,
         successors: Relation | None = None,
-        root: Sequence[str] | None = None,
+        root: Sequence[State] | None = None,
         min_duration: Limits | None = None,
         max_duration: Limits | None = None,
     ) -> None:
@@ -101,7 +105,7 @@ class Topology:
             return int(name)
         raise ValueError(_unknown("level", name, self.levels))
 
-    def state(self, level: str | int, name: str) -> int:
+    def state(self, level: str | int, name: State) -> int:
         """Return the index of a state within its level.
 
         >>> Topology({"tag": ["N", "V"]}).state("tag", "V")
@@ -130,8 +134,76 @@ class Topology:
 
     @classmethod
     def from_dict(cls, arguments: Mapping[str, Any]) -> Topology:
-        """Build a topology from what :meth:`to_dict` returned."""
-        return cls(**arguments)
+        """Build a topology from what :meth:`to_dict` or :meth:`to_json` returned."""
+        names = arguments.get("names")
+        topology = cls(**{name: value for name, value in arguments.items() if name != "names"})
+        return topology if names is None else topology._renamed(names)
+
+    @classmethod
+    def from_labels(cls, Y: Any, scheme: Any = "auto") -> Topology:
+        """Build the topology that ``fit`` would learn from labels: their states, and who has whom if none is missing.
+
+        Y is what ``fit`` takes. ``scheme`` is "plain", "bio" or "bioes", for all levels or as a dict by level; "auto"
+        looks at the labels.
+
+        >>> from hscrf import Topology
+        >>> Topology.from_labels([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}])
+        Topology(root 1 > phrase 2 > tag 3)
+        """
+        return cls._learn(Y, scheme)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold and :meth:`from_dict` reads: :meth:`to_dict`, if all states are strings.
+
+        Otherwise states are numbered, and ``names`` tells the name of each: strings, integers, floats, true or false.
+
+        >>> Topology({"tag": [3, 5]}).to_json()["names"]
+        {'root': ['root'], 'tag': [3, 5]}
+        """
+        if all(isinstance(name, str) for names in self.states for name in names):
+            return self.to_dict()
+        names = {level: list(states) for level, states in zip(self.levels, self.states, strict=True)}
+        for level, states in names.items():
+            for name in states:
+                if not isinstance(name, (str, int, float)):
+                    raise ValueError(
+                        f"level {level!r} has the state {name!r}, a {type(name).__name__}; a file can hold strings and "
+                        "numbers only"
+                    )
+        numbers = {level: [str(s) for s in range(len(states))] for level, states in names.items()}
+        return {**self._renamed(numbers).to_dict(), "names": names}
+
+    def _renamed(self, names: Mapping[str, Sequence[State]]) -> Topology:
+        """The same topology with other names of its states."""
+        if list(names) != list(self.levels) or tuple(map(len, names.values())) != self.n_states:
+            raise ValueError(f"names do not fit {self}; expected one for each state of each level")
+        other = object.__new__(type(self))
+        for field in ("levels", "children", "successors", "min_duration", "max_duration"):
+            object.__setattr__(other, field, getattr(self, field))
+        object.__setattr__(other, "states", tuple(_state_names(level, states) for level, states in names.items()))
+        return other
+
+    def limited(self, max_duration: Limits) -> Topology:
+        """Return this topology with other longest durations of some levels.
+
+        >>> Topology({"action": ["walk", "sit"]}).limited({"action": 9}).max_duration[1].tolist()
+        [9, 9]
+        """
+        arguments = self.to_dict()
+        return Topology.from_dict({**arguments, "max_duration": {**arguments["max_duration"], **max_duration}})
+
+    def shortened(self, length: int) -> Topology:
+        """Return this topology with limits of at most so many steps; no limit stays none, the shortest stay legal.
+
+        >>> Topology({"action": ["walk"]}, max_duration={"action": 10**9}).shortened(90).max_duration[1].tolist()
+        [90]
+        """
+        cut: dict[str, Any] = {}
+        for level, names, low, high in zip(self.levels, self.states, self.min_duration, self.max_duration, strict=True):
+            if ((high > length) & (high < UNLIMITED)).any():
+                least = np.where(high < UNLIMITED, np.maximum(np.minimum(high, length), low), high).tolist()
+                cut[level] = {s: None if n == UNLIMITED else n for s, n in zip(names, least, strict=True)}
+        return self.limited(cut) if cut else self
 
     def _named_maxima(self) -> dict[str, Any]:
         """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
@@ -143,7 +215,7 @@ class Topology:
         return limits
 
     @cached_property
-    def _state_index(self) -> tuple[dict[str, int], ...]:
+    def _state_index(self) -> tuple[dict[State, int], ...]:
         return tuple({name: s for s, name in enumerate(states)} for states in self.states)
 
     @cached_property
@@ -167,9 +239,10 @@ class Topology:
         return type(self).from_dict, (self.to_dict(),)
 
 
-def _unknown(kind: str, name: object, known: Sequence[str]) -> str:
+def _unknown(kind: str, name: object, known: Sequence[State]) -> str:
     """The message for an unknown name: the known name closest to it, and all known names."""
-    close = get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    words = [word for word in known if isinstance(word, str)]
+    close = get_close_matches(name, words, n=1) if isinstance(name, str) else []
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     rest = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"unknown {kind}: {name!r}{hint}; known are {', '.join(map(repr, known[:20]))}{rest}"
@@ -187,25 +260,46 @@ def _check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
             raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
 
 
-def _state_names(level: str, states: Iterable[str]) -> tuple[str, ...]:
+def in_order(names: Iterable[State]) -> list[State]:
+    """Names of states in their order; those that cannot be compared are put together by type.
+
+    >>> in_order({3, 1, 2}), in_order({"b", 2, "a"})
+    ([1, 2, 3], [2, 'a', 'b'])
+    """
+    found = list(names)
+    try:
+        return sorted(found)
+    except TypeError:
+        return sorted(found, key=lambda name: (type(name).__name__, repr(name)))
+
+
+def _state_names(level: str, states: Iterable[State]) -> tuple[State, ...]:
     """Check and freeze the state names of one level."""
     if isinstance(states, str):
         raise ValueError(f"level {level!r} is the string {states!r}; expected a list of state names")
-    names = tuple(states)
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in states)
     if not names:
         raise ValueError(f"level {level!r} is empty; expected at least one state")
     for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"level {level!r} has the state {name!r}; expected a string")
-    if "?" in names:
-        raise ValueError(f"level {level!r} has a state '?', which means unknown; expected another name")
+        if not _has_hash(name):
+            raise ValueError(f"level {level!r} has the state {name!r}; expected a string or another hashable")
+        if name is None or name == "?" or name != name or (name == -1 and not isinstance(name, str)):
+            raise ValueError(f"level {level!r} has a state {name!r}, which means unknown; expected another name")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"level {level!r} has the state {twice!r} twice; expected distinct states")
     return names
 
 
-def _table(topology: Topology, rows: Mapping[str, Sequence[str]], source: int, target: int) -> NDArray[np.bool_]:
+def _has_hash(name: object) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _table(topology: Topology, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
     """Allowed pairs (S_source, S_target): all pairs in rows that are not named, the given ones in rows that are."""
     table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
     if not isinstance(rows, Mapping):
@@ -309,7 +403,7 @@ def _check_limits(
 
 def _restricted_rows(
     topology: Topology, tables: Sequence[NDArray[np.bool_]], first: int, step: int
-) -> dict[str, dict[str, list[str]]]:
+) -> dict[str, dict[State, list[State]]]:
     """The rows of a relation that do not allow everything, by name; tables start at level ``first``."""
     relation = {}
     for d, table in enumerate(tables, start=first):
@@ -323,7 +417,7 @@ def _restricted_rows(
     return relation
 
 
-def _named_limits(topology: Topology, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[str, int]]:
+def _named_limits(topology: Topology, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[State, int]]:
     """The durations that differ from the default, by name."""
     limits = {}
     for level, names, row in zip(topology.levels, topology.states, rows, strict=True):

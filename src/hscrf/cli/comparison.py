@@ -56,7 +56,7 @@ def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str,
     """
     own = recipe.written() if other is None else recipe
     extra = () if places is not None else recipe.predicted
-    loose = places is not None or other is not None or recipe.names is not None
+    loose = places is not None or other is not None or recipe.names is not None or recipe.format == "table"
     truth = list(counted(own.read(source, extra=extra, loose=loose), "reading"))
     levels = recipe.levels or tuple(truth[0].labels or ())
     if places is not None:

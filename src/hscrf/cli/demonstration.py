@@ -20,6 +20,7 @@ from hscrf.families.dynamic import DynamicCRF
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import accuracy
 from hscrf.potentials import Potentials
+from hscrf.replacing import replaced
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")
@@ -187,10 +188,11 @@ def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed
 
 
 def save_figure(axes: Any, path: str) -> None:
-    """Write the figure of some axes to a file and close it."""
+    """Write the figure of some axes to a file, whole or not at all, and close it."""
     import matplotlib.pyplot
 
     try:
-        axes.figure.savefig(path, dpi=150)
+        with replaced(path) as name:
+            axes.figure.savefig(name, dpi=150)
     finally:
         matplotlib.pyplot.close(axes.figure)

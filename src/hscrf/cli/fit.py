@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, whole
+from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
@@ -63,7 +63,6 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--children",
         choices=("seen", "all"),
-        default="seen",
         help="states that may contain each other: those seen in the data (default) or all",
     )
     parser.add_argument(
@@ -96,20 +95,31 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hscrf.cli.recipe import learn_labels, save_model
+    from hscrf.cli.stray import StrayTags
+    from hscrf.estimator.cost import estimate
 
     check_folder(args.model)
     recipe = recipe_of(args)
     documents = list(counted(recipe.read(source_of(args.data)), "reading"))
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
+    stray = StrayTags(recipe.scheme)
+    list(stray.watched([*documents, *dev]))
+    stray.say()
     durations = durations_of(args)
     everyone = args.children == "all"
     topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
-    if not (everyone or all(y.is_complete for y in labels)):
-        note("some labels are missing, so every state may contain every other")
+    missing = next((d for d, y in zip([*documents, *dev], labels, strict=True) if not y.is_complete), None)
+    if missing is not None and not everyone:
+        asked = "; this overrules --children seen" if args.children == "seen" else ""
+        note(str(missing.error(f"some labels are missing, so every state may contain every other{asked}")))
+    foreseen = estimate(topology, list(map(len, documents)))
+    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
+    if line and args.progress != "live":  # the model says it there
+        note(line)
     if args.progress != "none":
         note("making features; the first run on a machine also compiles, for up to a minute")
     known = labels[len(documents) :]
@@ -140,8 +150,17 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
     save()
     if interrupted:
         return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)
-    note(f"{args.model}: {model.coef_.size} weights, loss {model.loss_:.2f}, {model.stop_reason_}")
+    if model.best_iter_ is not None:
+        note(describe_best(model))
+    note(f"{args.model}: {model.coef_.size} weights, loss {model.loss_:.2f}, {typed(model.stop_reason_)}")
     return 0
+
+
+def describe_best(model: Any) -> str:
+    """Which iteration was kept for its score on the development data."""
+    scores = {entry["iteration"]: entry["score"] for entry in model.history_}
+    share = f"{100 * scores[model.best_iter_]:.2f} % of the steps of --dev are right at every level"
+    return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:

@@ -19,13 +19,18 @@ file formats:
   jsonl     one JSON object per line: {"tokens": [...], "labels": {"chunk": [[0, 2, "NP"]], "pos": ["DT", "NN"]}}
   table     CSV with a header, or Parquet: a row per time step, a column for the sequence, a column per level
   crfsuite  items: label TAB attribute:weight TAB ...
-The format is known from the file's name (.jsonl .csv .tsv .parquet .crfsuite, else columns) or from --format; the
-file name - is standard input. Labels are plain, BIO or BIOES; ? is unknown."""
+The format is known from the file's name (.jsonl .csv .tsv .parquet .crfsuite, else columns; .tsv without a header is
+columns) or from --format; the file name - is standard input. A model remembers how its training file was read: files
+named alike need no option again. Labels are plain, BIO or BIOES; ? is unknown."""
 
 
 def add_format(parser: Any) -> None:
-    """Add --format to a parser or to one of its groups."""
+    """Add the options that say how a data file is written to a parser or to one of its groups."""
     parser.add_argument("--format", choices=FORMATS, help="of the data (default: known from the file's name)")
+    parser.add_argument(
+        "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
+    )
+    parser.add_argument("--comment", metavar="TEXT", help="lines that begin with it are comments")
 
 
 def add_layout(parser: Parser) -> None:
@@ -40,10 +45,6 @@ def add_layout(parser: Parser) -> None:
     group.add_argument("--columns", metavar="NAMES", help="names of all columns of a column file, in their order")
     group.add_argument("--features", metavar="NAMES", help="feature columns of a table (default: all others)")
     group.add_argument("--scheme", help="plain, bio or bioes, or by level: chunk=bio,pos=plain (default: detected)")
-    group.add_argument(
-        "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
-    )
-    group.add_argument("--comment", metavar="TEXT", help="lines that begin with it are comments")
     group.add_argument(
         "--sequence",
         metavar="NAME",
@@ -61,11 +62,14 @@ class Parser(argparse.ArgumentParser):
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe that the options describe."""
-    from hscrf.cli.recipe import Recipe, format_of
+    from hscrf.cli.recipe import Recipe
+    from hscrf.cli.sniffing import format_of, suffix_of
 
     places = places_of(args.levels, "--levels") if args.levels and "=" in args.levels else None
-    form = args.format or format_of(args.data) or "columns"
     levels = tuple(places) if places else names_in(args.levels)
+    header = () if places or args.columns else (*levels, args.sequence or "sequence")
+    form = args.format or format_of(args.data, header) or "columns"
+    tabbed = form == "columns" and suffix_of(args.data) == ".tsv"
     if not levels and form == "columns":
         levels = ("label",)
     if not levels and form == "table":
@@ -77,10 +81,11 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         names=names_in(args.columns) or None,
         features=names_in(args.features) or None,
         scheme=schemes_of(args.scheme, levels),
-        separator={"tab": "\t", "comma": ",", "space": " "}.get(args.separator, args.separator),
+        separator=separator_of(args.separator) or ("\t" if tabbed else None),
         comment=args.comment,
         sequence=None if args.sequence == "none" else args.sequence or "sequence",
         time=args.time,
+        suffix=suffix_of(args.data),
     )
 
 
@@ -102,19 +107,32 @@ def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:
     return schemes
 
 
-def open_model(path: str, data: str = "-", form: str | None = None) -> tuple[Any, Recipe]:
-    """A model and the recipe for a data file; a model made in Python takes features as they are."""
-    from hscrf.cli.recipe import Recipe, format_of, load_model
+def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
+    """A model and the recipe for a data file, as the options change it; models made in Python take given features."""
+    from hscrf.cli.recipe import Recipe, load_model
+    from hscrf.cli.sniffing import first_line, format_for, format_of
     from hscrf.families.dynamic import DynamicCRF
 
+    path = args.model
     model, recipe = load_model(path)
     if isinstance(model, DynamicCRF):
         raise UserError(f"{path} holds a DynamicCRF, whose levels do not nest: read the data and predict in Python")
-    form = form or format_of(data)
     if recipe is None:
+        form = args.format or format_of(data)
         if form not in ("jsonl", "crfsuite"):
             raise UserError(
                 f"{path} was not made by hscrf fit and does not know columns: give it features, as jsonl or crfsuite"
             )
-        recipe = Recipe(levels=model.topology_.levels[1:])
-    return model, replace(recipe, format=form or recipe.format)
+        return model, Recipe(form, levels=model.topology_.levels[1:])
+    known = recipe.as_format(args.format or format_for(data, recipe))
+    separator = separator_of(args.separator) or known.separator
+    if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces
+        separator = "\t" if "\t" in first_line(data) else None
+    return model, replace(known, separator=separator, comment=args.comment or known.comment)
+
+
+def separator_of(text: str | None) -> str | None:
+    """The separator by what it is called."""
+    from hscrf.cli.sniffing import SEPARATORS
+
+    return None if text is None else SEPARATORS.get(text, text)

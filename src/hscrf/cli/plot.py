@@ -99,7 +99,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
 
     if not args.model:
         raise UserError("a data file needs the model that reads it: -m MODEL")
-    model, recipe = open_model(args.model, args.file, args.format)
+    model, recipe = open_model(args, args.file)
     documents = list(recipe.read(args.file, unlabelled=what == "segments"))
     if what == "segments":
         return plot_document(args, model, recipe, documents)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 from itertools import chain
 
-from hscrf.cli.options import FILES, Parser, add_format, open_model
+from hscrf.cli.options import FILES, FORMATS, Parser, add_format, open_model
 from hscrf.cli.shell import counted, note, source_of, target_of, whole
 
 HELP = f"""\
 Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
 
 The output is the input with one column per level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
-With -t the labels of the input are not used but compared with the prediction: a report goes to standard error.
+--to jsonl, table, columns or crfsuite writes another format than that of the input. A file (-o) is written whole or not
+at all. With -t the labels of the input are not used but compared with the prediction: a report goes to standard error.
 
   hscrf predict new.txt -m m.hscrf > labelled.txt
   hscrf predict half.txt -m m.hscrf -o full.txt           # constrained decoding: half.txt has labels and ?
   hscrf predict test.txt -m m.hscrf -t -o out.txt         # compare with the labels of test.txt
   hscrf predict test.txt -m m.hscrf -t --given pos        # the same, but the pos column is known
+  hscrf predict new.txt -m m.hscrf --to jsonl -o new.jsonl
   hscrf predict day.jsonl -m m.hscrf --marginals --samples 10 | jq .samples
 
 {FILES}"""
@@ -33,20 +35,26 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--samples", type=whole(1), metavar="K", help="append K draws from the posterior")
     parser.add_argument("--k-best", type=whole(1), metavar="K", help="append the K best labellings")
     add_format(parser)
+    parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help="of the output (default: that of the input)")
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers of --samples (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
     from hscrf.cli.prediction import Prediction, batches
+    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.writing import Output
 
-    model, recipe = open_model(args.model, args.data, args.format)
+    model, recipe = open_model(args, args.data)
     model.n_jobs = args.jobs
-    prediction = Prediction(args, model, recipe)
-    documents = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
+    output = Output(recipe, model.topology_, args.to, args.data)
+    prediction = Prediction(args, model, recipe, output)
+    stray = StrayTags(recipe.scheme)
+    documents = stray.watched(recipe.read(source_of(args.data), unlabelled=not args.evaluate))
     results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
     with target_of(args.output) as target:
-        recipe.write(target, results)
+        output.write(target, results)
+    stray.say()
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:

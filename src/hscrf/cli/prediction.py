@@ -10,7 +10,9 @@ from typing import Any
 from hscrf import inference, metrics
 from hscrf.cli.comparison import Comparison, predicted
 from hscrf.cli.recipe import PREDICTED, Recipe
-from hscrf.cli.shell import UserError, names_in
+from hscrf.cli.shell import UserError, names_in, note
+from hscrf.cli.writing import Output
+from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.io.documents import Document
 from hscrf.io.tags import to_labels
 from hscrf.labels.labels import Labels
@@ -39,12 +41,14 @@ class Prediction:
     args: argparse.Namespace
     model: Any
     recipe: Recipe
+    output: Output
 
     def __post_init__(self) -> None:
         self.given = self._given()
         self.complete = True  # every label was given
         self.done: list[Document] = []
         self.sequences = 0
+        self.warned = False  # of the cost
 
     def _given(self) -> tuple[str, ...]:
         """The levels whose labels are kept."""
@@ -58,6 +62,7 @@ class Prediction:
 
     def batch(self, documents: list[Document]) -> Iterator[Document]:
         """The documents with their predictions."""
+        self.foresee(documents)
         X = [self.recipe.observe(document) for document in documents]
         evidence = self.evidence(documents)
         try:
@@ -71,10 +76,21 @@ class Prediction:
             for more, one in zip(extra, add(X, evidence, found), strict=True):
                 more.update(one)
         self.sequences += len(documents)
-        done = [replace(d, extra={**d.extra, **more}) for d, more in zip(documents, extra, strict=True)]
-        if self.args.evaluate:
-            self.done += done
-        yield from done
+        for document, more in zip(documents, extra, strict=True):
+            if self.args.evaluate:
+                self.done.append(replace(document, extra=more))
+            shown = self.output.convert(document)
+            yield replace(shown, extra={**shown.extra, **more})
+
+    def foresee(self, documents: list[Document]) -> None:
+        """Say once what a batch will cost, if that is worth a word."""
+        cost = estimate(self.model.topology_, list(map(len, documents)), timed_levels(self.model))
+        line = cost.warning(
+            jobs=self.args.jobs, option="fit with --max-duration {level}=STEPS", each=f"{len(documents)} sequences"
+        )
+        if line and not self.warned:
+            self.warned = True
+            note(line)
 
     def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
         """What is known of each document; None if nothing is known of any."""
@@ -96,10 +112,9 @@ class Prediction:
 
     def columns(self, labels: Labels, name: str = PREDICTED, key: str = "prediction") -> dict[str, Any]:
         """A prediction as columns in the schemes of the model, or as segments for JSON Lines."""
-        if self.recipe.format == "jsonl":
-            return {key: {level: segments_or_column(labels, level) for level in self.recipe.levels}}
-        scheme, order = self.recipe.scheme, self.recipe.label_order
-        return {name.format(level): labels.column(level, scheme.get(level, "plain")) for level in order}
+        if self.output.form == "jsonl":
+            return {key: {level: self.output.column(labels, level) for level in self.recipe.levels}}
+        return {name.format(level): self.output.column(labels, level) for level in self.recipe.label_order}
 
     def additions(self) -> list[Callable[..., Iterable[dict[str, Any]]]]:
         """Functions for what is to be appended to the prediction."""
@@ -113,7 +128,7 @@ class Prediction:
     def certainty(self, labels: Labels, posterior: Any) -> dict[str, Any]:
         """The probability of the predicted states; for JSON Lines of all states."""
         topology = self.model.topology_
-        if self.recipe.format == "jsonl":
+        if self.output.form == "jsonl":
             tables = {level: posterior.state[level].round(6) for level in self.recipe.levels}
             names = {level: topology.states[topology.level(level)] for level in tables}
             return {"marginals": {k: {"states": names[k], "probabilities": p} for k, p in tables.items()}}
@@ -132,14 +147,14 @@ class Prediction:
         for potentials, y in zip(self.model.potentials(X), evidence or [None] * len(X), strict=True):
             best = inference.k_best(potentials, self.args.k_best, y)
             result = self.several(best, "best", self.args.k_best)
-            if self.recipe.format == "jsonl":
+            if self.output.form == "jsonl":
                 total = inference.log_partition(potentials, y)
                 result["log_probability"] = [(labels.score or 0.0) - total for labels in best]
             yield result
 
     def several(self, labellings: list[Labels], name: str, k: int) -> dict[str, Any]:
         """Several labellings as columns; ? where there are fewer than k."""
-        if self.recipe.format == "jsonl":
+        if self.output.form == "jsonl":
             return {
                 {"sample": "samples", "best": "k_best"}[name]: [
                     self.columns(labels)["prediction"] for labels in labellings
@@ -155,11 +170,6 @@ class Prediction:
     def report(self) -> str:
         """The report that hscrf score prints for the output."""
         guess = [predicted(document, self.recipe.levels) for document in self.done]
-        return metrics.report(*Comparison(self.recipe.levels, self.recipe.scheme, self.done, guess).labels())
-
-
-def segments_or_column(labels: Labels, level: str) -> list[Any]:
-    """Segments of a level, or its column where all segments have one step."""
-    topology = labels.topology
-    unit = topology.unit_bottom and topology.level(level) == topology.depth - 1
-    return labels.column(level) if unit else labels.segments(level)
+        scheme = {level: self.output.scheme(level) for level in self.recipe.levels}
+        truth = [replace(d, labels=self.output.labels(d)) for d in self.done] if not self.output.alike else self.done
+        return metrics.report(*Comparison(self.recipe.levels, scheme, truth, guess).labels())

@@ -10,6 +10,7 @@ import numpy as np
 
 from hscrf import io
 from hscrf.cli.options import FORMATS
+from hscrf.cli.sniffing import hinted, suffix_of
 from hscrf.cli.templates import PAIR, Template, default_template, read_template
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.container import read_container, write_container
@@ -19,6 +20,7 @@ from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
 from hscrf.features.specifications import Duration, Specification, Token, Trans
 from hscrf.io.documents import Document
+from hscrf.io.lines import number_in
 from hscrf.io.tags import check_tags
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
@@ -26,23 +28,6 @@ from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 PREDICTED = "{}_predicted"  # name of an appended column
-SUFFIXES = {  # of file names
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "table",
-    ".tsv": "table",
-    ".parquet": "table",
-    ".crfsuite": "crfsuite",
-}
-
-
-def format_of(path: str) -> str | None:
-    """The format that the end of a file's name stands for; None if it stands for none.
-
-    >>> format_of("day.csv"), format_of("train.txt")
-    ('table', None)
-    """
-    return next((form for suffix, form in SUFFIXES.items() if path.endswith(suffix)), None)
 
 
 @dataclass(frozen=True)
@@ -60,6 +45,7 @@ class Recipe:
     comment: str | None = None
     sequence: str | None = "sequence"  # column of a table
     time: str | None = None
+    suffix: str = ""  # of the training file's name: files that end so are read alike
     template: Template | None = None
 
     # -- files
@@ -76,6 +62,26 @@ class Recipe:
         """Names of the columns that a prediction appends."""
         return [PREDICTED.format(level) for level in self.label_order]
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The features that are columns in other formats; none where a token has a set of features."""
+        features = self.features or ()
+        rows = self.format in ("columns", "table") or self.template is not None or self.numeric is not None
+        return features if rows or features == ("token",) else ()
+
+    def as_format(self, form: str) -> Recipe:
+        """The recipe for a file in another format than that of training, as ``hscrf predict --to`` writes it."""
+        if form == self.format:
+            return self
+        names = (*self.cells, *self.levels) if form == "columns" and self.features is not None else None
+        scheme = self.scheme
+        if self.format == "jsonl":  # what was segments is BIO there
+            scheme = {level: kind for level, kind in scheme.items() if kind != "plain"}
+        features = self.cells or None if form == "table" else self.features
+        return replace(
+            self, format=form, names=names, places=None, features=features, scheme=scheme, separator=None, comment=None
+        )
+
     def written(self) -> Recipe:
         """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
         if self.format != "crfsuite":
@@ -89,6 +95,12 @@ class Recipe:
 
         ``loose``: the columns of ``extra`` may be missing, and others may follow them.
         """
+        return hinted(self.documents(source, extra, unlabelled, loose), self, source)
+
+    def documents(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The same as :meth:`read`, with errors that know nothing of options."""
         scheme = self.scheme or None
         if self.format == "jsonl":
             return io.read_jsonl(source, self.levels or None, scheme=scheme, unlabelled=unlabelled)
@@ -106,7 +118,7 @@ class Recipe:
             sequence=self.sequence,
             time=self.time,
             features=self.features,
-            numeric=self.numeric,
+            numeric=() if self.numeric is None and self.template is not None else self.numeric,
             separator=self.delimiter(source),
             scheme=scheme,
             extra=extra,
@@ -114,21 +126,9 @@ class Recipe:
             loose=loose,
         )
 
-    def write(self, target: Any, documents: Iterator[Document]) -> None:
-        """Write documents in the format they were read in."""
-        if self.format == "jsonl":
-            io.write_jsonl(target, documents)
-        elif self.format == "table":
-            io.write_table(target, documents, sequence=self.sequence, separator=self.delimiter(target))
-        elif self.format == "crfsuite":  # as crfsuite does: only labels come out
-            bare = (replace(d, tokens=[[] for _ in d.tokens], columns=()) for d in documents)
-            io.write_columns(target, bare, "\t")
-        else:
-            io.write_columns(target, documents, self.separator)
-
     def delimiter(self, path: Any) -> str:
         """What separates the cells of a table."""
-        return self.separator or ("\t" if str(path).endswith(".tsv") else ",")
+        return self.separator or ("\t" if suffix_of(path) == ".tsv" else ",")
 
     # -- what the training file decides
 
@@ -147,7 +147,7 @@ class Recipe:
             places=None,
             names=first.columns or None,
             features=features,
-            numeric=_numeric(first, features) if self.format == "table" else None,
+            numeric=_numeric(first, features),
             scheme={level: self.scheme.get(level) or io.detect_scheme(documents, level) for level in levels},
         )
         for document in documents:
@@ -195,11 +195,36 @@ class Recipe:
         if isinstance(first, Mapping):
             return tokens
         if first and not isinstance(first[0], str):
-            return np.array(tokens, dtype=np.float64)
+            return self._named(np.array(tokens, dtype=np.float64))
         if self.format == "columns":
             names = self.features or ()
+            if self.numeric:
+                return self._numbers(document)
             return [[f"{name}={cell}" for name, cell in zip(names, token, strict=True)] for token in tokens]
         return tokens
+
+    def _numbers(self, document: Document) -> Any:
+        """What a model of a table sees of a column file: numbers where the table has them."""
+        rows = []
+        for t, row in enumerate(self._rows(document)):
+            cells = dict(zip(self.features or (), row, strict=True))
+            for name in self.numeric or ():
+                cells[name] = number_in(cells[name])  # type: ignore[assignment]
+                if cells[name] is None:
+                    raise document.error(f"column {name!r} is no finite number", t)
+            rows.append(cells)
+        if set(self.numeric or ()) == set(self.features or ()):
+            return self._named(np.array([list(cells.values()) for cells in rows], dtype=np.float64))
+        return rows
+
+    def _named(self, rows: Any) -> Any:
+        """Rows of numbers that know the names of a table's columns."""
+        names = self.features or ()
+        if len(names) != rows.shape[1] or names == tuple(map(str, range(len(names)))):
+            return rows
+        named = rows.view(NamedColumns)
+        named.columns = names
+        return named
 
     def _rows(self, document: Document) -> list[list[str]]:
         """The feature columns of every token as text."""
@@ -248,6 +273,12 @@ class Recipe:
             self.template.check(len(self.features or ()))
 
 
+class NamedColumns(np.ndarray[Any, Any]):
+    """An array whose columns have names, as those of a DataFrame do."""
+
+    columns: tuple[str, ...]
+
+
 class Features(Sequence[list[str]]):
     """The feature strings of a sequence, made each time they are read: all at once they would fill the memory."""
 
@@ -264,11 +295,12 @@ class Features(Sequence[list[str]]):
         return self.template.apply(self.rows)[t]
 
 
-def _numeric(document: Document, features: Sequence[str]) -> tuple[str, ...]:
+def _numeric(document: Document, features: Sequence[str]) -> tuple[str, ...] | None:
+    """The features that are numbers, in a table or as rows of JSON; None where features have no columns."""
     token = document.tokens[0]
     if isinstance(token, Mapping):
-        return tuple(name for name, value in token.items() if isinstance(value, float))
-    return tuple(features)
+        return tuple(name for name, value in token.items() if isinstance(value, float)) if document.columns else None
+    return tuple(features) if isinstance(token, list) and not isinstance(token[0], str) else None
 
 
 def learn_labels(

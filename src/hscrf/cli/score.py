@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
+from hscrf.replacing import replaced
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
@@ -64,13 +65,17 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     from hscrf import metrics
     from hscrf.cli.comparison import compare
+    from hscrf.cli.stray import StrayTags
 
     if args.model and (args.levels or args.columns):
         raise UserError("the model knows its columns: give either -m or --levels and --columns")
-    recipe = open_model(args.model, args.data, args.format)[1] if args.model else recipe_of(args)
+    recipe = open_model(args, args.data)[1] if args.model else recipe_of(args)
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places)
+    stray = StrayTags(pair.scheme)
+    list(stray.watched(pair.truth))
+    stray.say()
     truth, guess = pair.labels()
     numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
     text = metrics.report(truth, guess, tolerance=args.tolerance)
@@ -97,5 +102,5 @@ def write_json(path: str, content: Any) -> None:
     if path == "-":
         sys.stdout.write(text)
     else:
-        with open(path, "w", encoding="utf-8") as file:
+        with replaced(path) as name, open(name, "w", encoding="utf-8") as file:
             file.write(text)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO, TypeVar
+
+from hscrf.errors import DataFileError
 
 T = TypeVar("T")
 
@@ -23,7 +26,21 @@ def describe(error: BaseException) -> str:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"out of memory: {error}"
-    return " ".join(str(error).split())
+    text = " ".join(str(error).split())
+    return text if isinstance(error, (UserError, DataFileError)) else typed(text)
+
+
+OPTIONS = {"max_duration": "max-duration", "min_count": "min-count", "max_iter": "max-iter", "n_jobs": "jobs"}
+_OPTION = re.compile(r"(?<![\w'\"-])(max_duration|min_count|max_iter|n_jobs|c1|c2)(?=[ =:,]|$)=?")
+
+
+def typed(message: str) -> str:
+    """A message of the library with its options as they are typed in the shell.
+
+    >>> typed("max_iter=40 iterations done"), typed("c2 is -1.0")
+    ('--max-iter 40 iterations done', '--c2 is -1.0')
+    """
+    return _OPTION.sub(lambda m: f"--{OPTIONS.get(m[1], m[1])}{' ' * m[0].endswith('=')}", message)
 
 
 def complain(message: str, code: int) -> int:

@@ -101,7 +101,7 @@ class Template:
         return template
 
     def check(self, columns: int) -> None:
-        """Raise a ``ValueError`` unless every cell can be seen in rows of so many columns."""
+        """Raise a ``ValueError`` unless every cell can be seen in rows of that number of columns."""
         for cell in (part for f in (*self.features, *self.pairs) for part in f if isinstance(part, Cell)):
             if cell.lens not in LENSES or not 0 <= cell.column < columns or not -FARTHEST <= cell.offset <= FARTHEST:
                 raise ValueError(f"template has {cell}, which shows nothing in rows of {columns} columns")

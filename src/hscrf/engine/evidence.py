@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -19,6 +20,7 @@ class Evidence:
 
     may_end: NDArray[np.bool_]  # (D, N)
     may_go_on: NDArray[np.bool_]  # (D, N)
+    may_follow: NDArray[np.bool_]  # (D, N) may a segment end at t under a parent that goes on
     allowed: tuple[NDArray[np.bool_] | None, ...]  # per level (N, S), or None: every state
 
     @classmethod
@@ -31,7 +33,7 @@ class Evidence:
         may_go_on[:, offsets[1:] - 1] = False
         if topology.unit_bottom:
             may_go_on[-1] = False
-        return cls(may_end, may_go_on, (None,) * topology.depth)
+        return cls(may_end, may_go_on, np.ones_like(may_end), (None,) * topology.depth)
 
     @classmethod
     def of(cls, closed: Sequence[Labels]) -> Evidence:
@@ -41,9 +43,9 @@ class Evidence:
         for level in closed[0].topology.levels:
             sets = np.concatenate([y.allowed[level] for y in closed])  # type: ignore[index]
             allowed.append(None if sets.all() else sets)
-        return cls(ends != 0, ends != 1, tuple(allowed))
+        return cls(ends != 0, ends != 1, ends != WITH_PARENT, tuple(allowed))
 
     def take(self, steps: Ints) -> Evidence:
         """The evidence of some of the packed steps."""
         allowed = tuple(None if sets is None else sets[steps] for sets in self.allowed)
-        return Evidence(self.may_end[:, steps], self.may_go_on[:, steps], allowed)
+        return Evidence(self.may_end[:, steps], self.may_go_on[:, steps], self.may_follow[:, steps], allowed)

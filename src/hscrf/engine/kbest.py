@@ -38,7 +38,7 @@ ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 
 @dataclass
 class Ways:
-    """The ways an item can come about, best first, as far as they have been asked for."""
+    """The ways that lead to an item, best first, as far as they have been asked for."""
 
     candidates: list[tuple[float, tuple[Item, ...]]]  # loss of the step, and what it leads to
     losses: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ class KBest:
             rank += 1
 
     def _reach(self, item: Item, rank: int) -> bool:
-        """Find the ways of an item up to a rank; False if there are not so many. Deep, hence not recursive."""
+        """Find the ways of an item up to a rank; False if there are fewer. The walk is deep, so it does not recurse."""
         stack = [self._search(item, rank)]
         while stack:
             try:

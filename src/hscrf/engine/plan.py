@@ -133,6 +133,7 @@ class Plan:
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
         for k in range(1, depth + 1):
             np.logical_and(may_cross[k], self.evidence.may_go_on[top + k], out=may_cross[k + 1])
+        may_cross[1:-1] &= self.evidence.may_follow[top + 1 : bottom + 1]
         parts = ("token", "start", "stop", "init", "trans", "end")
         places = [self._addresses(trie, part, by_key) for part in parts]
         child = self.tables.get(bottom)

@@ -19,9 +19,10 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
         self.path = path
         self.fingerprint = fingerprint
+        self.former: list[dict[str, Any]] = []  # history of the run that is resumed
 
     def write(self, weights: Floats, history: list[dict[str, Any]]) -> None:
-        header = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": history}
+        header = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": [*self.former, *history]}
         write_container(self.path, header, {"weights": weights})
 
     def resume(self, weights: Floats) -> Floats:
@@ -41,4 +42,5 @@ class Checkpoint:
                     f"array 'weights' has {found.size} numbers, but the model has {weights.size} weights"
                 )
             check_weights("weights", found)
+        self.former = header["history"]
         return found

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
 from hscrf.observations.packed import Observations
+from hscrf.topology import Topology
 
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
@@ -21,11 +26,69 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
 
 
 def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
+    if isinstance(features, str):
+        raise ValueError(f"features is the string {features!r}, expected a list such as [{features!r}]")
     for k, spec in enumerate(features or ()):
+        if isinstance(spec, str) and spec == "default":
+            continue
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
         if not isinstance(spec.penalty, (int, float, np.number)) or not 0 <= spec.penalty < np.inf:
             raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
+
+
+NUMBERS = (int, float, np.integer, np.floating)
+OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and what they are called
+    "c1": (NUMBERS, "a number of at least 0"),
+    "c2": (NUMBERS, "a number of at least 0"),
+    "min_count": (NUMBERS, "a number"),
+    "n_jobs": ((int, np.integer), "the number of threads, or -1 for one per core"),
+    "verbose": ((int, bool, np.integer), "0, 1 or 2"),
+    "standardize": ((bool, np.bool_), "True or False"),
+    "warm_start": ((bool, np.bool_), "True or False"),
+}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse arguments of a wrong type, such as a number that is a string."""
+    for name, (types, expected) in OPTIONS.items():
+        value = options.get(name, 0 if bool not in types else False)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise ValueError(f"{name} is {value!r}, expected {expected}")
+    if not isinstance(options.get("scheme", "plain"), str | Mapping):
+        raise ValueError(f"scheme is {options['scheme']!r}, expected a name or a dict by level")
+
+
+def warn_of_typos(topology: Topology, labels: Sequence[Labels]) -> None:
+    """Warn of states that occur at one step only and resemble a common one."""
+    known = pack_labels(labels)
+    for d in range(1, topology.depth):
+        counts = np.bincount(known.states[d][known.states[d] >= 0], minlength=topology.n_states[d]).tolist()
+        names = [(name, n) for name, n in zip(topology.states[d], counts, strict=True) if isinstance(name, str)]
+        common = [name for name, n in names if n >= 5]
+        for name in (name for name, n in names if n == 1):
+            like = _resembling(name, common)
+            if like is not None:
+                warnings.warn(
+                    f"level {topology.levels[d]!r} has the state {name!r} at one step only; is it {like!r}?",
+                    stacklevel=5,
+                )
+
+
+def _resembling(name: str, common: Sequence[str]) -> str | None:
+    """A common name that differs from this one by case or a slip, not by a number."""
+    others = [word for word in common if re.sub(r"\d", "", word) != re.sub(r"\d", "", name)]
+    folded = [word for word in others if word.casefold().strip() == name.casefold().strip()]
+    close = get_close_matches(name, others, n=1, cutoff=0.8) if len(name) >= 5 else []
+    return next(iter([*folded, *close]), None)
+
+
+def check_durations(durations: Any, max_duration: Any) -> None:
+    """Refuse what is neither None nor a mapping by level; the values are checked where they are used."""
+    if not isinstance(durations, Mapping | None):
+        raise ValueError(f"durations is {durations!r}, expected a dict such as {{'action': 'gamma'}}")
+    if isinstance(max_duration, bool) or not isinstance(max_duration, int | np.integer | Mapping | None):
+        raise ValueError(f"max_duration is {max_duration!r}, expected a number of steps or a dict by level")
 
 
 def lengths_of(observations: Observations) -> list[int]:

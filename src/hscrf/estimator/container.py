@@ -12,21 +12,19 @@ and its sizes have been checked.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import secrets
-import shutil
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
+from hscrf.replacing import File, replacing
 
 MAGIC = b"HSCRF container\n"
 VERSION = 1
@@ -35,7 +33,6 @@ START = len(MAGIC) + FRAME.size
 DIGEST = hashlib.sha256().digest_size
 DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("bool", "int8", "int32", "int64", "float32", "float64")}
 Arrays = dict[str, NDArray[Any]]
-File = str | os.PathLike[str]
 
 
 def write_container(path: File, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -48,7 +45,7 @@ def write_container(path: File, header: Mapping[str, Any], arrays: Mapping[str, 
     ({'name': 'é'}, {'w': array([0., 1., 2.])})
     """
     chunks = list(_chunks(header, arrays))
-    with _replacing(path) as file:
+    with replacing(path) as file:
         digest = hashlib.sha256()
         for chunk in chunks:
             digest.update(chunk)
@@ -79,25 +76,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"the header of a file cannot hold {value!r}, which is of type {type(value).__name__}")
-
-
-@contextlib.contextmanager
-def _replacing(path: File) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of ``path`` once it is complete and on disk."""
-    target = os.path.realpath(path)  # a link stays a link
-    temporary = os.path.join(os.path.dirname(target), f".hscrf-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):  # there is no old file
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C too
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def read_container(path: File) -> tuple[dict[str, Any], Arrays]:

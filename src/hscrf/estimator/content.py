@@ -208,7 +208,7 @@ class Field:
 
 
 def array_of(arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, axes: int | None = 1) -> NDArray[Any]:
-    """An array of the file, which must have this dtype and so many axes (None: its user counts them)."""
+    """An array of the file, which must have this dtype and this number of axes (None: any)."""
     if name not in arrays:
         raise ContentError(f"it has no array {shown(name)}", "complete")
     array = arrays[name]

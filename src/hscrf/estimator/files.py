@@ -26,7 +26,7 @@ from hscrf.topology import Topology
 LARGEST = 1e100  # a weight, a mean, a scale: products of a few of them are finite
 TRIPLES = 1 << 26  # of a parent, a child and the next child, that a level may have
 STACKS = 1 << 22  # of states of levels without durations, from top to bottom
-SCHEMES = ("plain", "bio", "bioes")
+SCHEMES = ("plain", "bio", "bioes", "auto")
 CHOICES = {  # parameters that are one of some strings
     "pairs": ("seen", "all"),
     "transitions": ("seen", "all"),
@@ -52,7 +52,7 @@ def read_parameters(given: Field, model: Any, features: Mapping[str, type]) -> d
 
 def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) -> Any:
     if name == "features" and item.value is not None:
-        return [entry.one_of(features) for entry in item.entries()]
+        return [entry.value if entry.value == "default" else entry.one_of(features) for entry in item.entries()]
     if name == "solver":
         return _solver(item)
     if name == "random_state":
@@ -82,7 +82,7 @@ def _solver(item: Field) -> Any:
 
 def read_topology(given: Field) -> Topology:
     """A topology whose tables, and those that the engine makes of it, fit in memory."""
-    hints = hints_of(Topology.__init__)
+    hints = {**hints_of(Topology.__init__), "names": Mapping[str, Sequence[Any]]}
     arguments = {}
     for name, item in given.items().items():
         if name not in hints:

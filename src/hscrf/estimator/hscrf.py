@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -17,15 +18,22 @@ from hscrf.arrays import Floats, generator
 from hscrf.estimator.blocks import dump_block
 from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
+    check_durations,
     check_lengths,
+    check_options,
     check_specifications,
+    lengths_of,
     unchanged_on_failure,
+    warn_of_typos,
 )
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
-from hscrf.features.specifications import default_specifications
+from hscrf.features.specifications import Duration, default_specifications
+from hscrf.labels.columns import schemes_of
+from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -44,25 +52,34 @@ class HSCRF(Predictor):
     Parameters
     ----------
     topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
-    features : block specifications (``hscrf.Token`` and so on); None takes sensible ones for every level.
+    features : replaces the default features by block specifications (``hscrf.Token`` and so on); the word "default"
+        among them stands for the default ones, so that ``[Start("phrase"), "default"]`` adds to them. None takes
+        the default ones: tokens and neighbours at every level, durations at levels with a limit.
+    durations : adds weights of durations to the features, by level: ``{"action": "gamma"}``, or "bins" or "each" (see
+        :class:`hscrf.Duration`). Such a level lasts: equal labels in a row are one segment.
+    max_duration : longest durations by level, ``{"action": 40}`` or by state ``{"action": {"wait": 90}}``; a number is
+        that of the levels in ``durations``, or of all. None takes the longest of training where weights need a limit.
+        A limit beyond the longest sequence of training is cut to it.
     c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Features may be penalised
         more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both.
     solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
-    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none.
+    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none. "auto"
+        looks at the labels of each level: B-x or I-x make it BIO, E-x or S-x beside them BIOES.
     min_count : named features that occur less often are left out.
     pairs : "seen" gives weights only to pairs of a named feature and a state that occur in training, "all" to all.
     transitions : "all" gives init, trans and end weights to whatever the topology allows, so that training can speak
         against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
         nor against.
     standardize : numeric columns are centred and scaled inside the model.
-    n_jobs : threads, -1 for one a core; the result does not depend on it.
+    n_jobs : threads, -1 for one per core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
     verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.
 
     Attributes
     ----------
-    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_
+    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_; best_iter_, the iteration that was
+    kept for its score on development data, or None
 
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 3
     >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 3
@@ -76,10 +93,12 @@ class HSCRF(Predictor):
         topology: Topology | None = None,
         *,
         features: Sequence[Any] | None = None,
+        durations: Mapping[str, str] | None = None,
+        max_duration: int | Mapping[str, int | Mapping[str, int | None] | None] | None = None,
         c1: float = 0.0,
         c2: float = 1.0,
         solver: Any = "lbfgs",
-        scheme: str | Mapping[str, str] = "plain",
+        scheme: str | Mapping[str, str] = "auto",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
@@ -91,6 +110,8 @@ class HSCRF(Predictor):
     ) -> None:
         self.topology = topology
         self.features = features
+        self.durations = durations
+        self.max_duration: Any = max_duration
         self.c1 = c1
         self.c2 = c2
         self.solver = solver
@@ -121,30 +142,42 @@ class HSCRF(Predictor):
         model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
         Ctrl-C keeps the best weights so far.
         """
+        check_options(self.get_params(deep=False))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
+            foresee(self, np.diff(objective.observations.offsets).tolist())
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
-            monitor = self._monitor(development, patience, saver)
             weights = saver.resume(weights) if saver else weights
+            monitor = self._monitor(development, patience, saver)
             solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
         self.coef_ = result.weights
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
-        self.stop_reason_, self.history_ = result.reason, result.history
+        self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
         return self
 
     def _objective(
         self, X: Sequence[Any], Y: Sequence[Any], sample_weight: Any, workers: Workers
     ) -> tuple[Likelihood, Floats]:
         """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
-        check_lengths(X, Y)
-        check_specifications(self.features, self._feature_classes)
         if not isinstance(self.topology, Topology | None):
             raise ValueError(f"topology is a {type(self.topology).__name__}, expected a Topology or None")
+        Y = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
+        check_lengths(X, Y)
+        check_specifications(self.features, self._feature_classes)
+        check_durations(self.durations, self.max_duration)
+        self.scheme_ = schemes_in(Y, self.scheme, self.topology)
         solvers.solver_of(self.solver)  # before any work
         frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
-        (part,) = frame.settle(frame.update(X, Y), narrow=self._narrowed)
+        part = frame.update(X, Y)
+        longest = max(lengths_of(part.observations))
+        (part,) = frame.settle(part, narrow=lambda learned: self._narrowed(learned).shortened(longest))
         former = getattr(self, "topology_", None)
+        assert frame.topology is not None
+        if self.scheme != "plain":
+            schemes_of(frame.topology, self.scheme_)  # for levels that are there
+        if self.topology is None and not isinstance(Y[0], Labels):
+            warn_of_typos(frame.topology, part.labels)
         self._adopt(frame)
         frame.observe(part, self._meetings(frame))
         blocks = frame.blocks()
@@ -160,15 +193,41 @@ class HSCRF(Predictor):
 
     def _statistics(self) -> Any:
         """What the topology is learned from."""
-        limited = {spec.level for spec in self.features or () if spec.needs_limit}
-        return LabelStatistics(self.topology, self.scheme, limited)
+        limited = {spec.level for spec in self._own_features() if spec.needs_limit} | {*(self.durations or ())}
+        named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
+        return LabelStatistics(self.topology, self._scheme(), limited | {*named})
+
+    def _own_features(self) -> list[Any]:
+        """The features that were asked for, without the default ones."""
+        return [spec for spec in self.features or () if not isinstance(spec, str)]
 
     def _narrowed(self, topology: Topology) -> Topology:
         """The topology that was learned or given, with the rules of this kind of model."""
-        return topology
+        if self.max_duration is None:
+            return topology
+        limits = self.max_duration
+        if not isinstance(limits, Mapping):
+            limits = dict.fromkeys(self.durations or topology.levels[1:], limits)
+        return topology.limited(limits)
 
     def _specifications(self) -> Sequence[Any]:
-        return default_specifications(self.topology_) if self.features is None else self.features
+        """The blocks of weights: those that were asked for, or the default ones, or both; and the durations."""
+        wanted = ["default"] if self.features is None else self.features
+        added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
+        mine = {spec for spec in [*wanted, *added] if isinstance(spec, Duration)}
+        levels = {self.topology_.level(spec.level) for spec in mine}
+        found: list[Any] = []
+        for spec in wanted:
+            if not isinstance(spec, str):
+                found.append(spec)
+                continue
+            for default in self._default_features():
+                if not (isinstance(default, Duration) and self.topology_.level(default.level) in levels):
+                    found.append(default)
+        return found + added
+
+    def _default_features(self) -> Sequence[Any]:
+        return default_specifications(self.topology_)
 
     def _meetings(self, frame: Frame) -> Any:
         """What finds out which features meet which states."""
@@ -181,7 +240,10 @@ class HSCRF(Predictor):
         size = sum(block.size for block in blocks)
         if self.warm_start and hasattr(self, "coef_") and former is not None:
             old = named_weights(self._weighted_blocks(), self.encoder_, former)
-            return carry_over(old, blocks, encoder, self.topology_)
+            carried = carry_over(old, blocks, encoder, self.topology_)
+            if self.coef_.any() and not carried.any():
+                warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=4)
+            return carried
         known = pack_labels(labels)
         latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
         if not latent:
@@ -201,7 +263,11 @@ class HSCRF(Predictor):
         if development is not None:
             evaluate = partial(self._accuracy, *self._to_score(*development))
         return solvers.Monitor(
-            evaluate, patience if development else None, saver.write if saver else None, verbose=self.verbose
+            evaluate,
+            patience if development else None,
+            saver.write if saver else None,
+            verbose=self.verbose,
+            done=len(saver.former) if saver else 0,
         )
 
     def _fingerprint(self, objective: Likelihood) -> str:
@@ -210,7 +276,7 @@ class HSCRF(Predictor):
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
         penalties = [self.c1, self.c2, [float(spec.penalty) for spec in self._specifications()]]
-        frame = [self.topology_.to_dict(), names, blocks, objective.observations.offsets.tolist(), penalties]
+        frame = [self.topology_.to_json(), names, blocks, objective.observations.offsets.tolist(), penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())
         known = pack_labels(objective.labels)
         for array in (*arrays.values(), known.states, known.ends, objective.sample_weight):

@@ -13,7 +13,7 @@ def saved_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that JSON can hold; a given topology lives on in what was learned."""
     kept = {**parameters, "topology": None}
     if kept.get("features") is not None:
-        kept["features"] = [dump_options(spec) for spec in kept["features"]]
+        kept["features"] = [spec if isinstance(spec, str) else dump_options(spec) for spec in kept["features"]]
     if "solver" in kept:
         kept["solver"] = dump_solver(kept["solver"])
     if not isinstance(kept.get("random_state"), (int, type(None))):

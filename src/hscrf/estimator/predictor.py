@@ -27,9 +27,10 @@ from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import SPECIFICATIONS
 from hscrf.inference import Marginals, Posterior
-from hscrf.labels.induction import loosened
+from hscrf.labels.given import given_labels, labels_to_score, possible_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
+from hscrf.labels.renumbering import over
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder
@@ -104,20 +105,38 @@ class Predictor(BaseEstimator):
         return [[self._shown(labels) for labels in draws] for draws in found]
 
     def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any]) -> Floats:
-        """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them."""
-        check_lengths(X, Y)
+        """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them.
+
+        Labels that the model holds impossible, such as a state that training never showed, have -inf.
+        """
 
         def answer(scored: Scored) -> Floats:
             bound = scored.batch.log_partition(scored.values)
-            scored.require(bound)
-            return bound - Batch(scored.topology, scored.offsets).log_partition(scored.values)
+            free = Batch(scored.topology, scored.offsets).log_partition(scored.values)
+            return np.subtract(bound, free, out=np.full(len(bound), -np.inf), where=bound > -np.inf)
 
-        return np.array(self._answer(X, Y, answer, "Y"))
+        return self._of_possible(X, Y, answer)
+
+    def _of_possible(self, X: Sequence[Any], Y: Sequence[Any], answer: Callable[[Scored], Floats]) -> Floats:
+        """The answers (n,) about labels that the model holds possible, -inf for others."""
+        self._check_fitted()
+        observations, labels = self._to_score(X, Y)
+        found = [self._possible(y, n) for n, y in enumerate(labels)]
+        known = [
+            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
+        ]
+        values = np.array(self._in_chunks(observations, known, answer, "Y"))
+        return np.where([z is not None for z in found], values, -np.inf)
+
+    def _possible(self, y: Labels, n: int) -> Labels | None:
+        """Labels of the model's topology; None if it forbids them."""
+        return possible_labels(y, self.topology_, n)
 
     def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
         """Fraction of time steps with the right state at every level at once; unknown steps are left out.
 
-        Labels that the topology forbids, such as a child never seen under its parent, are wrong, not an error.
+        Labels that training never showed, a state or a child under its parent, are wrong, not an error. For other
+        measures see :func:`hscrf.metrics.scorer`.
         """
         self._check_fitted()
         return self._accuracy(*self._to_score(X, Y), self.coef_)
@@ -128,16 +147,28 @@ class Predictor(BaseEstimator):
         )
 
     def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
-        """Packed observations and labels that need not keep the topology's rules."""
-        check_lengths(X, Y)
+        """Packed observations and labels that need not keep the topology's rules nor have only its states."""
+        given = self._given(Y)
+        check_lengths(X, given)
         observations = self.encoder_.pack(X).shared()  # development data are scored again and again
-        loose = loosened(self.topology_)
-        labels = [
-            y if isinstance(y, Labels) else as_labels(y, n, length, loose, self.scheme)
-            for n, (y, length) in enumerate(zip(Y, lengths_of(observations), strict=True))
-        ]
+        labels = self._read_to_score(given, lengths_of(observations))
         check_steps(observations, labels)
         return observations, labels
+
+    def _read_to_score(self, given: Sequence[Any], lengths: Sequence[int]) -> list[Labels]:
+        return labels_to_score(given, lengths, self.topology_, self._scheme())
+
+    def _given(self, Y: Any, name: str = "Y") -> list[Any]:
+        """What users bring as labels, in the form that is read."""
+        return given_labels(Y, self._shown_levels().levels[1:], name)
+
+    def _shown_levels(self) -> Topology:
+        """The levels of what is predicted."""
+        return self.topology_
+
+    def _scheme(self) -> Any:
+        """How columns are written: what was asked for, or what training found."""
+        return getattr(self, "scheme_", self.scheme)
 
     # -- one pass over the data ----------------------------------------------------------------------------------------
 
@@ -147,6 +178,7 @@ class Predictor(BaseEstimator):
         """Evidence as Labels of the model's topology; None stands for nothing known."""
         if evidence is None:
             return None
+        evidence = self._given(evidence, name)
         lengths = lengths_of(observations)
         if len(evidence) != len(lengths):
             raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
@@ -158,7 +190,12 @@ class Predictor(BaseEstimator):
         """What is known of one sequence."""
         if y is None:
             return Labels.unknown(self.topology_, length)
-        return as_labels(y, n, length, self.topology_, self.scheme, name)
+        if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
+            self.topology_.levels,
+            self.topology_.states,
+        ):
+            (y,) = over([y], self.topology_)  # the rules may be others
+        return as_labels(y, n, length, self.topology_, self._scheme(), name)
 
     def _answer(
         self,
@@ -216,6 +253,13 @@ class Predictor(BaseEstimator):
             found.append(Marginals(float(result.log_z[k]), state, ending, scored.posterior(k)))
         return found
 
+    @property
+    def classes_(self) -> list[Any]:
+        """The states of a model of one level; several levels have ``topology_.states``."""
+        if not hasattr(self, "topology_") or self._shown_levels().depth != 2:
+            raise AttributeError(f"this {type(self).__name__} has no classes_: see topology_.states")
+        return list(self._shown_levels().states[1])
+
     # -- insight -----------------------------------------------------------------------------------------------------
 
     @property
@@ -260,7 +304,7 @@ class Predictor(BaseEstimator):
             "kind": "model",
             "class": type(self).__name__,
             "parameters": saved_parameters(self.get_params(deep=False)),
-            "topology": self.topology_.to_dict(),
+            "topology": self.topology_.to_json(),
             "topology_given": self.topology is not None,
             "encoder": settings,
             "training": {
@@ -271,6 +315,8 @@ class Predictor(BaseEstimator):
                 "history": self.history_,
             },
         }
+        if self._scheme() != getattr(self, "scheme", None):
+            header["scheme"] = dict(self._scheme())
         arrays = {"coef": self.coef_, **arrays}
         header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         return header, arrays
@@ -284,6 +330,7 @@ class Predictor(BaseEstimator):
         self.coef_ = np.array(arrays["coef"])
         if self.coef_.size != sum(block.size for block in self.blocks_):
             raise FileFormatError(f"the model has {self.coef_.size} weights, which do not fit its features")
+        self.scheme_ = header.get("scheme", self.scheme)
         training = header["training"]
         self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
         self.stop_reason_, self.history_ = training["stop_reason"], training["history"]

@@ -25,8 +25,6 @@ class ChainCRF(HSCRF):
     'D'
     """
 
-    scheme = "plain"
-
     def __init__(
         self,
         topology: Topology | None = None,
@@ -51,6 +49,7 @@ class ChainCRF(HSCRF):
             c1=c1,
             c2=c2,
             solver=solver,
+            scheme="plain",
             min_count=min_count,
             pairs=pairs,
             transitions=transitions,
@@ -67,8 +66,6 @@ class ChainCRF(HSCRF):
             raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
         return topology
 
-    def _specifications(self) -> Sequence[Any]:
-        if self.features is not None:
-            return self.features
+    def _default_features(self) -> Sequence[Any]:
         edges = [Init("root"), End("root")] if self.edges else []
         return [Token(self.topology_.levels[1]), Trans("root"), *edges]

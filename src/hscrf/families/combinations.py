@@ -15,13 +15,14 @@ from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
+from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.renumbering import over
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY
-from hscrf.topology import Topology
+from hscrf.topology import Topology, in_order
 
 
 class CombinationStatistics:
@@ -64,7 +65,7 @@ class CombinationStatistics:
             if level not in self.states and not first:
                 known = ", ".join(map(repr, self.states))
                 raise ValueError(f"Y[{n}] has a level {level!r}, but the first sequence has only {known}")
-            self.states.setdefault(level, set()).update(tag for tag in column if tag is not None and tag != "?")
+            self.states.setdefault(level, set()).update(tag for tag in column if not is_unknown(tag))
 
     def merge(self, other: CombinationStatistics) -> CombinationStatistics:
         """Add what another object has noted of later parts, and return this one."""
@@ -85,7 +86,7 @@ class CombinationStatistics:
         for level, states in self.states.items():
             if not states and noted is None:
                 raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
-        return Topology({level: sorted(states) or [str(noted)] for level, states in self.states.items()})
+        return Topology({level: in_order(states) or [str(noted)] for level, states in self.states.items()})
 
     def table(self) -> Ints:
         """The combinations (P, levels): those that occur if that is asked for and known, else all legal ones."""
@@ -218,7 +219,7 @@ def step_labels(topology: Topology, y: Any) -> Labels:
     states, ends = one_step_rows(next(iter(lengths.values())), topology.depth)
     for level, column in y.items():
         d = topology.level(level)
-        codes = {tag: -1 if tag is None or tag == "?" else topology.state(d, tag) for tag in set(column)}
+        codes = {tag: -1 if is_unknown(tag) else topology.state(d, tag) for tag in set(column)}
         states[d] = [codes[tag] for tag in column]
     return Labels(topology, states, ends)
 
@@ -235,7 +236,7 @@ def legal_combinations(levels: Topology) -> Ints:
 def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int] | None = None) -> Topology:
     """One level whose states are combinations (P, K) of the states of some levels, joined by ``&``."""
     columns = range(1, levels.depth) if which is None else which
-    escaped = [[state.replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
+    escaped = [[str(state).replace("\\", r"\\").replace("&", r"\&") for state in levels.states[d]] for d in columns]
     names = [" & ".join(of[s] for of, s in zip(escaped, row, strict=True)) for row in table.tolist()]
     follows = np.ones((len(table), len(table)), dtype=bool)
     for d, member in zip(columns, table.T, strict=True):

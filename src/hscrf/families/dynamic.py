@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.checks import check_lengths, check_steps
 from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
@@ -24,8 +23,9 @@ from hscrf.families.combinations import (
 from hscrf.families.factors import Pair
 from hscrf.features.specifications import End, Init, Token, Trans
 from hscrf.inference import Marginals, Posterior
+from hscrf.labels.given import widened
 from hscrf.labels.labels import Labels
-from hscrf.observations.packed import Observations
+from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 
@@ -52,7 +52,6 @@ class DynamicCRF(HSCRF):
     'V'
     """
 
-    scheme = "plain"
     _feature_classes = (Token, Init, Trans, End, Pair)
 
     def __init__(
@@ -79,6 +78,7 @@ class DynamicCRF(HSCRF):
             c1=c1,
             c2=c2,
             solver=solver,
+            scheme="plain",
             min_count=min_count,
             pairs=pairs,
             transitions=transitions,
@@ -116,9 +116,7 @@ class DynamicCRF(HSCRF):
 
     # factored weights
 
-    def _specifications(self) -> Sequence[Any]:
-        if self.features is not None:
-            return self.features
+    def _default_features(self) -> Sequence[Any]:
         levels = self.levels_.levels[1:]
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
@@ -144,15 +142,25 @@ class DynamicCRF(HSCRF):
             indicator = self.combinations_[:, d - 1][:, None] == np.arange(self.levels_.n_states[d])
             state[level] = found.state["combination"] @ indicator.astype(np.float64)
             ending[level] = found.ending["combination"]
-        return replace(found, state=state, ending=ending)
+        names = dict(zip(self.levels_.levels[1:], self.levels_.states[1:], strict=True))
+        return replace(found, state=state, ending=ending, names=names)
 
     _shown = _separate
 
-    def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
-        check_lengths(X, Y)
-        seen, labels = self.encoder_.pack(X), [labels_by_level(self.levels_, y, n, "Y") for n, y in enumerate(Y)]
-        check_steps(seen, labels)
-        return seen, labels
+    def _read_to_score(self, given: Sequence[Any], lengths: Sequence[int]) -> list[Labels]:
+        wide = widened(self.levels_, given, "plain")
+        return [y if isinstance(y, Labels) else labels_by_level(wide, y, n, "Y") for n, y in enumerate(given)]
+
+    def _possible(self, y: Labels, n: int) -> Labels | None:
+        if y.topology.levels != self.levels_.levels:
+            raise ValueError(f"Y[{n}] has {y.topology}, but the model has {self.levels_}")
+        try:
+            return combined(self.levels_, self.combinations_, self.topology_, over([y], self.levels_)[0], n, "Y")
+        except ValueError:  # a state or a combination that the model does not have
+            return None
+
+    def _shown_levels(self) -> Topology:
+        return self.levels_
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
         """There is none: the levels of this model do not nest."""
@@ -160,7 +168,7 @@ class DynamicCRF(HSCRF):
 
     def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         header, arrays = super()._content()
-        return {**header, "levels": self.levels_.to_dict()}, {**arrays, "combinations": self.combinations_}
+        return {**header, "levels": self.levels_.to_json()}, {**arrays, "combinations": self.combinations_}
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
         super()._restore(header, arrays, functions)

@@ -91,7 +91,7 @@ class FactorBlock(Block):
     def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
         part = self.key[0] if len(self.levels) == 1 else "pair"
         own = place[1:] if part in FAMILY else place  # the first is the root
-        return " & ".join(self.levels), part, " > ".join(self.states[s] for s in own)
+        return " & ".join(self.levels), part, " > ".join(str(self.states[s]) for s in own)
 
 
 @dataclass(frozen=True, repr=False)

@@ -44,6 +44,10 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
         classes = {cls.__name__: cls for cls in MODELS[name]._feature_classes}
         parameters = read_parameters(content["parameters"], MODELS[name], classes)
         checked = check_model(content, ("symbols", "dense") if name == "HHMM" else KINDS, name == "HHMM")
+        asked = parameters.get("scheme", "plain")
+        if asked == "auto" or (isinstance(asked, Mapping) and "auto" in asked.values()):  # what training found
+            for scheme in content["scheme"].items().values():
+                scheme.choice("plain", "bio", "bioes")
         if name in RULES:
             RULES[name](content, *checked)
         if "solver" in parameters:

@@ -67,16 +67,16 @@ class SemiCRF(HSCRF):
 
     def _statistics(self) -> LabelStatistics:
         limited: set[Any] = {1}  # the only level: its longest segment, if it is known
-        if self.features is not None:
-            limited = {spec.level for spec in self.features if spec.needs_limit}
-        return LabelStatistics(self.topology, self.scheme, limited)
+        if self.features is not None and "default" not in self.features:
+            limited = {spec.level for spec in self._own_features() if spec.needs_limit}
+        return LabelStatistics(self.topology, self._scheme(), limited)
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2:
             raise ValueError(f"{topology} has {topology.depth - 1} levels below the root, expected one")
         if self.max_duration is None:
             return topology
-        return Topology.from_dict({**topology.to_dict(), "max_duration": {topology.levels[1]: self.max_duration}})
+        return topology.limited({topology.levels[1]: self.max_duration})
 
 
 def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:

@@ -60,7 +60,7 @@ class Block:
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         """Raise a ``ValueError`` that begins with the field unless the block is sound.
 
-        A sound block fits the topology and observations of so many named features and numeric columns (None: the
+        A sound block fits the topology and observations of that number of named features and numeric columns (None: the
         observations are of another kind). Its fields have the types they are declared with.
         """
         raise NotImplementedError
@@ -69,7 +69,7 @@ class Block:
         """Level, part and states of a place by name; the parent's state first if it has children."""
         part, d = self.key
         levels = [d] + [d + 1] * (len(place) - 1)
-        states = " > ".join(topology.states[level][s] for level, s in zip(levels, place, strict=True))
+        states = " > ".join(str(topology.states[level][s]) for level, s in zip(levels, place, strict=True))
         return topology.levels[d], part, states
 
 

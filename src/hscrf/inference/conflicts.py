@@ -55,7 +55,7 @@ def known_facts(labels: Labels) -> list[Fact]:
     facts: list[Fact] = []
     for d, level in enumerate(labels.topology.levels):
         facts += [(int(t), "state", d) for t in np.flatnonzero(labels.states[d] >= 0)]
-        facts += [(int(t), "end", d) for t in np.flatnonzero(labels.ends[d] >= 0)]
+        facts += [(int(t), "end", d) for t in np.flatnonzero(labels.ends[d] != -1)]
         if labels.allowed and level in labels.allowed:
             facts += [(int(t), "set", d) for t in np.flatnonzero(~labels.allowed[level].all(axis=1))]
     return sorted(facts)
@@ -84,5 +84,5 @@ def cell_of(labels: Labels, fact: Fact) -> Cell:
     if kind == "state":
         return state_cell(topology, d, t, int(labels.states[d, t]))
     if kind == "end":
-        return end_cell(topology, d, t, bool(labels.ends[d, t]))
+        return end_cell(topology, d, t, int(labels.ends[d, t]))
     return set_cell(topology, d, t, labels.allowed[topology.levels[d]][t])  # type: ignore[index]

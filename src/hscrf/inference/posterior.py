@@ -15,6 +15,7 @@ from hscrf.engine.kbest import KBest
 from hscrf.errors import InfeasibleError
 from hscrf.inference.conflicts import infeasible
 from hscrf.labels.labels import Labels
+from hscrf.labels.shown import level_or_only
 from hscrf.potentials import Key, Potentials
 
 
@@ -129,11 +130,25 @@ class Marginals:
     ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
     posterior: Posterior = field(repr=False)
     _counts: Potentials | None = field(default=None, repr=False)
+    names: dict[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of states, where not the topology's
 
     @property
     def counts(self) -> Potentials:
         """Expected counts, shaped like the potentials: the gradient of log Z."""
         return self.posterior.marginals.counts if self._counts is None else self._counts
+
+    def to_dicts(self, level: str | None = None) -> list[dict[Any, float]]:
+        """Return the probability of each state by its name, a dict for each step; without a level, of the only one.
+
+        >>> from hscrf import Topology
+        >>> Posterior(Potentials(Topology({"tag": ["N", "V"]}), 1)).marginals.to_dicts()
+        [{'N': 0.5, 'V': 0.5}]
+        """
+        topology = self.posterior.potentials.topology
+        if level is None and not self.names:
+            level = topology.levels[level_or_only(topology, None)]
+        states = self.names.get(str(level)) or topology.states[topology.level(level)]  # type: ignore[arg-type]
+        return [dict(zip(states, row, strict=True)) for row in self.state[str(level)].tolist()]
 
     def segment(self, level: str) -> Floats:
         """Posterior (T, L, S) that a segment of state s starts at t and has length l + 1.

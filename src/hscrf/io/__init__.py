@@ -9,12 +9,14 @@ from hscrf.io.columns import column_names, read_columns, write_columns
 from hscrf.io.crfsuite import read_crfsuite, write_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl, write_jsonl
+from hscrf.io.lines import cell_text
 from hscrf.io.tables import read_table, write_table
 from hscrf.io.tags import detect_scheme, to_labels
 
 __all__ = [
     "DataFileError",
     "Document",
+    "cell_text",
     "column_names",
     "detect_scheme",
     "read_columns",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hscrf.errors import DataFileError
 from hscrf.io.documents import Document
-from hscrf.io.lines import Source, blocks_of_lines, cells_of, empty_file, reading, writing
+from hscrf.io.lines import Block, Source, blocks_of_lines, cells_of, empty_file, reading, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -40,9 +40,10 @@ def read_columns(
     """
     with reading(source) as (file, lines):
         frame: ColumnFrame | None = None
-        for n, (comments, rows, numbers) in enumerate(blocks_of_lines(lines, separator, comment)):
-            frame = frame or _frame(file, numbers[0], len(rows[0]), levels, names, extra, unlabelled, loose)
-            document = frame.document(n, rows, numbers, comments)
+        for n, block in enumerate(blocks_of_lines(lines, separator, comment)):
+            width = len(block.rows[0])
+            frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
+            document = frame.document(n, block)
             check_tags(document, scheme)
             yield document
         if frame is None:
@@ -92,7 +93,8 @@ class ColumnFrame:
     levels: dict[str, int] | None
     extra: dict[str, int]
 
-    def document(self, n: int, rows: list[list[str]], numbers: list[int], comments: list[str]) -> Document:
+    def document(self, n: int, block: Block) -> Document:
+        rows, numbers = block.rows, block.numbers
         for t, (number, row) in enumerate(zip(numbers, rows, strict=True)):
             if len(row) != len(self.names):
                 problem = f"there are {len(row)} columns, expected {len(self.names)}"
@@ -101,7 +103,9 @@ class ColumnFrame:
             tokens=[[row[k] for k in self.features] for row in rows],
             labels=None if self.levels is None else pick_columns(rows, self.levels),
             extra=pick_columns(rows, self.extra),
-            comments=tuple(comments),
+            comments=tuple(text for _, text in block.comments),
+            places=tuple(place for place, _ in block.comments),
+            separator=block.separator,
             columns=self.names,
             lines=numbers,
             file=self.file,
@@ -151,6 +155,8 @@ def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
 def write_columns(target: Source, documents: Iterable[Document], separator: str | None = None) -> None:
     """Write what :func:`read_columns` reads: the columns in the order they came, then those of ``extra``.
 
+    Without a ``separator`` each sequence has the one it was read with, else a space. Comments stand where they stood.
+
     >>> import sys
     >>> write_columns(sys.stdout, [Document([["the"], ["cat"]], {"tag": ["D", "N"]})])
     the D
@@ -159,11 +165,21 @@ def write_columns(target: Source, documents: Iterable[Document], separator: str 
     """
     with writing(target) as file:
         for document in documents:
-            for comment in document.comments:
-                file.write(comment + "\n")
-            for row in zip(*all_columns(document).values(), strict=True):
-                file.write(_line(row, separator) + "\n")
-            file.write("\n")
+            between = separator or document.separator or None
+            rows = [_line(row, between) for row in zip(*all_columns(document).values(), strict=True)]
+            comments = _by_place(document)
+            for t, row in enumerate([*rows, ""]):
+                file.write("".join(f"{line}\n" for line in [*comments.get(t, ()), row]))
+            file.write("".join(f"{line}\n" for line in comments.get(len(rows) + 1, ())))
+
+
+def _by_place(document: Document) -> dict[int, list[str]]:
+    """Comments by the step that they stand before; behind the last step, and behind the blank line after it."""
+    found: dict[int, list[str]] = {}
+    places = document.places or (0,) * len(document.comments)
+    for place, comment in zip(places, document.comments, strict=True):
+        found.setdefault(place, []).append(comment)
+    return found
 
 
 def all_columns(document: Document) -> dict[str, list[str]]:

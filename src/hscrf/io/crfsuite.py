@@ -21,7 +21,8 @@ def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None
     """
     with reading(source) as (file, lines):
         n = -1
-        for n, (_, rows, numbers) in enumerate(blocks_of_lines(lines, "\t", None)):
+        for n, block in enumerate(blocks_of_lines(lines, "\t", None)):
+            rows, numbers = block.rows, block.numbers
             labels = {level: [row[0] or "?" for row in rows]}
             frame = Document([], labels, lines=numbers, file=file, number=n)
             document = replace(frame, tokens=[_item(frame, t, row[1:]) for t, row in enumerate(rows)])

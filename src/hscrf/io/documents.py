@@ -25,6 +25,10 @@ class Document:
     extra: dict[str, Any] = field(default_factory=dict)  # other columns or keys: predictions, times, ...
     name: str = ""  # of the sequence, where the format has one
     comments: tuple[str, ...] = ()
+    places: tuple[int, ...] = field(
+        default=(), compare=False
+    )  # the steps that comments stand before, if not all the 0th
+    separator: str = field(default="", compare=False)  # of the columns of the file
     columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order
     lines: Sequence[int] = field(default=(0,), compare=False)  # line of each time step, or one for all
     file: str = field(default="", compare=False)

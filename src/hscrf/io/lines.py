@@ -6,11 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hscrf.errors import DataFileError
+from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
 Numbered = Iterator[tuple[int, str]]
@@ -39,11 +41,11 @@ def numbered_lines(name: str, stream: Iterable[bytes | str]) -> Numbered:
 
 @contextmanager
 def writing(target: Source) -> Iterator[Any]:
-    """A text stream to write to."""
+    """A text stream to write to; a file is written whole or not at all."""
     if hasattr(target, "write"):
         yield target
     else:
-        with open(target, "w", encoding="utf-8", newline="\n") as file:
+        with replaced(target) as path, open(path, "w", encoding="utf-8", newline="\n") as file:
             yield file
 
 
@@ -51,24 +53,33 @@ def empty_file(file: str) -> DataFileError:
     return DataFileError(file, 1, "the file is empty, expected at least one sequence")
 
 
-def blocks_of_lines(
-    lines: Numbered, separator: str | None, comment: str | None
-) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
-    """Comments, rows and line numbers of each block of lines."""
-    comments: list[str] = []
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+@dataclass
+class Block:
+    """The lines of one sequence."""
+
+    comments: list[tuple[int, str]] = field(default_factory=list)  # each with the row that it stands before
+    rows: list[list[str]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # of the rows' lines
+    separator: str = ""  # that joins the rows again
+
+
+def blocks_of_lines(lines: Numbered, separator: str | None, comment: str | None) -> Iterator[Block]:
+    """The blocks of lines between blank ones; comments at the end of a file belong to the last."""
+    done, block = None, Block()
     for number, line in lines:
         if comment and line.startswith(comment):
-            comments.append(line)
+            block.comments.append((len(block.rows), line))
         elif line.strip(" \t" if separator is None else " "):
-            rows.append(cells_of(line, separator))
-            numbers.append(number)
-        elif rows:
-            yield comments, rows, numbers
-            comments, rows, numbers = [], [], []
-    if rows:
-        yield comments, rows, numbers
+            block.separator = block.separator or separator or ("\t" if "\t" in line.strip() else " ")
+            block.rows.append(cells_of(line, separator))
+            block.numbers.append(number)
+        elif block.rows:
+            if done is not None:
+                yield done
+            done, block = block, Block()
+    if done is not None and not block.rows:
+        done.comments += [(len(done.rows) + 1, line) for _, line in block.comments]
+    yield from (one for one in (done, block) if one is not None and one.rows)
 
 
 def cells_of(line: str, separator: str | None) -> list[str]:

@@ -15,6 +15,7 @@ from hscrf.io.columns import check_names
 from hscrf.io.documents import Document
 from hscrf.io.lines import Numbered, Source, cell_text, empty_file, number_in, reading, writing
 from hscrf.io.tags import Scheme, check_tags
+from hscrf.replacing import replaced
 
 NUMERIC = 0.9  # a column holds numbers if at least this share of its cells does; other cells of it are errors
 
@@ -39,7 +40,7 @@ def read_table(
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
     other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
     all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
-    may be missing.
+    and features may be missing.
 
     >>> import io
     >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
@@ -51,7 +52,7 @@ def read_table(
     if not table:
         raise empty_file(file)
     extra = [name for name in extra if not loose or name in header]
-    plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled)
+    plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled, loose)
     reads = [_cell_reader(header, table, name, numeric) for name in plan.features]
     for n, (name, group) in enumerate(_groups(header, table, sequence).items()):
         document = plan.document(n, name, _in_time(header, group, plan.time), reads)
@@ -124,7 +125,7 @@ class _TablePlan:
         frame = Document([], None, {}, name, columns=tuple(self.header), lines=lines, file=self.file, number=n)
         kinds = zip(self.features, reads, strict=True)
         cells = [[read(frame, t, cell) for t, cell in enumerate(values[column])] for column, read in kinds]
-        steps = list(map(list, zip(*cells, strict=True)))
+        steps = list(map(list, zip(*cells, strict=True))) if cells else [[] for _ in rows]
         if not all(isinstance(value, float) for step in steps for value in step):
             steps = [dict(zip(self.features, step, strict=True)) for step in steps]  # type: ignore[misc]
         labels = None if self.levels is None else {level: list(map(_label, values[level])) for level in self.levels}
@@ -141,6 +142,7 @@ def _table_plan(
     features: Sequence[str] | None,
     extra: Sequence[str],
     unlabelled: bool,
+    loose: bool,
 ) -> _TablePlan:
     labelled = not (unlabelled and not set(levels) & set(header))
     time = time or ("time" if "time" in header and "time" not in (features or ()) else None)
@@ -149,10 +151,10 @@ def _table_plan(
         check_names([*own, *(features or ())], header)
     except ValueError as error:
         known = sequence in header or sequence is None
-        hint = "" if known else " (give the column that names the sequence by the option sequence)"
+        hint = "" if known else " (--sequence NAME, in Python sequence=NAME, says which column names the sequence)"
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
-    if not used:
+    if not (used or loose):
         raise DataFileError(file, 1, f"no column is left for features, only {', '.join(header)}")
     taken = {*used, *levels, sequence}
     rest = [name for name in header if name not in taken]
@@ -222,7 +224,8 @@ def write_table(
         import pandas
 
         tables = [pandas.DataFrame(_table_columns(document, sequence, features)) for document in documents]
-        pandas.concat(tables, ignore_index=True).to_parquet(target, index=False)
+        with replaced(target) as path:
+            pandas.concat(tables, ignore_index=True).to_parquet(path, index=False)
         return
     with writing(target) as file:
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")

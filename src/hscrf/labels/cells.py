@@ -8,14 +8,19 @@ from numpy.typing import NDArray
 from hscrf.errors import Cell
 from hscrf.topology import Topology
 
+WITH_PARENT = -2
+"""An unknown end of which one thing is known: the segment ends there only if its parent does."""
+
 
 def state_cell(topology: Topology, d: int, t: int, state: int) -> Cell:
     """Level d is in a state at t."""
     return Cell(topology.levels[d], t, f"is {topology.states[d][state]!r}")
 
 
-def end_cell(topology: Topology, d: int, t: int, ends: bool) -> Cell:
-    """Level d ends at t, or goes on."""
+def end_cell(topology: Topology, d: int, t: int, ends: int) -> Cell:
+    """Level d ends at t, goes on, or does what its parent does."""
+    if ends == WITH_PARENT:
+        return Cell(topology.levels[d], t, f"ends only with {topology.levels[d - 1]!r}")
     return Cell(topology.levels[d], t, "ends" if ends else "goes on")
 
 

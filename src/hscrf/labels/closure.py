@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import Cell, InfeasibleError
-from hscrf.labels.cells import set_cell, state_cell
+from hscrf.labels.cells import WITH_PARENT, set_cell, state_cell
 from hscrf.labels.rules import first_true
 
 if TYPE_CHECKING:
@@ -27,11 +27,27 @@ def closed_ends(labels: Labels) -> NDArray[np.int8]:
     ends: NDArray[np.int8] = labels.ends.copy()
     ends[0] = 0
     ends[:, -1] = 1
-    if labels.topology.unit_bottom:
-        ends[-1] = 1
     for below, above in pairwise(ends[::-1]):
         above[below == 0] = 0
+    for above, below in pairwise(ends):
+        below[(below == WITH_PARENT) & (above == 0)] = 0
+    if labels.topology.unit_bottom:
+        _end(ends, ends[-1] != 0, len(ends) - 1)
     return ends
+
+
+def end_at_changes(ends: NDArray[np.int8], sets: list[NDArray[np.bool_]]) -> None:
+    """End each level where no state (T, S_d) is allowed on both sides."""
+    for d, allowed in enumerate(sets):
+        _end(ends, np.append(~(allowed[:-1] & allowed[1:]).any(axis=1), False), d)
+
+
+def _end(ends: NDArray[np.int8], where: NDArray[np.bool_], d: int) -> None:
+    """End level d at some steps (T,), and the levels above as far as each ends only with its parent."""
+    while where.any():
+        with_parent = where & (ends[d] == WITH_PARENT)
+        ends[d][where] = 1
+        where, d = with_parent, d - 1
 
 
 def closed_sets(labels: Labels, ends: NDArray[np.int8]) -> list[NDArray[np.bool_]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import InfeasibleError, LabelError
-from hscrf.labels.cells import end_cell
+from hscrf.labels.cells import WITH_PARENT, end_cell
 from hscrf.labels.rules import first_true
 from hscrf.topology import Topology
 
@@ -37,7 +37,7 @@ def fill_root(
     if isinstance(given, str):
         states[0] = topology.state(0, given)
     elif given is not None:
-        np.maximum(states[0], read_column(topology, 0, given, "plain", True)[0], out=states[0])
+        np.maximum(states[0], read_column(topology, 0, given, "plain")[0], out=states[0])
 
 
 def check_scheme(scheme: str) -> None:
@@ -70,10 +70,37 @@ def common_length(topology: Topology, columns: Mapping[int, Column]) -> int:
     return next(iter(lengths.values()))
 
 
+def fill_columns(
+    topology: Topology,
+    given: Mapping[int, Column],
+    schemes: Sequence[str],
+    boundaries: str,
+    states: NDArray[np.int32],
+    ends: NDArray[np.int8],
+    held: Collection[int] = (),
+) -> None:
+    """Read columns into rows (D, T), from top to bottom, so that each follows the ends above it; held rows stay."""
+    if boundaries not in ("runs", "fixed", "unknown"):
+        raise ValueError(f"boundaries is {boundaries!r}; expected 'runs', 'fixed' or 'unknown'")
+    for d in range(1, topology.depth):
+        if d in held:
+            continue
+        if d in given:
+            states[d], ends[d], inside = read_column(topology, d, given[d], schemes[d])
+            open_runs(ends[d], inside, ends[d - 1], boundaries)
+            _check_cuts(topology, d, ends)
+        ends[d][ends[d - 1] == 1] = 1
+    if topology.unit_bottom and topology.depth - 1 not in held:
+        ends[-1] = 1
+
+
 def read_column(
-    topology: Topology, d: int, column: Column, scheme: str, runs: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (T,) of one level, read from its labels alone; LabelError has the step of the first bad label."""
+    topology: Topology, d: int, column: Column, scheme: str
+) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.bool_]]:
+    """States and ends (T,) of one level from its labels alone, and whether a step is inside a run without prefixes.
+
+    LabelError has the step of the first bad label.
+    """
     tags = _distinct(column)
     parsed = []
     for tag in tags:
@@ -82,16 +109,28 @@ def read_column(
         except ValueError as error:
             raise LabelError(str(error), level=topology.levels[d], step=list(column).index(tag)) from None
     code = {tag: k for k, tag in enumerate(tags)}
-    state, opens, closes = np.array(parsed)[[code[tag] for tag in column]].T
-    ends = ends_of_runs(state, 0 if runs else -1)
+    state, opens, closes, named = np.array(parsed)[[code[tag] for tag in column]].T
+    ends = ends_of_runs(state)
     ends[:-1][(closes[:-1] == 1) | (opens[1:] == 1)] = 1
-    return state.astype(np.int32), ends
+    inside = ends == 0
+    inside[:-1] &= named[1:] == 0
+    return state.astype(np.int32), ends, inside
 
 
-def ends_of_runs(state: NDArray[Any], equal: int = 0) -> NDArray[np.int8]:
-    """Ends (T,) of a row of states: 1 where the state changes, -1 beside an unknown one, ``equal`` otherwise."""
+def open_runs(
+    ends: NDArray[np.int8], inside: NDArray[np.bool_], above: NDArray[np.int8], boundaries: str = "runs"
+) -> None:
+    """Set the ends (T,) inside runs that no prefix delimits, from the ends of the level above."""
+    if boundaries == "runs":
+        ends[inside] = np.where(above < 0, WITH_PARENT, above)[inside]
+    else:
+        ends[inside] = np.where(above == 1, 1, 0 if boundaries == "fixed" else -1)[inside]
+
+
+def ends_of_runs(state: NDArray[Any]) -> NDArray[np.int8]:
+    """Ends (T,) of a row of states: 1 where the state changes, -1 beside an unknown one, 0 otherwise."""
     ends = np.where(state >= 0, 1, -1).astype(np.int8)
-    ends[:-1] = np.where(state[:-1] != state[1:], 1, equal)
+    ends[:-1] = state[:-1] != state[1:]
     ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1
     return ends
 
@@ -104,33 +143,26 @@ def _distinct(column: Column) -> list[str | None]:
         return list(column)
 
 
-def cut_below(topology: Topology, d: int, column: Column | None, scheme: str, ends: NDArray[np.int8]) -> None:
-    """End a level wherever the one above it ends, unless a prefix of its column says that it goes on."""
-    if column is not None and scheme != "plain":
-        _check_cuts(topology, d, column, ends)
-    ends[d][ends[d - 1] == 1] = 1
-
-
-def _check_cuts(topology: Topology, d: int, column: Column, ends: NDArray[np.int8]) -> None:
+def _check_cuts(topology: Topology, d: int, ends: NDArray[np.int8]) -> None:
     """Raise if the prefixes of a column say that a segment goes on where the level above ends."""
-    for t in np.flatnonzero((ends[d - 1] == 1) & (ends[d] == 0)).tolist():
-        if column[t] != "O":
-            upper, lower = end_cell(topology, d - 1, t, True), end_cell(topology, d, t, False)
-            raise InfeasibleError(f"{upper}, but {lower.level!r} goes on there", cells=[upper, lower])
+    cut = first_true((ends[d - 1] == 1) & (ends[d] == 0))
+    if cut:
+        upper, lower = end_cell(topology, d - 1, cut[0], True), end_cell(topology, d, cut[0], False)
+        raise InfeasibleError(f"{upper}, but {lower.level!r} goes on there", cells=[upper, lower])
 
 
-def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int]:
-    """State of a label, whether it opens a segment, and whether it closes one."""
+def _read_tag(topology: Topology, d: int, tag: str | None, scheme: str) -> tuple[int, int, int, int]:
+    """State of a label, whether it opens a segment, whether it closes one, and whether it has a prefix."""
     if tag is None or tag == "?" or tag != tag:  # pandas writes a missing value as NaN
-        return -1, 0, 0
+        return -1, 0, 0, 0
     unit = topology.unit_bottom and d == topology.depth - 1
     if scheme == "plain" or tag == "O" or (unit and tag in topology.states[d]):
-        return topology.state(d, tag), 0, 0
+        return topology.state(d, tag), 0, 0, 0
     prefix, _, name = str(tag).partition("-")
     if not name or prefix not in _PREFIXES[scheme]:
         known = ", ".join(f"{letter}-x" for letter in _PREFIXES[scheme])
         raise ValueError(f"column {topology.levels[d]!r} has the label {tag!r}; expected {known}, O or ?")
-    return topology.state(d, name), *_PREFIXES[scheme][prefix]
+    return topology.state(d, name), *_PREFIXES[scheme][prefix], 1
 
 
 def prefixes_of(labels: Labels, d: int, scheme: str) -> tuple[tuple[str, ...], NDArray[np.intp]]:

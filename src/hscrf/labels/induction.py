@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import LabelError
+from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
 from hscrf.labels.renumbering import over
-from hscrf.topology import Topology
+from hscrf.topology import Topology, in_order
 
 Pairs = dict[str, set[tuple[Any, str]]]  # by level: names of (parent, child), or of (state, next state)
 
@@ -168,7 +169,7 @@ class LabelStatistics:
         for level in self.levels or ():
             if not self.states[level]:
                 raise ValueError(f"level {level!r} has no known label, so its states are unknown: give a topology")
-        return self._without_rules(sorted(self.classes))
+        return self._without_rules(in_order(self.classes))
 
     def _begin(self, y: Any, n: int) -> None:
         """Take the levels from the first sequence, and let the bottom persist if its scheme or limit asks for it."""
@@ -213,11 +214,11 @@ class LabelStatistics:
         Other parts may name other classes. So if there is only one so far, a second one is added: the class of a
         sequence that names none is then read as unknown, not as that one.
         """
-        classes = sorted(self.classes)
+        classes = in_order(self.classes)
         return self._without_rules([*classes, f"not {classes[0]}"] if len(classes) == 1 else classes)
 
     def _without_rules(self, classes: Sequence[str]) -> Topology:
-        levels = {level: sorted(self.states[level]) or ["unseen"] for level in self.levels or ()}
+        levels = {level: in_order(self.states[level]) or ["unseen"] for level in self.levels or ()}
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
 
@@ -243,6 +244,7 @@ class LabelStatistics:
     def _note_durations(self, topology: Topology, known: Known) -> None:
         for level in self._limited_levels():
             ends = known.ends[topology.level(level)]
+            ends = np.where(ends == WITH_PARENT, np.int8(0), ends)  # no segment of an open run is longer than the run
             if (ends < 0).any():
                 self.unmeasured.add(level)
             self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))
@@ -293,10 +295,12 @@ def state_names(column: Any, scheme: str) -> set[str]:
                 raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
         return {state for _, _, state in column}
     tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
+    if scheme == "plain":
+        return tags
     for tag in tags:
         if not isinstance(tag, str):
-            raise ValueError(f"the label {tag!r} is no string")
-    return tags if scheme == "plain" else {tag.split("-", 1)[-1] for tag in tags}
+            raise ValueError(f"the label {tag!r} is no string, as {scheme} labels are")
+    return {tag.split("-", 1)[-1] for tag in tags}
 
 
 def named_pairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hscrf.arrays import sealed
-from hscrf.labels.closure import closed_ends, closed_sets, end_below, only_state
+from hscrf.labels.cells import WITH_PARENT
+from hscrf.labels.closure import closed_ends, closed_sets, end_at_changes, end_below, only_state
 from hscrf.labels.columns import (
     Column,
     check_scheme,
     common_length,
-    cut_below,
+    fill_columns,
     fill_root,
     prefixes_of,
-    read_column,
     schemes_of,
 )
 from hscrf.labels.rules import RULES, first_true
 from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
+from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
 from hscrf.topology import Topology
 
 
@@ -33,7 +34,8 @@ class Labels:
     """What is known of the states and ending indicators of one sequence, the paper's (x, e).
 
     ``states[d, t]`` is the state of the segment of level d over time t; ``ends[d, t]`` says whether that
-    segment ends at t (1) or goes on (0). Unknown is -1. ``allowed`` narrows levels to sets of states.
+    segment ends at t (1) or goes on (0). Unknown is -1; an unknown end is -2 if the segment is known to end there
+    only together with its parent. ``allowed`` narrows levels to sets of states.
 
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> labels = Labels.from_segments(topology, {"phrase": [(0, 2, "NP"), (2, 3, "O")]})
@@ -41,18 +43,23 @@ class Labels:
     Labels(3 steps, root > phrase > tag, partial)
     >>> labels.ends.tolist()
     [[0, 0, 1], [0, 1, 1], [-1, -1, -1]]
+    >>> print(labels)
+    phrase  NP 0-2, O 2-3
+    tag     ? ? ?
+    >>> list(labels)
+    [('NP', '?'), ('NP', '?'), ('O', '?')]
     """
 
     topology: Topology
     states: NDArray[np.int32]  # (D, T), -1 unknown
-    ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends
+    ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends, -2 ends if and only if its parent does
     allowed: Mapping[str, NDArray[np.bool_]] | None = None  # level name -> (T, S_d)
     score: float | None = None  # set by decoding
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        put("states", _cells(self.topology, self.states, "states", self.topology.n_states, np.int32))
-        put("ends", _cells(self.topology, self.ends, "ends", (2,) * self.topology.depth, np.int8))
+        put("states", _cells(self.topology, self.states, "states", -1, self.topology.n_states, np.int32))
+        put("ends", _cells(self.topology, self.ends, "ends", WITH_PARENT, (2,) * self.topology.depth, np.int8))
         if self.states.shape != self.ends.shape:
             raise ValueError(f"states has {self.length} steps but ends has {self.ends.shape[1]}")
         put("allowed", _sets(self.topology, self.allowed, self.length))
@@ -105,30 +112,33 @@ class Labels:
     ) -> Labels:
         """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
 
-        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In a plain
-        column, equal neighbours are one segment with ``boundaries="runs"``; with ``"unknown"`` they may be
-        one or two. In BIO and BIOES an I-x that continues no x starts a segment. There ``"O"`` is a state like
-        others, and neighbours ``"O"`` are one segment. Where the level above is known to end, segments of plain
-        columns and of ``"O"`` end too; an I-x that goes on there is an error.
+        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In BIO and BIOES
+        an I-x that continues no x starts a segment, and ``"O"`` is a state like others. No prefix says where
+        ``"O"`` and the labels of a plain column end. ``boundaries`` says how a run of them is read:
+
+        - ``"runs"``: a run ends, and starts again, exactly where the level above ends. So it is one segment under
+          one parent, and where the ends of the parent are unknown so are its own;
+        - ``"fixed"``: a run is one segment, unless the level above is known to end in it;
+        - ``"unknown"``: a run may be any number of segments.
+
+        A segment with prefixes that goes on where the level above is known to end is an error.
 
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
         >>> Labels.from_columns(topology, columns, scheme={"phrase": "bio"}).segments("phrase")
         [(0, 1, 'NP'), (1, 3, 'NP'), (3, 4, 'O')]
+
+        Below an unknown parent -2 stands for an end that is there if the parent ends:
+
+        >>> topology = Topology({"phrase": ["NP", "O"], "name": ["P", "O"]}, max_duration={"name": None})
+        >>> Labels.from_columns(topology, {"name": ["B-P", "I-P", "O", "O", "O"]}, scheme="bio").ends[2].tolist()
+        [0, 1, -2, -2, 1]
         """
         given = {topology.level(name): column for name, column in columns.items()}
         schemes = schemes_of(topology, scheme)
-        if boundaries not in ("runs", "unknown"):
-            raise ValueError(f"boundaries is {boundaries!r}; expected 'runs' or 'unknown'")
         states, ends = blank(topology, common_length(topology, given))
         fill_root(topology, given.pop(0, None), states, ends)
-        for d in range(1, topology.depth):
-            if d in given:
-                runs = boundaries == "runs" or schemes[d] != "plain"
-                states[d], ends[d] = read_column(topology, d, given[d], schemes[d], runs)
-            cut_below(topology, d, given.get(d), schemes[d], ends)
-        if topology.unit_bottom:
-            ends[-1] = 1
+        fill_columns(topology, given, schemes, boundaries, states, ends)
         return cls(topology, states, ends)._checked()
 
     @classmethod
@@ -188,9 +198,7 @@ class Labels:
         self.check()
         ends = closed_ends(self)
         sets = closed_sets(self, ends)
-        for d, allowed in enumerate(sets):
-            changes = ~(allowed[:-1] & allowed[1:]).any(axis=1)
-            ends[d, :-1][changes] = 1
+        end_at_changes(ends, sets)
         end_below(ends)
         states = np.array([only_state(allowed) for allowed in sets])
         named = dict(zip(self.topology.levels, sets, strict=True))
@@ -206,23 +214,37 @@ class Labels:
         start = np.append(0, stop[:-1])
         return start, stop, self.states[level, start]
 
-    def segments(self, level: str | int) -> list[Segment]:
-        """Return the segments of a completely known level as half-open ``(start, stop, state)``."""
-        d = self.topology.level(level)
+    def segments(self, level: str | int | None = None) -> list[Segment]:
+        """Return the segments of a completely known level as half-open ``(start, stop, state)``.
+
+        Without a level, the only one below the root is meant.
+        """
+        d = level_or_only(self.topology, level)
         start, stop, state = self.segment_arrays(d)
         names = self.topology.states[d]
         return [(i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)]
 
-    def column(self, level: str | int, scheme: str = "plain") -> list[str]:
-        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known."""
-        d = self.topology.level(level)
+    def column(self, level: str | int | None = None, scheme: str = "plain") -> list[Any]:
+        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known.
+
+        Without a level, the only one below the root is meant.
+        """
+        d = level_or_only(self.topology, level)
         check_scheme(scheme)
         names = (*self.topology.states[d], "?")
         if scheme == "plain":
             return [names[s] for s in self.states[d].tolist()]
         prefixes, kind = prefixes_of(self, d, scheme)
-        tags = [[name if name in ("O", "?") else prefix + name for name in names] for prefix in prefixes]
+        tags = [[name if name in ("O", "?") else f"{prefix}{name}" for name in names] for prefix in prefixes]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
+
+    def to_frame(self, scheme: str = "plain") -> Any:
+        """Return a DataFrame with a row for each step and a column for each level, missing where unknown.
+
+        >>> Labels.from_columns(Topology({"tag": ["N", "V"]}), {"tag": ["N", "?"]}).to_frame()["tag"].isna().tolist()
+        [False, True]
+        """
+        return frame_of(self, scheme)
 
     def tree(self) -> Any:
         """Return complete labels as the nested list that :meth:`from_tree` reads."""
@@ -243,6 +265,14 @@ class Labels:
 
     def __len__(self) -> int:
         return self.length
+
+    def __iter__(self) -> Iterator[Any]:
+        """The state of each step; with several levels, a tuple of their states from top to bottom."""
+        columns = [self.column(d) for d in shown_levels(self.topology)]
+        return iter(columns[0]) if len(columns) == 1 else zip(*columns, strict=True)
+
+    def __str__(self) -> str:
+        return text_of(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Labels):
@@ -267,9 +297,14 @@ class Labels:
 
 
 def _cells(
-    topology: Topology, values: ArrayLike, what: str, sizes: Sequence[int], dtype: type[np.signedinteger[Any]]
+    topology: Topology,
+    values: ArrayLike,
+    what: str,
+    least: int,
+    sizes: Sequence[int],
+    dtype: type[np.signedinteger[Any]],
 ) -> NDArray[np.signedinteger[Any]]:
-    """A read-only copy (D, T) of integers from -1 to sizes[d] - 1."""
+    """A read-only copy (D, T) of integers from the least to sizes[d] - 1."""
     raw = np.asarray(values)
     if raw.ndim != 2 or len(raw) != topology.depth:
         raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
@@ -277,10 +312,12 @@ def _cells(
         raise ValueError(f"{what} is an empty sequence; expected at least one time step")
     if raw.dtype.kind not in "iub":
         raise ValueError(f"{what} has dtype {raw.dtype}; expected integers")
-    wrong = first_true((raw < -1) | (raw >= np.array(sizes)[:, None]))
+    wrong = first_true((raw < least) | (raw >= np.array(sizes)[:, None]))
     if wrong:
         d, t = wrong
-        raise ValueError(f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected -1 to {sizes[d] - 1}")
+        raise ValueError(
+            f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected {least} to {sizes[d] - 1}"
+        )
     return sealed(raw.astype(dtype))
 
 

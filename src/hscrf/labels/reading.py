@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hscrf.errors import LabelError, SequenceError
-from hscrf.labels.columns import cut_below, schemes_of
+from hscrf.labels.columns import common_length, fill_columns, fill_root, schemes_of
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -17,19 +17,16 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
     segments = {level: given[level] for level in given if level not in columns}
     if all(level == "root" and isinstance(column, str) for level, column in columns.items()):
         return Labels.from_segments(topology, given, length)
-    labels = Labels.from_columns(topology, columns, scheme=scheme)
     if not segments:
-        return labels
-    if labels.length != length:
-        raise ValueError(f"level {next(iter(columns))!r} has {labels.length} labels for {length} steps")
-    both = Labels.from_segments(topology, segments, length)
-    states, ends = both.states.copy(), both.ends.copy()
-    rows = [topology.level(level) for level in columns]
-    states[rows], ends[rows] = labels.states[rows], labels.ends[rows]
-    schemes = schemes_of(topology, scheme)
-    for d, level in enumerate(topology.levels[1:], start=1):
-        if level not in segments:
-            cut_below(topology, d, columns.get(level), schemes[d], ends)
+        return Labels.from_columns(topology, columns, scheme=scheme)
+    rows = {topology.level(level): column for level, column in columns.items()}
+    labelled = common_length(topology, rows)
+    if labelled != length:
+        raise ValueError(f"level {next(iter(columns))!r} has {labelled} labels for {length} steps")
+    held = Labels.from_segments(topology, segments, length)
+    states, ends = held.states.copy(), held.ends.copy()
+    fill_root(topology, rows.pop(0, None), states, ends)
+    fill_columns(topology, rows, schemes_of(topology, scheme), "runs", states, ends, set(map(topology.level, segments)))
     both = Labels(topology, states, ends)
     both.check()
     return both

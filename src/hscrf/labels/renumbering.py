@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.labels.columns import ends_of_runs
+from hscrf.labels.columns import ends_of_runs, open_runs
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -18,7 +18,7 @@ def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
 
     States keep their names. The result is the same as if the labels had been read over that topology: a sequence that
     names no class has the only class, or an unknown one if there are several; where only another part shows that
-    segments of the bottom may be longer than one step, equal labels in a row become one segment.
+    segments of the bottom may be longer than one step, equal labels in a row become one segment under one parent.
     """
     found, source, tables = [], None, None
     for y in labels:
@@ -59,6 +59,6 @@ def moved(labels: Labels, topology: Topology, tables: Sequence[NDArray[np.int32]
         raise ValueError(f"{topology} has no state {name!r} of level {topology.levels[d]!r}, which the labels have")
     if labels.topology.unit_bottom and not topology.unit_bottom:
         runs = ends_of_runs(states[-1])
-        runs[ends[-2] == 1] = 1
+        open_runs(runs, runs == 0, ends[-2])
         ends[-1] = np.where(ends[-1] == 1, runs, ends[-1])
     return Labels(topology, states, ends)

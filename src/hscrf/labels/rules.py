@@ -139,7 +139,7 @@ def _state(labels: Labels, d: int, t: int) -> Cell:
 
 
 def _end(labels: Labels, d: int, t: int) -> Cell:
-    return end_cell(labels.topology, d, t, bool(labels.ends[d, t]))
+    return end_cell(labels.topology, d, t, int(labels.ends[d, t]))
 
 
 def _segment_cells(labels: Labels, d: int, start: int, stop: int) -> list[Cell]:

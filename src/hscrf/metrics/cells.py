@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.labels.cells import WITH_PARENT
+from hscrf.labels.given import given_labels, labels_to_score, schemes_in, steps_of, widened
+from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -23,28 +26,51 @@ class Cells(NamedTuple):
     true_ends: NDArray[np.int8]  # (N,)
     pred_ends: NDArray[np.int8]  # (N,)
     stops: Ints  # where each sequence stops
-    names: tuple[str, ...]
+    names: tuple[Any, ...]
 
 
-def pairs_of(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Pairs:
-    """Truth and prediction side by side, of equal number and lengths."""
-    for what, labels in (("y_true", y_true), ("y_pred", y_pred)):
-        check_labels(what, labels)
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}")
-    pairs = list(zip(y_true, y_pred, strict=True))
+def pairs_of(y_true: Any, y_pred: Any, scheme: Any = "auto") -> Pairs:
+    """Truth and prediction side by side, of equal number and lengths, whatever form they came in."""
+    levels = _levels_of(y_true, y_pred)
+    given_true, given_pred = (_given(y, levels, name) for y, name in ((y_true, "y_true"), (y_pred, "y_pred")))
+    if len(given_true) != len(given_pred):
+        raise ValueError(f"y_true has {len(given_true)} sequences but y_pred has {len(given_pred)}")
+    pairs = list(zip(*_read(given_true, given_pred, scheme), strict=True))
     for n, (true, pred) in enumerate(pairs):
         if true.length != pred.length:
             raise ValueError(f"y_true[{n}] has {true.length} steps but y_pred[{n}] has {pred.length}")
     return pairs
 
 
-def check_labels(what: str, labels: Sequence[Labels]) -> None:
+def _levels_of(*sides: Any) -> Sequence[str]:
+    """Names of the levels of the first Labels, for arrays, whose columns have none."""
+    for side in sides:
+        for y in side if isinstance(side, list | tuple) else ():
+            if isinstance(y, Labels):
+                return y.topology.levels[1:]
+    return ()
+
+
+def _given(labels: Any, levels: Sequence[str], what: str) -> list[Any]:
     if isinstance(labels, Labels):
         raise TypeError(f"{what} is one Labels; expected a list of them")
-    for n, one in enumerate(labels):
-        if not isinstance(one, Labels):
-            raise TypeError(f"{what}[{n}] is a {type(one).__name__}; expected Labels")
+    return given_labels(labels, levels, what)
+
+
+def _read(true: list[Any], pred: list[Any], scheme: Any) -> tuple[list[Labels], list[Labels]]:
+    """Both sides as Labels: over the levels of the Labels among them, or over those that they name."""
+    both = [*pred, *true]
+    if all(isinstance(y, Labels) for y in both):
+        return true, pred
+    known = [y.topology for y in both if isinstance(y, Labels)]
+    kinds = schemes_in(both, scheme, known[0] if known else None)
+    topology = known[0] if known else loose_topology([y for y in both if y is not None], kinds)
+    steps = [max(0 if y is None else steps_of(y) for y in pair) for pair in zip(true, pred, strict=True)]
+    wide = widened(topology, both, kinds)
+    return (
+        labels_to_score(true, steps, wide, kinds, "y_true"),
+        labels_to_score(pred, steps, wide, kinds, "y_pred"),
+    )
 
 
 def level_names(pairs: Pairs) -> list[str]:
@@ -55,11 +81,19 @@ def level_names(pairs: Pairs) -> list[str]:
     return list(topology.levels[topology.n_states[0] == 1 :])
 
 
+def chosen_level(pairs: Pairs, level: str | int | None) -> str | int:
+    """The level that was asked for, or the only one."""
+    names = level_names(pairs)
+    if level is None and len(names) > 1:
+        raise ValueError(f"level is None, but there are {', '.join(map(repr, names))}; expected one of them")
+    return (names[0] if names else 1) if level is None else level
+
+
 def cells_of(pairs: Pairs, level: str | int) -> Cells:
     """One level of all pairs; the predicted states must be known."""
     if pairs and not isinstance(level, str):
         level = pairs[0][0].topology.levels[pairs[0][0].topology.level(level)]
-    names: dict[str, int] = {}
+    names: dict[Hashable, int] = {}
     true = _side("y_true", [one for one, _ in pairs], level, names)
     pred = _side("y_pred", [other for _, other in pairs], level, names)
     stops = np.cumsum([one.length for one, _ in pairs], dtype=np.int64)
@@ -76,7 +110,9 @@ def known_cells(pairs: Pairs, level: str | int) -> Cells:
     return cells
 
 
-def _side(what: str, labels: list[Labels], level: str | int, names: dict[str, int]) -> tuple[Ints, NDArray[np.int8]]:
+def _side(
+    what: str, labels: list[Labels], level: str | int, names: dict[Hashable, int]
+) -> tuple[Ints, NDArray[np.int8]]:
     """States and ends (N,) of one side end to end; new state names are added to ``names``."""
     codes: dict[int, tuple[int, Ints]] = {}
     states, ends = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int8)]
@@ -85,11 +121,14 @@ def _side(what: str, labels: list[Labels], level: str | int, names: dict[str, in
             codes[id(one.topology)] = _code(f"{what}[{n}]", one.topology, level, names)
         d, code = codes[id(one.topology)]
         states.append(code[one.states[d]])
-        ends.append(np.append(one.ends[d, :-1], np.int8(1)))
+        inner = np.where(
+            one.ends[d, :-1] == WITH_PARENT, np.int8(0), one.ends[d, :-1]
+        )  # a run is scored as one segment
+        ends.append(np.append(inner, np.int8(1)))
     return np.concatenate(states), np.concatenate(ends)
 
 
-def _code(what: str, topology: Topology, level: str | int, names: dict[str, int]) -> tuple[int, Ints]:
+def _code(what: str, topology: Topology, level: str | int, names: dict[Hashable, int]) -> tuple[int, Ints]:
     """The level's index and its states (S + 1,) as positions in ``names``; the last is for unknown."""
     try:
         d = topology.level(level)
@@ -104,6 +143,16 @@ def check_known(cells: Cells, known: NDArray[np.bool_], what: str, level: str | 
         n = int(np.searchsorted(cells.stops, at, side="right"))
         t = at - int(np.append(0, cells.stops)[n])
         raise ValueError(f"{what}[{n}]: level {level!r} is unknown at {t}; expected every state and end to be known")
+
+
+def is_known(labels: Labels, level: str | int) -> bool:
+    """Whether every state and inner end of a level is known."""
+    d = labels.topology.level(level)
+    return bool((labels.states[d] >= 0).all() and (labels.ends[d, :-1] != -1).all())
+
+
+def unzip(pairs: Pairs) -> tuple[list[Labels], list[Labels]]:
+    return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def ratio(part: int, whole: int) -> float:

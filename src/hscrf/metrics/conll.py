@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from hscrf.metrics.cells import ratio
+from hscrf.metrics.cells import chosen_level, pairs_of, ratio, unzip
 from hscrf.metrics.measures import Score, SegmentScores, total_of
 
 
@@ -23,17 +24,19 @@ class ConllScores(SegmentScores):
         return ratio(self.correct_tokens, self.tokens)
 
 
-def conlleval(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> ConllScores:
+def conlleval(y_true: Sequence[Any], y_pred: Sequence[Any], *, level: str | int | None = None) -> ConllScores:
     """Score tag sequences as the CoNLL shared tasks' script does (version 2004-01-26).
 
     A chunk begins at B-x, at I-x after O, and wherever the type changes, so ill-formed tags are repaired;
     IOE and bracket tags are understood too. Beyond the script, S-x (or U-x) is a chunk of its own and E-x
-    (or L-x) is followed by a new chunk, so that BIOES is scored right.
+    (or L-x) is followed by a new chunk, so that BIOES is scored right. Labels in other forms, such as
+    :class:`hscrf.Labels` or dicts by level, are written as BIO tags of one level first.
 
     >>> scores = conlleval([["B-NP", "I-NP", "O", "B-VP"]], [["I-NP", "I-NP", "O", "B-NP"]])
     >>> scores.precision, scores.recall, scores.accuracy
     (0.5, 0.5, 0.5)
     """
+    y_true, y_pred = _tags_of(y_true, y_pred, level)
     _check_tags(y_true, y_pred)
     true, pred = _all_chunks(y_true), _all_chunks(y_pred)
     counts = [Counter(kind for *_, kind in chunks) for chunks in (true & pred, pred, true)]
@@ -69,6 +72,19 @@ def _percentages(score: Score) -> str:
     recall = ratio(100 * score.correct, score.support)
     f1 = 2 * precision * recall / (precision + recall) if score.correct else 0.0
     return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"
+
+
+def _tags_of(y_true: Any, y_pred: Any, level: str | int | None) -> tuple[Any, Any]:
+    """Lists of tags, as they are or made of other labels."""
+    if all(isinstance(side, list | tuple) and all(_is_tags(tags) for tags in side) for side in (y_true, y_pred)):
+        return y_true, y_pred
+    pairs = pairs_of(y_true, y_pred)
+    chosen = chosen_level(pairs, level)
+    return tuple([one.column(chosen, "bio") for one in side] for side in unzip(pairs))  # type: ignore[return-value]
+
+
+def _is_tags(tags: Any) -> bool:
+    return isinstance(tags, str) or (isinstance(tags, list | tuple) and not (tags and isinstance(tags[0], tuple)))
 
 
 def _check_tags(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> None:

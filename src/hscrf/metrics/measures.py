@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.labels.labels import Labels
-from hscrf.metrics.cells import Cells, cells_of, known_cells, level_names, mean_of, pairs_of, ratio
+from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, level_names, mean_of, pairs_of, ratio
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,17 @@ class Score:
 class SegmentScores(Score):
     """The micro average over all labels, and the score of each."""
 
-    per_label: dict[str, Score] = field(default_factory=dict)
+    per_label: dict[Any, Score] = field(default_factory=dict)
 
 
 @overload
-def accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: None = None) -> dict[str, float]: ...
-@overload
-def accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int) -> float: ...
 def accuracy(
-    y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int | None = None
+    y_true: Sequence[Any], y_pred: Sequence[Any], level: None = None, scheme: Any = ...
+) -> dict[str, float]: ...
+@overload
+def accuracy(y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int, scheme: Any = ...) -> float: ...
+def accuracy(
+    y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int | None = None, scheme: Any = "auto"
 ) -> dict[str, float] | float:
     """Return the share of time steps with the right state: of one level, or of every level by name.
 
@@ -75,13 +76,13 @@ def accuracy(
     >>> {level: round(share, 3) for level, share in accuracy(truth, guess).items()}
     {'phrase': 0.667, 'tag': 1.0}
     """
-    pairs = pairs_of(y_true, y_pred)
+    pairs = pairs_of(y_true, y_pred, scheme)
     if level is not None:
         return step_accuracy(cells_of(pairs, level))
     return {name: step_accuracy(cells_of(pairs, name)) for name in level_names(pairs)}
 
 
-def joint_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+def joint_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any], scheme: Any = "auto") -> float:
     """Return the share of time steps with the right state at all levels, of those known at all levels.
 
     >>> from hscrf import Labels, Topology
@@ -91,7 +92,7 @@ def joint_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     >>> joint_accuracy(truth, guess)
     0.5
     """
-    pairs = pairs_of(y_true, y_pred)
+    pairs = pairs_of(y_true, y_pred, scheme)
     if not pairs:
         return float("nan")
     levels = [cells_of(pairs, name) for name in level_names(pairs)]
@@ -100,7 +101,9 @@ def joint_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return mean_of(right[known])
 
 
-def confusion(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int) -> tuple[Ints, tuple[str, ...]]:
+def confusion(
+    y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int | None = None, scheme: Any = "auto"
+) -> tuple[Ints, tuple[Any, ...]]:
     """Return how many time steps of each true state (rows) got each state (columns), and the states' names.
 
     >>> from hscrf import Labels, Topology
@@ -111,19 +114,24 @@ def confusion(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | i
     >>> matrix.tolist(), names
     ([[1, 1], [0, 1]], ('N', 'V'))
     """
-    cells = cells_of(pairs_of(y_true, y_pred), level)
+    pairs = pairs_of(y_true, y_pred, scheme)
+    cells = cells_of(pairs, chosen_level(pairs, level))
     size, known = len(cells.names), cells.true >= 0
     counts = np.bincount(cells.true[known] * size + cells.pred[known], minlength=size * size)
     return counts.reshape(size, size), cells.names
 
 
 def segment_scores(
-    y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int, ignore: Iterable[str] = ("O",)
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    level: str | int | None = None,
+    ignore: Iterable[Any] = ("O",),
+    scheme: Any = "auto",
 ) -> SegmentScores:
     """Count the segments of one level that have the right start, stop and state, as conlleval does.
 
     The total is micro averaged; labels in ``ignore`` are no segments. A level whose segments have unit
-    length counts every time step.
+    length counts every time step. Without a level, the only one is meant.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP", "O"]}, max_duration={"phrase": None})
@@ -133,10 +141,17 @@ def segment_scores(
     >>> scores.precision, round(scores.recall, 3), scores.per_label["VP"]
     (0.5, 0.333, Score(correct=0, predicted=0, support=1))
     """
-    return score_segments(known_cells(pairs_of(y_true, y_pred), level), ignore)
+    pairs = pairs_of(y_true, y_pred, scheme)
+    return score_segments(known_cells(pairs, chosen_level(pairs, level)), ignore)
 
 
-def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int, tolerance: int = 0) -> float:
+def boundary_f1(
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    level: str | int | None = None,
+    tolerance: int = 0,
+    scheme: Any = "auto",
+) -> float:
     """Return the F1 of the times where a new segment begins within a sequence, whatever its state.
 
     A predicted boundary is right within ``tolerance`` steps of a true one; each is matched at most once,
@@ -151,10 +166,13 @@ def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str |
     """
     if tolerance < 0:
         raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
-    return score_boundaries(known_cells(pairs_of(y_true, y_pred), level), tolerance)
+    pairs = pairs_of(y_true, y_pred, scheme)
+    return score_boundaries(known_cells(pairs, chosen_level(pairs, level)), tolerance)
 
 
-def exact_match(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str | int | None = None) -> float:
+def exact_match(
+    y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int | None = None, scheme: Any = "auto"
+) -> float:
     """Return the share of sequences whose states and boundaries are all right, at one level or at all.
 
     >>> from hscrf import Labels, Topology
@@ -164,7 +182,7 @@ def exact_match(y_true: Sequence[Labels], y_pred: Sequence[Labels], level: str |
     >>> exact_match(truth, guess)
     0.5
     """
-    pairs = pairs_of(y_true, y_pred)
+    pairs = pairs_of(y_true, y_pred, scheme)
     if not pairs:
         return float("nan")
     names = level_names(pairs) if level is None else [level]
@@ -176,7 +194,16 @@ def step_accuracy(cells: Cells) -> float:
     return mean_of((cells.true == cells.pred)[known])
 
 
-def score_segments(cells: Cells, ignore: Iterable[str]) -> SegmentScores:
+def tag_accuracy(cells: Cells, outside: Iterable[Any] = ("O",)) -> float:
+    """Share of the steps whose BIO tag is right: the state, and whether a segment begins; ``outside`` has no begin."""
+    begins = []
+    for ends in (cells.true_ends, cells.pred_ends):
+        begins.append(np.append(1, ends[:-1]) == 1)
+    no_prefix = np.isin(cells.true, [cells.names.index(name) for name in outside if name in cells.names])
+    return mean_of((cells.true == cells.pred) & (no_prefix | (begins[0] == begins[1])))
+
+
+def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
     size, skipped = len(cells.names), set(ignore)
     true_key, true_state = _segments(cells.true, cells.true_ends)
     pred_key, pred_state = _segments(cells.pred, cells.pred_ends)
@@ -194,7 +221,7 @@ def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
     return start * (len(states) + 1) + stop, states[start]
 
 
-def total_of(table: dict[str, Score]) -> SegmentScores:
+def total_of(table: dict[Any, Score]) -> SegmentScores:
     """The micro average over a table of labels."""
     correct = sum(score.correct for score in table.values())
     predicted = sum(score.predicted for score in table.values())

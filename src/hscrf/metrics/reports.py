@@ -7,50 +7,62 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from hscrf.labels.labels import Labels
-from hscrf.metrics.cells import Pairs, cells_of, known_cells, level_names, pairs_of
-from hscrf.metrics.measures import Score, exact_match, joint_accuracy, score_boundaries, score_segments, step_accuracy
+from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, pairs_of, unzip
+from hscrf.metrics.measures import (
+    Score,
+    exact_match,
+    joint_accuracy,
+    score_boundaries,
+    score_segments,
+    step_accuracy,
+    tag_accuracy,
+)
 
 
 @overload
 def report(
-    y_true: Sequence[Labels],
-    y_pred: Sequence[Labels],
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
     *,
-    ignore: Iterable[str] = ...,
+    ignore: Iterable[Any] = ...,
     tolerance: int = ...,
     digits: int = ...,
     output_dict: Literal[False] = False,
+    scheme: Any = ...,
 ) -> str: ...
 @overload
 def report(
-    y_true: Sequence[Labels],
-    y_pred: Sequence[Labels],
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
     *,
-    ignore: Iterable[str] = ...,
+    ignore: Iterable[Any] = ...,
     tolerance: int = ...,
     digits: int = ...,
     output_dict: Literal[True],
+    scheme: Any = ...,
 ) -> dict[str, Any]: ...
 def report(
-    y_true: Sequence[Labels],
-    y_pred: Sequence[Labels],
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
     *,
-    ignore: Iterable[str] = ("O",),
+    ignore: Iterable[Any] = ("O",),
     tolerance: int = 0,
     digits: int = 3,
     output_dict: bool = False,
+    scheme: Any = "auto",
 ) -> str | dict[str, Any]:
     """Return all measures of every level as text, or as plain numbers that JSON can hold.
 
-    Measures of segments are over the sequences whose level is completely known in the truth.
+    Accuracy is the share of steps with the right state. A level of longer segments also has the share of right BIO
+    tags, which say where segments begin, too: that is conlleval's accuracy. Measures of segments are over the sequences
+    whose level is completely known in the truth.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
     >>> truth = [Labels.from_tree(topology, [("NP", ["N", "N"]), ("VP", ["V"])])]
     >>> guess = [Labels.from_tree(topology, [("NP", ["N"]), ("VP", ["V", "V"])])]
     >>> print(report(truth, guess))
-    phrase: accuracy 0.667 of 3 steps
+    phrase: accuracy 0.667 of 3 steps (states; 0.333 of the BIO tags, as conlleval counts)
     <BLANKLINE>
                   precision    recall  f1-score   support
                NP     0.000     0.000     0.000         1
@@ -67,25 +79,25 @@ def report(
     <BLANKLINE>
     all levels right: 0.667 of 3 steps, 0.000 of 1 sequences
     """
-    pairs = pairs_of(y_true, y_pred)
+    pairs = pairs_of(y_true, y_pred, scheme)
     names = level_names(pairs)
     skipped = tuple(ignore)  # an iterator is read once
     levels = {name: _level_report(pairs, name, skipped, tolerance) for name in names}
-    whole = [pair for pair in pairs if all(_is_known(pair[0], name) for name in names)]
+    whole = [pair for pair in pairs if all(is_known(pair[0], name) for name in names)]
     result = {
         "levels": levels,
-        "joint_accuracy": _number(joint_accuracy(y_true, y_pred)),
-        "exact_match": _number(exact_match(*_unzip(whole))),
+        "joint_accuracy": _number(joint_accuracy(*unzip(pairs))),
+        "exact_match": _number(exact_match(*unzip(whole))),
         "steps": _jointly_known(pairs, names),
         "sequences": len(whole),
     }
     return result if output_dict else _report_text(result, len(pairs), digits)
 
 
-def _level_report(pairs: Pairs, level: str, ignore: tuple[str, ...], tolerance: int) -> dict[str, Any]:
+def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: int) -> dict[str, Any]:
     """The measures of one level as plain numbers, None where they are not defined."""
     cells = cells_of(pairs, level)
-    known = [pair for pair in pairs if _is_known(pair[0], level)]
+    known = [pair for pair in pairs if is_known(pair[0], level)]
     inside = known_cells(known, level)
     scores = score_segments(inside, ignore)
     unit = all(labels.ends[labels.topology.level(level)].all() for pair in known for labels in pair)
@@ -94,25 +106,16 @@ def _level_report(pairs: Pairs, level: str, ignore: tuple[str, ...], tolerance: 
         "steps": int((cells.true >= 0).sum()),
         "sequences": len(known),
         "segments": Score.to_dict(scores),
-        "per_label": {name: score.to_dict() for name, score in scores.per_label.items()},
+        "per_label": {str(name): score.to_dict() for name, score in scores.per_label.items()},
+        "tag_accuracy": None if unit else _number(tag_accuracy(inside)),
         "boundary_f1": None if unit else score_boundaries(inside, tolerance),
     }
-
-
-def _is_known(labels: Labels, level: str) -> bool:
-    """Whether every state and inner end of a level is known."""
-    d = labels.topology.level(level)
-    return bool((labels.states[d] >= 0).all() and (labels.ends[d, :-1] >= 0).all())
 
 
 def _jointly_known(pairs: Pairs, names: list[str]) -> int:
     """The number of steps that are known at all levels."""
     rows = ([one.states[one.topology.level(name)] for name in names] for one, _ in pairs)
     return sum(int((np.array(states) >= 0).all(axis=0).sum()) for states in rows)
-
-
-def _unzip(pairs: Pairs) -> tuple[list[Labels], list[Labels]]:
-    return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def _number(value: float) -> float | None:
@@ -129,6 +132,8 @@ def _report_text(result: dict[str, Any], total: int, digits: int) -> str:
 
 def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> str:
     lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
+    if numbers["tag_accuracy"] is not None:
+        lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
     if numbers["sequences"] < total:
         lines.append(f"(segments of the {numbers['sequences']} of {total} sequences that are fully labelled)")
     rows = {**numbers["per_label"], "micro avg": numbers["segments"]}

@@ -27,7 +27,7 @@ def find_names(given, hashes, numbers, unknown, found):
         found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
 
 
-SPARSE = 8  # a pair by itself takes as long as so many states of a row
+SPARSE = 8  # a single pair takes as long as this many states of a row
 
 
 @kernel

@@ -59,7 +59,7 @@ def ink_on(background: Color) -> str:
 
 def plain_text(name: str) -> str:
     """A name as it stands: neither mathematics nor hidden from legends."""
-    name = name.replace("$", r"\$")
+    name = str(name).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 
 

@@ -16,6 +16,8 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+GREY, THIN = "0.72", 0.4  # of edges that are allowed, but not favoured
+FOOT = 18.0  # points below the rows for the legend
 UNWEIGHTED = 4.0  # edges of a topology, each of weight 1, are drawn as if this were the strongest weight
 
 
@@ -23,20 +25,26 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
     """Draw the states of each level in a row, joined to their children; shared children have a heavy border.
 
     In a model a child is joined to a parent by its strongest init, trans or end weight there (in an HHMM: the highest
-    such probability). The line is as wide as that weight, and left out if the weight is at most ``threshold``. A
-    topology shows what it allows. A dummy root is left out.
+    such probability). The line is as wide as that weight; thin and grey if the weight is at most ``threshold``, so that
+    the parent may have the child but does not favour it. A topology shows what it allows. A dummy root is left out.
     """
     topology, tables = strengths(model_or_topology)
     first = int(topology.n_states[0] == 1)
     shown = [above(table, threshold) for table in tables]
+    legal = [child & ~keep for child, keep in zip(topology.children, shown, strict=False)]
+    some = any(table.any() for table in legal[first:])
     orders = _row_orders(topology, shown, first)
-    layout = _rows_layout(topology, orders, first)
+    layout = _rows_layout(topology, orders, first, FOOT if some else 0.0)
     ax = canvas(ax, layout.width, layout.height)
     scale = font_scale(ax, layout.width, layout.height)
     given = isinstance(model_or_topology, Topology)
     kept = [table[keep].max() for table, keep in zip(tables, shown, strict=True) if keep.any()]
     strongest = UNWEIGHTED if given else max([1e-9, *kept])
+    if some:
+        _explain(ax, scale)
     for d in range(first, topology.depth - 1):
+        for s, u in np.argwhere(legal[d]).tolist():
+            join(ax, layout.bottom(d, s), layout.top(d + 1, u), THIN * scale, {"edgecolor": GREY, "label": "_legal"})
         for s, u in np.argwhere(shown[d]).tolist():
             width = 0.5 + 2.5 * max(float(tables[d][s, u]), 0.0) / strongest
             style = line_style(s, topology.n_states[d], MAPS[d % len(MAPS)])
@@ -56,7 +64,10 @@ def _row_orders(topology: Topology, shown: Sequence[NDArray[np.bool_]], first: i
     orders = {first: list(range(topology.n_states[first]))}
     for d in range(first + 1, topology.depth):
         place = np.argsort(orders[d - 1])
-        middle = [float(place[column].mean()) if column.any() else np.inf for column in shown[d - 1].T]
+        parents = [
+            seen if seen.any() else may for seen, may in zip(shown[d - 1].T, topology.children[d - 1].T, strict=True)
+        ]
+        middle = [float(place[column].mean()) if column.any() else np.inf for column in parents]
         orders[d] = sorted(range(topology.n_states[d]), key=lambda s, middle=middle: (middle[s], s))  # type: ignore[misc]
     return orders
 
@@ -79,8 +90,20 @@ class _Rows:
         return x, y - height / 2
 
 
-def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int) -> _Rows:
-    """Rows of boxes; names of a long row stand upright."""
+def _explain(ax: Axes, scale: float) -> None:
+    """A legend below the rows."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"loc": "lower center", "frameon": False, "fontsize": FONT * scale, "borderaxespad": 0}
+    lines = [
+        Line2D([], [], color=INK, linewidth=2 * scale, label="favoured: as wide as its weight"),
+        Line2D([], [], color=GREY, linewidth=THIN * scale, label="allowed, but not favoured"),
+    ]
+    ax.legend(handles=lines, ncols=2, **look)
+
+
+def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int, foot: float) -> _Rows:
+    """Rows of boxes above a foot; names of a long row stand upright."""
     margin = max(text_width(topology.levels[d]) for d in range(first, topology.depth)) + 12
     lying = {d: sum(text_width(name) + 18 for name in topology.states[d]) for d in orders}
     upright = {d: width > 900 for d, width in lying.items()}
@@ -88,7 +111,7 @@ def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int
     inner = max(300.0, *widths.values())
     tall = {d: max(map(text_width, topology.states[d])) + 8 if upright[d] else FONT + 8.0 for d in orders}
     gap = 70.0 + 0.08 * inner
-    height = sum(tall.values()) + gap * (len(orders) - 1) + 8
+    height = sum(tall.values()) + gap * (len(orders) - 1) + 8 + foot
     boxes, y = {}, height - 4
     for d, order in orders.items():
         x = margin
@@ -120,4 +143,4 @@ def join(ax: Axes, start: tuple[float, float], stop: tuple[float, float], width:
 
     middle = (start[1] + stop[1]) / 2
     path = Path([start, (start[0], middle), (stop[0], middle), stop], [1, 4, 4, 4])
-    ax.add_patch(PathPatch(path, facecolor="none", linewidth=width, capstyle="butt", label="_edge", **style))
+    ax.add_patch(PathPatch(path, facecolor="none", linewidth=width, capstyle="butt", **{"label": "_edge", **style}))

@@ -51,6 +51,7 @@ class Result:
     history: list[
         dict[str, Any]
     ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
+    kept: int | None = None  # the iteration whose weights these are, if development data chose it
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,10 @@ class Monitor:
     checkpoint: Callable[[Floats, list[dict[str, Any]]], None] | None = None  # given the weights and the history
     verbose: int = 0  # 0: silent; 1: one live line, on terminals only; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
+    done: int = 0  # iterations of the run that this one goes on with; counting goes on too
 
     def __post_init__(self) -> None:
-        at_least(self, verbose=0)
+        at_least(self, verbose=0, done=0)
         if self.patience is not None:
             at_least(self, patience=1)
             if self.evaluate is None:
@@ -142,7 +144,10 @@ class Run:
         self.loss = np.nan
         self.best: tuple[float, float, Floats] | None = None  # value on development data, loss, weights
         self.waited = 0  # evaluations since then
+        self.kept: int | None = None  # the iteration of the best
         self.history: list[dict[str, Any]] = []
+        if self.monitor.done:
+            self.progress.write(f"resumed at iteration {self.monitor.done}")
 
     @property
     def iteration(self) -> int:
@@ -160,7 +165,7 @@ class Run:
 
     def step(self, weights: Floats, loss: float, gradient_norm: float) -> None:
         """An iteration is done; raises ``Stop`` when the development data show no improvement for too long."""
-        number = len(self.history) + 1
+        number = self.monitor.done + len(self.history) + 1
         seconds = time.perf_counter() - self.start
         entry = {"iteration": number, "loss": loss, "gradient_norm": gradient_norm, "seconds": seconds}
         self.history.append({**entry, "score": None})
@@ -179,6 +184,7 @@ class Run:
         self.waited += 1
         if value > (-np.inf if self.best is None else self.best[0]):
             self.best, self.waited = (value, loss, weights.copy()), 0
+            self.kept = self.history[-1]["iteration"]
         return value
 
     def result(self, reason: str, converged: bool) -> Result:
@@ -186,7 +192,7 @@ class Run:
         self.progress.close(reason)
         if self.monitor.checkpoint is not None:
             self.monitor.checkpoint(weights.copy(), list(self.history))
-        return Result(weights, float(loss), converged, len(self.history), reason, self.history)
+        return Result(weights, float(loss), converged, len(self.history), reason, self.history, self.kept)
 
 
 def supervise(run: Run, work: Callable[[], None]) -> Result:

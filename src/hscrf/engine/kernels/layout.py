@@ -15,7 +15,7 @@ class Layer(NamedTuple):
     level_at: np.ndarray  # (S_top, depth + 2) first node of each level of the trie of each top state
     node: np.ndarray  # (16, nodes) structure, then address and stride of each potential: rows PARENT .. END
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
-    may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t
+    may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
     table: np.ndarray  # (N, 4) rows of segments, see BASE .. CHILD_SKIP
     starts: bool  # is there any start potential (else they are all one)

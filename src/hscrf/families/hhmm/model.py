@@ -10,6 +10,7 @@ import numpy as np
 from hscrf.arrays import Floats, generator
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of, unchanged_on_failure
 from hscrf.estimator.predictor import Predictor
+from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
 from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
 from hscrf.families.hhmm.emissions import (
@@ -27,6 +28,7 @@ from hscrf.families.hhmm.emissions import (
 )
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.events import family_cells
+from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import encode_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -54,7 +56,7 @@ class HHMM(Predictor):
     emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X.
     smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
     root_ends : see above.
-    max_iter, tol : EM stops after so many steps, or when the objective gains less than tol per time step.
+    max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     min_variance : no variance of a Gaussian falls below, in units of the data.
     scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
 
@@ -158,8 +160,10 @@ class HHMM(Predictor):
         encoder, labels = EmissionEncoder(), None
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:
-            check_lengths(X, Y)
-            topology, labels = encode_labels(Y, lengths_of(seen), self.topology, self.scheme)
+            given = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
+            check_lengths(X, given)
+            self.scheme_ = schemes_in(given, self.scheme, self.topology)
+            topology, labels = encode_labels(given, lengths_of(seen), self.topology, self.scheme_)
             check_steps(seen, labels)
         elif self.topology is not None:
             topology = self.topology
@@ -179,9 +183,9 @@ class HHMM(Predictor):
         topology = self.topology_
         blocks: list[Block] = []
         if topology.n_states[0] > 1:
-            every = np.arange(topology.n_states[0])
+            every, names = np.arange(topology.n_states[0]), tuple(map(str, topology.states[0]))
             constant = ConstantBlock(("start", 0), (1, every.size), every)
-            blocks.append(FactorBlock(constant, ("start", 0), (every.size,), every, ("root",), topology.states[0]))
+            blocks.append(FactorBlock(constant, ("start", 0), (every.size,), every, ("root",), names))
         for d in range(topology.depth - 1):
             for part in FAMILY:
                 if part != "end" or d > 0 or self.root_ends:
@@ -273,9 +277,15 @@ class HHMM(Predictor):
 
     def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Floats:
         """Log probability of the observations of each sequence (n,), together with their labels if given."""
-        if Y is not None:
-            check_lengths(X, Y)
-        return np.array(self._answer(X, Y, lambda scored: scored.batch.log_partition(scored.values), "Y"))
+
+        def answer(scored: Scored) -> Floats:
+            return scored.batch.log_partition(scored.values)
+
+        return np.array(self._answer(X, None, answer)) if Y is None else self._of_possible(X, Y, answer)
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
+        """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
+        return float(self.log_likelihood(X).sum()) if Y is None else super().score(X, Y)
 
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None

@@ -1,0 +1,138 @@
+"""What a data file is: its format where the name leaves it open, and the options that would read it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from hscrf.errors import DataFileError
+
+if TYPE_CHECKING:
+    from hscrf.cli.recipe import Recipe
+    from hscrf.io.documents import Document
+
+SUFFIXES = {  # of file names
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "table",
+    ".tsv": "table",
+    ".parquet": "table",
+    ".crfsuite": "crfsuite",
+}
+SEPARATORS = {"tab": "\t", "comma": ",", "space": " "}  # by what they are called in options
+
+
+def suffix_of(path: Any) -> str:
+    """The end of a file's name from its last point on; nothing for a stream or standard input.
+
+    >>> suffix_of("day.csv"), suffix_of("train"), suffix_of("-")
+    ('.csv', '', '')
+    """
+    return os.path.splitext(os.fspath(path))[1] if isinstance(path, (str, os.PathLike)) else ""
+
+
+def format_of(path: str, header: Iterable[str] = ()) -> str | None:
+    """The format that a file's name stands for; None if it stands for none.
+
+    Tabs may separate columns too: a ``.tsv`` is a table if one of the names in ``header`` stands in its first line.
+
+    >>> format_of("day.csv"), format_of("train.txt")
+    ('table', None)
+    """
+    form = SUFFIXES.get(suffix_of(path))
+    if suffix_of(path) == ".tsv" and not set(header) & set(first_line(path).split("\t")):
+        return "columns"
+    return form
+
+
+def format_for(path: str, recipe: Recipe) -> str:
+    """The format of a file for a model: that of training for a file named alike, else what name and content say."""
+    if path == "-" or suffix_of(path) == recipe.suffix:
+        return recipe.format
+    header = header_of(recipe)
+    named = format_of(path, header)
+    if named is not None or recipe.format in ("columns", "crfsuite"):
+        return named or recipe.format
+    line = first_line(path)
+    if line.startswith("{"):
+        return "jsonl"
+    return "table" if set(header) & set(line.split(recipe.delimiter(path))) else "columns"
+
+
+def header_of(recipe: Recipe) -> list[str]:
+    """Names that the header of a table may have."""
+    return [*recipe.levels, *(recipe.features or ()), *filter(None, [recipe.sequence])]
+
+
+def first_line(path: str) -> str:
+    """The first line of a file; nothing if there is none, or it is no text."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def hinted(documents: Iterator[Document], recipe: Recipe, source: Any) -> Iterator[Document]:
+    """The same documents; an error about the columns of a file names the options that would read it."""
+    try:
+        yield from documents
+    except DataFileError as error:
+        options = options_for(source, recipe) if isinstance(source, (str, os.PathLike)) else ""
+        if not options:
+            raise
+        problem = f"{error.problem}; {options} would read the file"
+        raise DataFileError(error.file, error.line, problem, sequence=error.sequence, step=error.step) from None
+
+
+def options_for(path: Any, recipe: Recipe) -> str:
+    """Options with which a file can be read that cannot be read by a recipe; nothing if there are none."""
+    line = first_line(path)
+    for form, separator, comment in product(_formats(path, line, recipe), (None, "\t", ",", ";", "|"), (None, "#")):
+        other = recipe.as_format(form) if form != recipe.format else recipe
+        other = replace(other, separator=separator or other.separator, comment=comment or other.comment)
+        if other != recipe and _reads(other, path):
+            return _typed(recipe, other)
+    return ""
+
+
+def _formats(path: Any, line: str, recipe: Recipe) -> list[str]:
+    """The formats that a file may have."""
+    if line.startswith("{"):
+        return ["jsonl"]
+    if recipe.format == "table":  # columns have blank lines
+        return ["table", "columns"] if _has_blank_line(path) else ["table"]
+    return ["columns", "table"] if recipe.levels and recipe.places is None else ["columns"]
+
+
+def _has_blank_line(path: Any) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return any(not line.strip() for line in file)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _reads(recipe: Recipe, path: Any) -> bool:
+    """Whether a recipe reads all of a file, and finds features there."""
+    try:
+        return all(bool(document.tokens[0]) for document in recipe.documents(path, unlabelled=True))
+    except (ValueError, OSError):
+        return False
+
+
+def _typed(recipe: Recipe, other: Recipe) -> str:
+    """The options that lead from a recipe to another, as they are typed."""
+    called = {sign: name for name, sign in SEPARATORS.items()}
+    given: Sequence[tuple[str, str | None, str | None]] = (
+        ("--format", recipe.format, other.format),
+        ("--separator", recipe.separator, other.separator),
+        ("--comment", recipe.comment, other.comment),
+    )
+    return " ".join(
+        f"{option} {shlex.quote(called.get(new, new))}" for option, old, new in given if new is not None and new != old
+    )

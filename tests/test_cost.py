@@ -1,0 +1,77 @@
+"""The cost of inference is foreseen: it grows as the engine does, and is said where it is large."""
+
+import pytest
+
+import hscrf
+from hscrf import cli
+from hscrf.estimator import cost
+from hscrf.estimator.cost import estimate
+
+STATES = {"day": ["work", "rest"], "act": ["sit", "walk", "eat"], "step": ["a", "b"]}
+
+
+def topology(**limits):
+    return hscrf.Topology(STATES, max_duration=limits)
+
+
+def growth(shape):
+    """How many times the work of 2000 steps that of 4000 is."""
+    one, two = (estimate(shape, [n]) for n in (2000, 4000))
+    return two.operations / one.operations
+
+
+def test_work_grows_with_the_length_as_the_engine_does():
+    assert growth(topology()) == pytest.approx(2, rel=0.01)
+    assert growth(topology(day=20)) == pytest.approx(2, rel=0.02)
+    assert growth(topology(day=10**6)) == pytest.approx(4, rel=0.02)
+    assert 6 < growth(topology(day=10**6, act=10**6)) < 8.1
+
+
+def test_memory_is_that_of_the_longest_sequence():
+    assert estimate(topology(), [5000]).memory == 0
+    whole = estimate(topology(day=10**6), [10, 3000]).memory
+    assert whole == estimate(topology(day=10**6), [3000] * 9).memory
+    assert estimate(topology(day=30), [3000]).memory < whole / 40
+    assert estimate(topology(day=10**9), [90]).memory < 1e7, "a limit beyond the longest sequence counts as its length"
+
+
+def test_segments_of_functions_count_too():
+    assert estimate(topology(), [3000], explicit=[1]).operations > 100 * estimate(topology(), [3000]).operations
+
+
+def test_what_is_cheap_is_not_spoken_of():
+    assert estimate(topology(day=20), [500] * 10).warning() == ""
+
+
+def test_what_is_dear_is_said_with_what_makes_it_cheaper():
+    line = estimate(topology(day=10**6), [20_000] * 5).warning(learning=True)
+    assert "for an iteration and" in line
+    assert "GB of memory: level 'day' has segments of up to 20000 steps; max_duration={'day': STEPS}" in line
+
+
+X = [[["w=a"], ["w=b"]] * 4] * 2
+Y = [{"day": ["work"] * 8, "act": ["sit", "walk"] * 4}] * 2
+
+
+@pytest.mark.parametrize(("verbose", "lines"), [(0, 0), (1, 1)])
+def test_a_model_says_it(capsys, monkeypatch, verbose, lines):
+    monkeypatch.setattr(cost, "LONG", 0.0)
+    shape = hscrf.Topology({"day": ["work"], "act": ["sit", "walk"]}, max_duration={"day": None})
+    hscrf.HSCRF(shape, solver=hscrf.LBFGS(max_iter=1), verbose=verbose).fit(X, Y)
+    assert capsys.readouterr().err.count("about 1 s for an iteration") == lines
+
+
+def test_the_shell_says_it_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cost, "LONG", 0.0)
+    with open("train.txt", "w") as file:
+        file.write("a sit work\nb walk work\n\n" * 3)
+    words = ["--levels", "day=3,act=2", "--max-duration", "day=5", "--max-iter", "1"]
+    assert cli.main(["fit", "train.txt", "-m", "m", *words]) == 0
+    said = capsys.readouterr().err
+    assert said.count("about 1 s") == 1
+    assert "level 'day' has segments of up to 2 steps; --max-duration day=STEPS makes it cheaper" in said
+    assert cli.main(["predict", "train.txt", "-m", "m", "-t", "-o", "out.txt"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("about 1 s for 3 sequences and 0.0 GB") == 1
+    assert "; fit with --max-duration day=STEPS makes it cheaper" in said

@@ -22,11 +22,6 @@ def dump_options(options: Any) -> dict[str, Any]:
     return {"type": type(options).__name__, **entry}
 
 
-def load_options(entry: Mapping[str, Any], classes: Mapping[str, type], functions: Mapping[str, Any]) -> Any:
-    """The specification or solver that ``dump_options`` wrote."""
-    return Field(entry, "options", functions=functions).one_of(classes)
-
-
 def dump_block(block: Block, name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """A block as JSON; its arrays go into ``arrays`` under names of their own."""
     entry: dict[str, Any] = {"type": type(block).__name__}

@@ -17,8 +17,8 @@ import pytest
 import hscrf
 from hscrf import cli, metrics
 from hscrf.cli.shell import Progress, counted
-from hscrf.cli.stray import is_stray
 from hscrf.datasets.activities import make_activities
+from hscrf.labels.stray import is_stray
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 COMMAND = [sys.executable, "-m", "hscrf.cli"]
@@ -564,6 +564,13 @@ class TestWarnings:
         assert said == f"{self.LINE} (2 such labels)\n".replace("stray.txt", "out.txt")
         Path("stray.txt").write_text(self.STRAY.replace("I-VP", "B-VP"))
         assert f"{self.LINE}\n" in call("fit", "stray.txt", *fit).err
+
+    def test_prefixes_that_are_not_read(self, call):
+        Path("stray.txt").write_text(self.STRAY)
+        fit = ["-m", "m", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        line = "hscrf: level 'phrase' has labels such as B-NP, which --scheme plain takes for names of states"
+        assert line in call("fit", "stray.txt", *fit, "--scheme", "plain").err
+        assert "names of states" not in call("fit", "stray.txt", *fit).err
 
     @pytest.mark.parametrize(
         ("tags", "within", "stray"),

@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
     from hscrf.estimator.cost import estimate
+    from hscrf.labels.stray import unread_lines
 
     check_folder(args.model)
     recipe = recipe_of(args)
@@ -106,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     stray = StrayTags(recipe.scheme)
     list(stray.watched([*documents, *dev]))
     stray.say()
+    for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
+        note(f"hscrf: {line}")
     durations = durations_of(args)
     everyone = args.children == "all"
     topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)

@@ -292,7 +292,8 @@ def state_names(column: Any, scheme: str) -> set[str]:
     if is_segments(column):
         for item in column:
             if len(item) != 3:
-                raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
+                kind = type(item).__name__
+                raise ValueError(f"{item!r} is no segment (start, stop, state), and a state is never a {kind}")
         return {state for _, _, state in column}
     tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
     if scheme == "plain":

@@ -903,3 +903,44 @@ def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):
     assert cli.main(["score", str(tmp_path / "baseline.txt")]) == 0
     report = capsys.readouterr().out
     assert next(line for line in report.splitlines() if "micro avg" in line).split()[2:5] == ["0.726", "0.821", "0.771"]
+
+
+class TestLastingBottom:
+    """A lowest level with durations is compared by segments, also where its labels are a plain column."""
+
+    ROWS = (
+        ("s", 0.0, "a", "x"),
+        ("s", 0.1, "a", "x"),
+        ("s", 2.0, "a", "y"),
+        ("s", 2.1, "b", "y"),
+        ("s", 0.2, "b", "x"),
+    )
+
+    @pytest.fixture
+    def days(self, call):
+        lines = [f"{name}{k},{v},{act},{step}" for k in range(4) for name, v, act, step in self.ROWS]
+        Path("days.csv").write_text("\n".join(["sequence,v,act,step", *lines]) + "\n")
+        options = ["--levels", "act,step", "--progress", "none", "--max-iter", 3]
+        call("fit", "days.csv", "-m", "long", "--durations", "step=gamma", *options)
+        call("fit", "days.csv", "-m", "short", *options)
+        return call
+
+    def test_score_and_report_count_segments(self, days):
+        for model, support in (("long", 16), ("short", 20)):
+            report = days("predict", "days.csv", "-m", model, "-t", "-o", "out.csv").err
+            days("score", "out.csv", "-m", model, "--json", "scores.json")
+            assert json.loads(Path("scores.json").read_text())["levels"]["step"]["segments"]["support"] == support
+            assert re.search(rf"micro avg .* {support}\n", report)
+
+    def test_plain_columns_of_json_become_bio(self, days):
+        labels = {"act": ["a", "a", "a", "b", "b"], "step": ["x", "x", "y", "y", "x"]}
+        tokens = [[v] for _, v, _, _ in self.ROWS]
+        Path("days.jsonl").write_text(json.dumps({"tokens": tokens, "labels": labels}) + "\n")
+        days("predict", "days.jsonl", "-m", "long", "-t", "--to", "columns", "-o", "out.txt")
+        assert [line.split("\t")[2] for line in Path("out.txt").read_text().split("\n")[:5]] == [
+            "B-x",
+            "I-x",
+            "B-y",
+            "B-y",
+            "B-x",
+        ]

@@ -105,7 +105,11 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
         return plot_document(args, model, recipe, documents)
     if what == "confusion":
         found = model.predict([recipe.observe(document) for document in documents])
-        return plots.plot_confusion(truth_labels(documents, recipe.scheme), found, args.level or recipe.levels[-1])
+        return plots.plot_confusion(
+            truth_labels(documents, recipe.scheme, not model.topology_.unit_bottom),
+            found,
+            args.level or recipe.levels[-1],
+        )
     possible = [document for document in documents if is_possible(document, model, recipe)]
     if len(possible) < len(documents):
         left_out = f"{len(documents) - len(possible)} of {len(documents)} sequences"

@@ -331,8 +331,9 @@ def loosened(topology: Topology) -> Topology:
     return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
 
 
-def loose_topology(Y: Sequence[Any], scheme: Any) -> Topology:
-    """A topology without rules, of all states that labels name."""
+def loose_topology(Y: Sequence[Any], scheme: Any, lasting: bool = False) -> Topology:
+    """A topology without rules, of all states that labels name; ``lasting``: segments of the bottom may be long."""
     statistics = LabelStatistics(None, scheme)
     statistics.collect(Y)
+    statistics.persists |= lasting
     return statistics.loose_topology()

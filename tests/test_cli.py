@@ -16,9 +16,10 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
-from hscrf.cli.shell import Progress, counted
+from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
 from hscrf.labels.stray import is_stray
+from hscrf.progress import Waiting
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 COMMAND = [sys.executable, "-m", "hscrf.cli"]
@@ -748,7 +749,7 @@ class TestProgress:
 
     def test_one_long_step_is_alive_too(self):
         terminal = self.Terminal()
-        with Progress("drawing", terminal):
+        with Waiting("drawing", terminal):
             time.sleep(1.5)
         assert terminal.getvalue().count("\rdrawing: 1 s ") >= 2
 

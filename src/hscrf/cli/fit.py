@@ -150,6 +150,7 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
         return complain("interrupted before the first iteration: no model written", 130)
+    model.set_params(verbose=0)  # progress was asked for once
     save()
     if interrupted:
         return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)

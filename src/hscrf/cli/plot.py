@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser, add_format, open_model
-from hscrf.cli.shell import Progress, UserError, note, whole
+from hscrf.cli.shell import UserError, note, whole
+from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if (what in MODEL_PLOTS) != is_model:
         kind = "model" if what in MODEL_PLOTS else "data file"
         raise UserError(f"--what {what} needs a {kind}, but {args.file} is not one")
-    with Progress("drawing"):
+    with Waiting("drawing"):
         axes = plot_model(args, what) if is_model else plot_data(args, what)
         save_figure(axes, args.output)
     note(f"{args.output} written")

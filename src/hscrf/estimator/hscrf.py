@@ -44,6 +44,7 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.stacked import cut_apart
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -77,7 +78,9 @@ class HSCRF(Predictor):
     n_jobs : threads, -1 for one per core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
-    verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.
+    verbose : 0 silent; 1 what is going on, packing, compiling, choosing features, training or predicting, if it takes
+        longer than a second (a live line in terminals and notebooks, few lines elsewhere), and a word before what will
+        be dear; 2 a line per iteration.
 
     Attributes
     ----------
@@ -177,7 +180,8 @@ class HSCRF(Predictor):
             warn_of_tags(Y, self.scheme_, self.scheme)
         solvers.solver_of(self.solver)  # before any work
         frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
-        part = frame.update(X, Y)
+        with waiting("packing", self.verbose):
+            part = frame.update(X, Y)
         longest = max(lengths_of(part.observations))
         (part,) = frame.settle(part, narrow=lambda learned: self._narrowed(learned).shortened(longest))
         former = getattr(self, "topology_", None)
@@ -187,8 +191,9 @@ class HSCRF(Predictor):
         if self.topology is None and not isinstance(Y[0], Labels):
             warn_of_typos(frame.topology, part.labels)
         self._adopt(frame)
-        frame.observe(part, self._meetings(frame))
-        blocks = frame.blocks()
+        with waiting("choosing features", self.verbose):
+            frame.observe(part, self._meetings(frame))
+            blocks = frame.blocks()
         weights = self._first_weights(frame.encoder, blocks, part.labels, former)
         self.encoder_, self.blocks_ = frame.encoder, blocks
         scorer = Scorer(self.topology_, blocks)

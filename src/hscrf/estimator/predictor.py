@@ -20,6 +20,7 @@ from hscrf.errors import FileFormatError
 from hscrf.estimator.blocks import check_function_names, dump_block, load_block
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
 from hscrf.estimator.container import write_container
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.decoding import expected_gains
 from hscrf.estimator.parameters import saved_parameters
 from hscrf.estimator.scored import Scored
@@ -37,6 +38,7 @@ from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.observations.stacked import cut_apart
 from hscrf.potentials import Potentials
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 
@@ -131,7 +133,9 @@ class Predictor(BaseEstimator):
         known = [
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
         ]
-        values = np.array(self._in_chunks(observations, known, answer, "Y"))
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("scoring", self._verbose):
+            values = np.array(self._in_chunks(observations, known, answer, "Y"))
         return np.where([z is not None for z in found], values, -np.inf)
 
     def _possible(self, y: Labels, n: int) -> Labels | None:
@@ -146,7 +150,10 @@ class Predictor(BaseEstimator):
         """
         self._check_fitted()
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
-        return self._accuracy(*self._to_score(X, Y), self.coef_)
+        observations, labels = self._to_score(X, Y)
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("scoring", self._verbose):
+            return self._accuracy(observations, labels, self.coef_)
 
     def _accuracy(self, observations: Observations, labels: Sequence[Labels], weights: Floats) -> float:
         return metrics.joint_accuracy(
@@ -213,8 +220,16 @@ class Predictor(BaseEstimator):
     ) -> list[Any]:
         """Ask the sequences, encoded and scored in chunks on the model's threads; an answer for each."""
         self._check_fitted()
-        observations = self.encoder_.pack(X)
-        return self._in_chunks(observations, self._evidence(evidence, observations, name), answer, name)
+        with waiting("packing", self._verbose):
+            observations = self.encoder_.pack(X)
+            known = self._evidence(evidence, observations, name)
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("predicting", self._verbose):
+            return self._in_chunks(observations, known, answer, name)
+
+    @property
+    def _verbose(self) -> int:
+        return int(getattr(self, "verbose", 0))
 
     def _in_chunks(
         self,

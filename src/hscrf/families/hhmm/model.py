@@ -9,6 +9,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, generator
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, lengths_of, unchanged_on_failure
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -38,6 +39,7 @@ from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.stacked import cut_apart
 from hscrf.potentials import FAMILY, Key, Potentials
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HHMM")
@@ -62,7 +64,7 @@ class HHMM(Predictor):
     root_ends : see above.
     max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     min_variance : no variance of a Gaussian falls below, in units of the data.
-    scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
+    scheme, n_jobs, random_state, warm_start, verbose : as in HSCRF; a warm start goes on from the present parameters.
 
     Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
     logarithms of the probabilities: the model is an HSCRF with these weights and predicts as one.
@@ -91,6 +93,7 @@ class HHMM(Predictor):
         n_jobs: int = 1,
         random_state: Any = None,
         warm_start: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.topology = topology
         self.n_components = n_components
@@ -104,6 +107,7 @@ class HHMM(Predictor):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     @classmethod
     def from_parameters(
@@ -156,11 +160,14 @@ class HHMM(Predictor):
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             going_on = self.warm_start and hasattr(self, "coef_")
-            seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+            with waiting("packing", self.verbose):
+                seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
-            self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
+            foresee(self, lengths_of(seen))
+            with waiting("training", self.verbose):
+                weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
+                self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
         return self
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:

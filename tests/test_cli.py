@@ -945,3 +945,59 @@ class TestLastingBottom:
             "B-y",
             "B-x",
         ]
+
+
+class TestSegmentsAsColumns:
+    """What was segments in JSON Lines and is BIO in columns, tables or JSON can be given back as evidence."""
+
+    @pytest.fixture
+    def trained(self, call):
+        labels = {"chunk": [[0, 2, "NP"], [2, 3, "VP"], [3, 4, "NP"], [4, 5, "NP"]], "pos": ["D", "N", "V", "D", "N"]}
+        line = json.dumps({"tokens": ["the", "cat", "sees", "a", "dog"], "labels": labels})
+        Path("train.jsonl").write_text(f"{line}\n" * 4)
+        call("fit", "train.jsonl", "-m", "m", "--progress", "none", "--max-iter", 5)
+        return call
+
+    @pytest.mark.parametrize(("form", "ending"), [("columns", "txt"), ("table", "csv")])
+    def test_bio_is_evidence(self, trained, form, ending):
+        trained("predict", "train.jsonl", "-m", "m", "-t", "--to", form, "-o", f"out.{ending}")
+        sign = "\t" if ending == "txt" else ","
+        lines = [line.split(sign)[:-2] for line in Path(f"out.{ending}").read_text().splitlines()]
+        at = 0 if ending == "txt" else 1
+        assert [line[at + 1] for line in lines[at : at + 5]] == ["B-NP", "I-NP", "B-VP", "B-NP", "B-NP"]
+        Path(f"whole.{ending}").write_text("\n".join(map(sign.join, lines)) + "\n")
+        assert "all levels right: 1.000" in trained("predict", f"whole.{ending}", "-m", "m", "-t", "-o", "-").err
+        lines[at][at + 2] = "?"
+        Path(f"in.{ending}").write_text("\n".join(map(sign.join, lines)) + "\n")
+        said = trained("predict", f"in.{ending}", "-m", "m", "-o", f"again.{ending}").err
+        assert "nothing was predicted" not in said
+        again = [line.split(sign) for line in Path(f"again.{ending}").read_text().splitlines()]
+        assert [line[-2] for line in again[at : at + 5]] == ["B-NP", "I-NP", "B-VP", "B-NP", "B-NP"]
+        trained("plot", f"in.{ending}", "-m", "m", "-o", "a.png")
+
+    def test_a_file_without_labels_gets_borders(self, trained):
+        Path("bare.txt").write_text("the\ncat\nsees\na\ndog\n")
+        trained("predict", "bare.txt", "-m", "m", "-o", "out.txt")
+        assert all(line.split(" ")[1][:2] in ("B-", "I-") for line in Path("out.txt").read_text().split("\n")[:5])
+
+    def test_bio_in_json_is_evidence(self, trained):
+        labels = {"chunk": ["B-NP", "I-NP", "?", "?", "B-NP"]}
+        Path("in.jsonl").write_text(json.dumps({"tokens": ["the", "cat", "sees", "a", "dog"], "labels": labels}) + "\n")
+        trained("predict", "in.jsonl", "-m", "m", "--given", "chunk", "-o", "out.jsonl")
+        found = json.loads(Path("out.jsonl").read_text())["prediction"]["chunk"]
+        assert found[0] == [0, 2, "NP"]
+        assert found[-1] == [4, 5, "NP"]
+
+    def test_labels_that_are_all_impossible_are_said(self, trained):
+        Path("in.txt").write_text("the\tXX\tD\ncat\tXX\tN\n")
+        said = trained("plot", "in.txt", "-m", "m", "-o", "a.png", "--what", "evidence", code=2).err
+        assert "the labels of all sequences of in.txt are impossible for the model" in said
+
+
+class TestHints:
+    def test_a_separator_that_is_not_there_is_no_hint(self, call):
+        Path("train.txt").write_text("the\tD\ncat\tN\n\n" * 3)
+        call("fit", "train.txt", "-m", "m", "--levels", "tag", "--progress", "none", "--max-iter", 2)
+        Path("ragged.txt").write_text("the\tD\ncat\n")
+        said = call("predict", "ragged.txt", "-m", "m", code=2).err
+        assert said == "hscrf: ragged.txt, line 2: there is 1 column, expected 2\n"

@@ -102,6 +102,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
         raise UserError("a data file needs the model that reads it: -m MODEL")
     model, recipe = open_model(args, args.file)
     documents = list(recipe.read(args.file, unlabelled=what == "segments"))
+    recipe = recipe.settled(documents, model.topology_)
     if what == "segments":
         return plot_document(args, model, recipe, documents)
     if what == "confusion":
@@ -112,6 +113,8 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
             args.level or recipe.levels[-1],
         )
     possible = [document for document in documents if is_possible(document, model, recipe)]
+    if not possible:
+        raise UserError(f"the labels of all sequences of {args.file} are impossible for the model")
     if len(possible) < len(documents):
         left_out = f"{len(documents) - len(possible)} of {len(documents)} sequences"
         note(f"{left_out} are left out, because their labels are impossible for the model")

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
-ORDER = ("indoor", "chunking", "joint", "citations")
+ORDER = ("indoor", "chunking", "joint", "citations", "hiding")
 INTRODUCTION = """# Results
 
 What the library does on the paper's tasks and beyond them. This page is written by `python experiments/report.py` from
@@ -33,6 +33,13 @@ c3cd400: within four, penalties by level, any activity after any other, 200 iter
 penalties were chosen), HSCRF was 2 and 7 points behind the flat chain at the upper level with hidden names, and in the
 second 2.5 points ahead at the lower with plain names (4 of 4 people, p = 0.011). A fourth (commit 1c173a1), as the last
 but with 200 iterations, was stopped half way: penalties chosen for 60 iterations did not suit 200.
+
+Hidden labels: no way of hiding made legal data illegal, and true evidence gained 3.0 points on average over ways and
+levels of the generated documents, 2.6 of the citations. It lowered no level of the citations. In the documents the lowest
+level, whose names hardly depend on what lies above, changed by -0.1 to +0.1 points: evidence makes every labelling more
+probable on average, but not every tag of every test set. With every run of O read as one segment ("fixed") evidence cost
+0.3 and 2.4 points on average, up to 23, and a third of the ways was refused. A model that never sees a level but in every
+fourth sequence loses there, up to 7 points in citations: hidden labels are no labels. One run, one seed, no tests.
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
-ORDER = ("indoor", "chunking", "joint", "citations", "hiding")
+ORDER = ("indoor", "chunking", "joint", "citations", "hiding", "economy")
 INTRODUCTION = """# Results
 
 What the library does on the paper's tasks and beyond them. This page is written by `python experiments/report.py` from

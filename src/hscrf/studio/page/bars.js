@@ -86,8 +86,9 @@ function inscribe(pen, text, by, [x, y, width, height]) {
   pen.textBaseline = "middle";
   const middle = y + height / 2;
   drawSign(pen, by, x + 5, middle);
-  const words = fitted(pen, text, width - 24);
-  if (words) pen.fillText(words, x + 17, middle + 0.5);
+  const sign = by === "model" ? 15 : 19;
+  const words = fitted(pen, text, width - sign - 5);
+  if (words) pen.fillText(words, x + sign, middle + 0.5);
 }
 
 /** Columns of one pixel for what is too narrow to be drawn: each has the hue that covers most of it.

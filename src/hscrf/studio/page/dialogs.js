@@ -34,7 +34,7 @@ export function openKeys(keys) {
     ["lock and a solid outline", "fixed by a person: the model works around it"],
     ["sheet and a solid outline", "came with the file"],
     ["wedge on a border", "a border fixed by a person; a stroke below: no border there"],
-    ["purple", "doubt: 1 − probability of the label shown"],
+    ["purple strip and line", "doubt: 1 − probability of the label shown"],
   ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
   open("Keys and signs", make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
 }

@@ -10,9 +10,9 @@ export function clock(time) {
 
 /** @param {import("./state.js").State} state */
 function savedWords(state) {
-  const { count, late, reason } = state.unsaved;
+  const { count, late } = state.unsaved;
   const changes = count === 1 ? "1 change" : `${count} changes`;
-  if (count && late) return `▲ NOT saved: ${changes}, kept in this browser${reason ? `. ${reason}` : ""}`;
+  if (count && late) return `▲ NOT saved: ${changes} kept in this browser`;
   if (state.connection === "offline") return "▲ offline: the server does not answer";
   if (state.connection === "login") return "▲ not logged in";
   if (state.connection === "stopping") return "▲ the server stops";
@@ -28,7 +28,8 @@ function showSaved(state) {
   element.title =
     state.connection === "login"
       ? "Open the address that hscrf studio printed. Changes made here stay in this browser until then."
-      : "Saved means: on the disk of this machine. Until then a change is kept in the browser and sent again.";
+      : (state.unsaved.reason ? `${state.unsaved.reason}. ` : "") +
+        "Saved means: on the disk of this machine. Until then a change is kept in the browser and sent again.";
 }
 
 /** @param {import("./state.js").State} state */

@@ -2,7 +2,7 @@
 
 /** @typedef {{keys: string[], shown: string, words: string, run: (event: KeyboardEvent) => void}} Key */
 
-/** @param {import("./hands.js").Hands} hands @param {import("./stage.js").Stage} stage @param {Record<string, (...rest: any[]) => void>} page
+/** @param {import("./hands.js").Hands} hands @param {import("./stage.js").Stage} stage @param {Record<string, (...rest: any[]) => any>} page
  * @returns {Key[]} */
 export function keyTable(hands, stage, page) {
   const zoom = (/** @type {number} */ factor) => stage.look((window) => window.zoom(factor, page.cursor()));
@@ -30,6 +30,7 @@ export function keyTable(hands, stage, page) {
     { keys: ["0", "f"], shown: "0 f", words: "show all; show the segment", run: (e) => page.fit(e.key === "0") },
     { keys: ["PageDown", "PageUp"], shown: "PgDn PgUp", words: "sequence after, before, in the queue", run: (e) => page.go(e.key === "PageDown" ? 1 : -1) },
     { keys: ["g"], shown: "g", words: "the sequence to work on next", run: () => page.next() },
+    { keys: ["b"], shown: "b", words: "back to the sequence that was open before", run: () => page.back() },
     { keys: ["o"], shown: "o", words: "segments as a list", run: () => page.outline() },
     { keys: ["q"], shown: "q", words: "to the queue", run: () => page.queue() },
     { keys: ["t"], shown: "t", words: "train now, or stop training", run: () => page.train() },

@@ -31,7 +31,7 @@ export function layTime(levels, seen, window, width, height) {
   const rows = [row("axis", "", 18), ...levels.map((name, i) => row("level", name, tall, i)), row("doubt", "doubt", 34)];
   if (seen.tokens) rows.push(row("tokens", "observed", 24));
   const left = height - stack(rows, GAP) - GAP;
-  const each = channels ? Math.max(34, Math.min(150, left / channels - GAP)) : 0;
+  const each = channels ? Math.max(34, Math.min(320, left / channels - GAP)) : 0;
   seen.channels.forEach((channel, i) => rows.push(row("channel", channel.name, each, i)));
   const total = stack(rows, GAP);
   const scale = (width - GUTTER - EDGE) / window.span;

@@ -64,6 +64,7 @@ const table = keyTable(hands, stage, {
   fit,
   go,
   next: () => state.queue?.next && studio.open(state.queue.next),
+  back: () => studio.previous && studio.open(studio.previous),
   outline: () => byId("outline").querySelector("[aria-current=true]")?.focus(),
   queue: () => byId("queue").focus(),
   train: () => studio.train(),

@@ -54,7 +54,8 @@ function drawChoice(pen, state, layout, line, frame) {
   if (!layout.wraps) {
     pen.fillStyle = colour("focus");
     pen.globalAlpha = 0.09;
-    pen.fillRect(left, line.top + 18, right - left, layout.height);
+    for (const each of layout.rows)
+      if (each.kind !== "level" && each.kind !== "axis") pen.fillRect(left, line.top + each.top, right - left, each.height);
     pen.globalAlpha = 1;
   }
   if (free) {

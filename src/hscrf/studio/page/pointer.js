@@ -186,6 +186,6 @@ function explain(row) {
   if (row?.kind === "doubt")
     return "doubt: 1 − probability of the label shown. Filled: the level at hand. Line: the worst of all levels";
   if (row?.kind === "level") return `level ${row.name}: click to work on it (↑ ↓)`;
-  if (row?.kind === "channel") return `channel ${row.name}: smallest to largest value of each pixel`;
+  if (row?.kind === "channel") return `channel ${row.name}: its largest and smallest value at the left; each pixel shows the whole range of its steps`;
   return "";
 }

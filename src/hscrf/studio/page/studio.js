@@ -21,6 +21,7 @@ export class Studio {
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
+    /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
   }
@@ -124,9 +125,11 @@ export class Studio {
   async open(id) {
     if (!id) return this.say("there is no sequence in this database");
     const turn = ++this.opening;
+    const slow = setTimeout(() => this.say(this.state.project?.warming.done === false ? this.state.project.warming.words : "opening…"), 400);
     try {
       const [raw, observations] = await Promise.all([ask(`/api/sequences/${id}?open=1`), this.observations(id)]);
       if (turn !== this.opening) return;
+      if (this.state.view && this.state.view.id !== id) this.previous = this.state.view.id;
       this.state.observations = observations;
       this.state.moving = null;
       this.state.selection = { level: this.state.selection.level || this.state.levels[0], step: 0, range: null };
@@ -134,9 +137,13 @@ export class Studio {
       this.take(readView(raw));
       this.stage.open();
       this.state.say("selection window");
+      if (["opening…", this.state.project?.warming.words].includes(byId("message").textContent)) this.say("");
       this.tookOver(raw.model);
     } catch (error) {
+      if (error instanceof Refused && error.kind === "starting" && turn === this.opening) setTimeout(() => this.open(id), 1000);
       this.explain(error);
+    } finally {
+      clearTimeout(slow);
     }
   }
 
@@ -181,6 +188,8 @@ export class Studio {
     const before = this.state.unsaved;
     this.state.unsaved = { count: fixes.length, late, reason };
     if (late || before.late) this.show();
+    if (reason && reason !== before.reason) this.say(`not saved: ${reason}. Go on: it is kept here and sent again`, true);
+    if (!fixes.length && before.reason) this.say("everything is saved again");
     this.state.say("saved");
   }
 
@@ -196,7 +205,7 @@ export class Studio {
     this.stage.flash();
     const changed = countChanged(view);
     if (view.conflict) this.say("these labels contradict each other: release one (c) or undo (z)", true);
-    else if (fix.body.whole) this.say(`${view.name} accepted, saved`);
+    else if (fix.body.whole) this.say(`${view.name} accepted, saved · b goes back to it`);
     else this.say(`saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`);
     if (fix.body.whole && !view.conflict && view.status === "done") this.goOn(view.id);
   }

@@ -1,7 +1,7 @@
 // Draw the segments of one level along one line.
 
 import { colour, hatching, hatchingOf, hueOf } from "./colours.js";
-import { indexAt, nameOf } from "./segments.js";
+import { fixedInside, indexAt, nameOf } from "./segments.js";
 
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").Line} Line */
@@ -71,10 +71,11 @@ function fill(pen, labels, label, [x, y, width, height]) {
 /** @param {Pen} pen @param {import("./types.js").By} by @param {number[]} box */
 function outline(pen, by, [x, y, width, height]) {
   pen.strokeStyle = colour("strong");
-  pen.lineWidth = by === "model" ? 1 : 1.6;
+  pen.lineWidth = by === "model" ? 1 : 2;
   pen.setLineDash(by === "model" ? [4, 3] : []);
   pen.beginPath();
-  pen.roundRect(x + 0.8, y + 0.8, width - 1.6, height - 1.6, width > 9 ? 3 : 0);
+  const inset = pen.lineWidth / 2;
+  pen.roundRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, width > 9 ? 3 : 0);
   pen.stroke();
   pen.setLineDash([]);
 }
@@ -129,9 +130,22 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
     fill(pen, level.labels, label, box);
     outline(pen, by[i], box);
     inscribe(pen, nameOf(label), by[i], box);
+    if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, start, stop), line, box);
   }
   drawColumns(pen, columns, level.labels, top, height);
   drawFixedBorders(pen, view, level.name, line, top, height);
+}
+
+/** A stroke with a lock over the steps that are fixed in a longer segment of the model.
+ * @param {Pen} pen @param {[number, number][]} ranges @param {Line} line @param {number[]} box */
+function drawFixedSteps(pen, ranges, line, [x, y, width, height]) {
+  pen.fillStyle = pen.strokeStyle = colour("label-ink");
+  for (const [start, stop] of ranges) {
+    const left = Math.max(x, line.x(Math.max(start, line.start)));
+    const right = Math.min(x + width, line.x(Math.min(stop, line.stop)));
+    if (right > left) pen.fillRect(left, y + height - 3, right - left, 3);
+    if (right - left > 40) drawLock(pen, right - 14, y + height / 2);
+  }
 }
 
 /** Borders that a person set: a wedge where one is, a stroke below where none may be.

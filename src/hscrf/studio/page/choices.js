@@ -4,7 +4,7 @@
 import { ask } from "./api.js";
 import { hatchingOf, hueOf } from "./colours.js";
 import { byId, make } from "./dom.js";
-import { chosen, meanDoubt, nameOf, percent, stepsOf, WORDS } from "./segments.js";
+import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.js";
 
 const DIGITS = 9;
 const PAUSE = 40; // milliseconds on a segment before the server is asked
@@ -25,7 +25,7 @@ export class Choices {
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     /** @type {Promise<void>} */ this.ready = Promise.resolve();
     this.arrived = () => {};
-    state.on("selection shown theme", () => this.update());
+    state.on("selection shown saved theme", () => this.update());
     this.input.addEventListener("input", () => this.show());
     this.input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.typed(event));
     this.input.addEventListener("blur", () => this.clear());
@@ -129,7 +129,7 @@ export class Choices {
   showCurrent() {
     const { shown, selection } = this.state;
     if (!shown) return;
-    const { start, stop, label, by, free, index } = chosen(shown, selection);
+    const { start, stop, label, free, index } = chosen(shown, selection);
     const sep = () => make("span", { className: "sep" }, "·");
     const doubt = shown.model === null ? "" : percent(meanDoubt(shown.doubt[selection.level], start, stop));
     const parts = [
@@ -139,7 +139,7 @@ export class Choices {
       sep(),
       make("span", { title: "Both ends belong to the segment; steps count from 0" }, `${stepsOf(start, stop)} (${stop - start})`),
     ];
-    if (!free) parts.push(sep(), WORDS[by]);
+    if (!free) parts.push(sep(), whose(shown, selection.level, index));
     if (doubt) parts.push(sep(), make("span", { title: "Mean over the steps of 1 − probability of the label shown" }, `doubt ${doubt}`));
     parts.push(sep(), make("span", { className: "quiet" }, `segment ${index + 1} of ${shown.segments[selection.level].length}`));
     byId("current").replaceChildren(...parts);

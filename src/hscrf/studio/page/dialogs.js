@@ -32,6 +32,7 @@ export function openKeys(keys) {
     ["? and a dashed outline", "suggested by the model"],
     ["✓ and a solid outline", "accepted by a person"],
     ["lock and a solid outline", "fixed by a person: the model works around it"],
+    ["lock and a stroke below", "these steps are fixed; the model made the segment longer"],
     ["sheet and a solid outline", "came with the file"],
     ["wedge on a border", "a border fixed by a person; a stroke below: no border there"],
     ["purple strip and line", "doubt: 1 − probability of the label shown"],

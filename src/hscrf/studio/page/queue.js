@@ -22,6 +22,14 @@ function numbers(item) {
   return item.chosen === "random" ? `rnd ${doubt}` : doubt;
 }
 
+/** A name that gives way in its middle: names of sequences differ at their ends. @param {string} name */
+function shortened(name) {
+  const letters = [...name];
+  const cut = Math.max(0, letters.length - 6);
+  const [head, tail] = [letters.slice(0, cut).join(""), letters.slice(cut).join("")];
+  return make("span", { className: "name" }, make("span", { className: "head" }, head), make("span", {}, tail));
+}
+
 export class QueueList {
   /** @param {import("./state.js").State} state @param {(id: number) => void} open */
   constructor(state, open) {
@@ -93,7 +101,7 @@ export class QueueList {
         title: explain(item),
       },
       make("span", { className: "sign" }, SIGNS[item.status]),
-      make("span", { className: "name" }, item.name),
+      shortened(item.name),
       make("span", { className: "bar" }, fill),
       make("span", { className: "number" }, item.status === "done" ? "done" : numbers(item)),
     );

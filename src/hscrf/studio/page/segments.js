@@ -61,7 +61,24 @@ export const stepsOf = (start, stop) =>
 export function sentence(view, level, index) {
   const [start, stop, label] = view.segments[level][index];
   const doubt = view.model === null ? "" : `, doubt ${percent(meanDoubt(view.doubt[level], start, stop))}`;
-  return `${level}: ${nameOf(label)}, ${stepsOf(start, stop)}, ${WORDS[view.by[level][index]]}${doubt}`;
+  return `${level}: ${nameOf(label)}, ${stepsOf(start, stop)}, ${whose(view, level, index)}${doubt}`;
+}
+
+/** Steps of a segment that a person has fixed a label on, while the segment as a whole is the model's.
+ * @param {View} view @param {string} level @param {number} start @param {number} stop @returns {[number, number][]} */
+export function fixedInside(view, level, start, stop) {
+  /** @type {[number, number][]} */ const found = [];
+  for (const fix of /** @type {any[]} */ (view.fixes))
+    if ((fix.kind === "label" || fix.kind === "segment") && fix.level === level && fix.start < stop && fix.stop > start)
+      found.push([Math.max(start, fix.start), Math.min(stop, fix.stop)]);
+  return found;
+}
+
+/** Whose a segment is, in words. @param {View} view @param {string} level @param {number} index */
+export function whose(view, level, index) {
+  const by = view.by[level][index];
+  const [start, stop] = view.segments[level][index];
+  return by === "model" && fixedInside(view, level, start, stop).length ? "suggested, partly fixed by hand" : WORDS[by];
 }
 
 /** Segments that nobody has confirmed, most doubtful first. @param {View} view @param {string[]} levels */

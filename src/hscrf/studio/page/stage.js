@@ -257,7 +257,7 @@ export class Stage {
     const room = line.x(1) - line.x(0) - 4;
     pen.font = SMALL;
     pen.fillStyle = colour("quiet");
-    if (room < 20) {
+    if (room < 40) {
       pen.fillText(fitted(pen, "zoom in (+) to read what was observed at each step", box.right - box.left), box.left + 2, box.top + 12);
       return;
     }

@@ -3,7 +3,7 @@
 
 import { ask } from "./api.js";
 import { hatchingOf, hueOf } from "./colours.js";
-import { byId, make } from "./dom.js";
+import { byId, make, soon } from "./dom.js";
 import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.js";
 
 const DIGITS = 9;
@@ -25,6 +25,10 @@ export class Choices {
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     /** @type {Promise<void>} */ this.ready = Promise.resolve();
     this.arrived = () => {};
+    this.paint = soon(() => {
+      this.showCurrent();
+      this.show();
+    });
     state.on("selection shown saved theme", () => this.update());
     this.input.addEventListener("input", () => this.show());
     this.input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.typed(event));
@@ -42,8 +46,7 @@ export class Choices {
       this.known = null;
       this.request(start, stop);
     }
-    this.showCurrent();
-    this.show();
+    this.paint();
   }
 
   /** @param {number} start @param {number} stop */

@@ -4,7 +4,7 @@ import { colour } from "./colours.js";
 import { chosen } from "./segments.js";
 
 /** @typedef {import("./types.js").Line} Line */
-/** @typedef {{left: number, right: number, flash: number, hover: number | null}} Frame */
+/** @typedef {{left: number, right: number, hover: number | null}} Frame */
 /** @typedef {CanvasRenderingContext2D} Pen */
 
 /** @param {Line} line @param {Frame} frame @param {number} start @param {number} stop @returns {[number, number] | null} */
@@ -17,9 +17,8 @@ function span(line, frame, start, stop) {
 
 /** @param {Pen} pen @param {import("./state.js").State} state @param {import("./layout.js").Layout} layout @param {Line} line
  * @param {Frame} frame */
-function drawFlash(pen, state, layout, line, frame) {
+export function drawGlow(pen, state, layout, line, frame) {
   pen.fillStyle = colour("flash");
-  pen.globalAlpha = 0.75 * frame.flash;
   for (const row of layout.rows)
     if (row.kind === "level")
       for (const [start, stop] of state.shown?.changed[row.name] || []) {
@@ -27,7 +26,6 @@ function drawFlash(pen, state, layout, line, frame) {
         if (found) pen.fillRect(found[0], line.top + row.top - 3, found[1] - found[0], 3);
         if (found) pen.fillRect(found[0], line.top + row.top + row.height, found[1] - found[0], 3);
       }
-  pen.globalAlpha = 1;
 }
 
 /** @param {Pen} pen @param {number} x @param {number} y @param {number} width @param {number} height */
@@ -105,7 +103,6 @@ function drawMoving(pen, moving, layout, line) {
  * @param {Frame} frame */
 export function drawOverlay(pen, state, layout, lines, frame) {
   for (const line of lines) {
-    if (frame.flash) drawFlash(pen, state, layout, line, frame);
     drawChoice(pen, state, layout, line, frame);
     drawCursor(pen, state, layout, line, frame);
     if (state.moving) drawMoving(pen, state.moving, layout, line);

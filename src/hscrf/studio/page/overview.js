@@ -17,10 +17,16 @@ export class Overview {
     this.over = make("canvas", { "aria-hidden": "true" });
     element.append(this.base, this.over);
     /** @type {{kind: string, step: number, start: number, stop: number} | null} */ this.press = null;
+    this.width = 0;
+    this.height = 0;
     const paint = soon(() => this.paint());
     state.on("view shown theme", paint);
     state.on("window", soon(() => this.frame()));
-    new ResizeObserver(paint).observe(element);
+    new ResizeObserver(() => {
+      this.width = element.clientWidth;
+      this.height = element.clientHeight;
+      paint();
+    }).observe(element);
     element.addEventListener("pointerdown", (event) => this.down(event));
     element.addEventListener("pointermove", (event) => this.moved(event));
     element.addEventListener("pointerup", () => (this.press = null));
@@ -30,21 +36,21 @@ export class Overview {
   /** @param {number} step */
   x(step) {
     const length = this.state.shown ? this.state.shown.length : 1;
-    return GUTTER + (step / length) * (this.element.clientWidth - GUTTER - EDGE);
+    return GUTTER + (step / length) * (this.width - GUTTER - EDGE);
   }
 
   /** @param {PointerEvent} event */
   step(event) {
     const length = this.state.shown ? this.state.shown.length : 1;
     const x = event.clientX - this.element.getBoundingClientRect().left;
-    return ((x - GUTTER) / (this.element.clientWidth - GUTTER - EDGE)) * length;
+    return ((x - GUTTER) / (this.width - GUTTER - EDGE)) * length;
   }
 
   paint() {
     const { shown, levels } = this.state;
     if (!shown) return;
-    const pen = sharpen(this.base, this.element.clientWidth, this.element.clientHeight);
-    const height = this.element.clientHeight;
+    const pen = sharpen(this.base, this.width, this.height);
+    const { height } = this;
     pen.font = "13px system-ui, 'DejaVu Sans', sans-serif";
     pen.textAlign = "right";
     pen.textBaseline = "middle";
@@ -57,7 +63,7 @@ export class Overview {
     }
     if (shown.model !== null) this.paintDoubt(pen, height);
     pen.fillStyle = colour("line");
-    pen.fillRect(GUTTER, height - 1, this.element.clientWidth - GUTTER - EDGE, 1);
+    pen.fillRect(GUTTER, height - 1, this.width - GUTTER - EDGE, 1);
     this.frame();
   }
 
@@ -66,7 +72,7 @@ export class Overview {
     const { worst } = this.stage.doubtPyramids();
     /** @type {[number, number]} */ const found = [0, 0];
     const length = this.state.shown ? this.state.shown.length : 1;
-    const wide = this.element.clientWidth - GUTTER - EDGE;
+    const wide = this.width - GUTTER - EDGE;
     const room = height - BAND - 5;
     pen.fillStyle = colour("doubt-ink");
     for (let i = 0; i < wide; i++) {
@@ -80,9 +86,9 @@ export class Overview {
   frame() {
     const { shown } = this.state;
     if (!shown) return;
-    const pen = sharpen(this.over, this.element.clientWidth, this.element.clientHeight);
+    const pen = sharpen(this.over, this.width, this.height);
     const [start, stop] = this.stage.seen();
-    const height = this.element.clientHeight;
+    const { height } = this;
     const [left, right] = [this.x(start), this.x(stop)];
     if (stop - start < shown.length) {
       pen.fillStyle = colour("ground");

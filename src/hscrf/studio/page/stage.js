@@ -4,7 +4,7 @@ import { drawBars, fitted } from "./bars.js";
 import { colour } from "./colours.js";
 import { make, soon } from "./dom.js";
 import { GUTTER, layText, layTime, lineAt, measure } from "./layout.js";
-import { drawOverlay } from "./overlay.js";
+import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
 import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
 import { Window } from "./window.js";
@@ -42,17 +42,19 @@ export class Stage {
     this.element = element;
     this.base = make("canvas", { "aria-hidden": "true" });
     this.over = make("canvas", { "aria-hidden": "true" });
+    this.glow = make("canvas", { className: "glow", "aria-hidden": "true" });
     this.words = make("div", { className: "words" });
-    this.paper = make("div", { className: "paper" }, this.base, this.over, this.words);
+    this.paper = make("div", { className: "paper" }, this.base, this.over, this.glow, this.words);
     element.append(this.paper);
     this.window = new Window(1);
     /** @type {import("./layout.js").Layout} */ this.layout = { rows: [], lines: [], pitch: 1, height: 1, wraps: false };
-    this.width = 0;
+    this.width = 0; // of the stage, as last laid out: asking the document again would lay it out again
+    this.height = 0;
     this.top = 0; // of the canvases on the paper
     /** @type {Float32Array | null} */ this.widths = null;
     /** @type {Pyramid[]} */ this.signals = [];
     this.frames = 0;
-    this.flashed = 0;
+    this.flashing = false;
     /** @type {number | null} */ this.hover = null;
     this.painted = () => {};
     this.doubts = { of: null, own: new Map(), worst: new Pyramid(new Uint8Array(1)) };
@@ -77,6 +79,7 @@ export class Stage {
   resize() {
     if (!this.state.observations) return;
     this.width = this.element.clientWidth;
+    this.height = this.element.clientHeight;
     this.lay();
     this.words.replaceChildren();
     this.paint();
@@ -88,13 +91,13 @@ export class Stage {
     if (seen.kind === "text" && seen.tokens) {
       this.widths ||= measure(seen.tokens, WORDS, this.width - GUTTER - EDGE);
       this.layout = layText(levels, this.widths, this.width);
-    } else this.layout = layTime(levels, seen, this.window, this.width, this.element.clientHeight);
-    this.paper.style.height = `${Math.max(this.layout.height, this.element.clientHeight)}px`;
+    } else this.layout = layTime(levels, seen, this.window, this.width, this.height);
+    this.paper.style.height = `${Math.max(this.layout.height, this.height)}px`;
   }
 
   scrolled() {
     const seen = this.element.scrollTop;
-    if (seen < this.top || seen + this.element.clientHeight > this.top + this.base.clientHeight) this.paint();
+    if (seen < this.top || seen + this.height > this.top + this.heightHere()) this.paint();
     this.state.say("window");
   }
 
@@ -110,8 +113,8 @@ export class Stage {
   /** What part of the sequence is on the screen. @returns {[number, number]} */
   seen() {
     if (!this.layout.wraps) return [this.window.start, this.window.stop];
-    const { scrollTop, clientHeight } = this.element;
-    const lines = this.layout.lines.filter((line) => line.top + this.layout.pitch > scrollTop && line.top < scrollTop + clientHeight);
+    const { scrollTop } = this.element;
+    const lines = this.layout.lines.filter((line) => line.top + this.layout.pitch > scrollTop && line.top < scrollTop + this.height);
     return lines.length ? [lines[0].start, lines[lines.length - 1].stop] : [0, 1];
   }
 
@@ -125,7 +128,7 @@ export class Stage {
     const first = lineAt(layout, start).top;
     const last = lineAt(layout, Math.max(start, stop - 1)).top + layout.pitch;
     if (first < element.scrollTop) element.scrollTop = first - 8;
-    else if (last > element.scrollTop + element.clientHeight) element.scrollTop = Math.min(first - 8, last - element.clientHeight);
+    else if (last > element.scrollTop + this.height) element.scrollTop = Math.min(first - 8, last - this.height);
   }
 
   /** Lines that the canvases cover. */
@@ -135,8 +138,7 @@ export class Stage {
   }
 
   heightHere() {
-    const all = Math.max(this.layout.height, this.element.clientHeight);
-    return Math.min(all - this.top, this.element.clientHeight + 2 * MARGIN);
+    return Math.min(Math.max(this.layout.height, this.height) - this.top, this.height + 2 * MARGIN);
   }
 
   /** @returns {{own: Pyramid, worst: Pyramid}} */
@@ -151,14 +153,15 @@ export class Stage {
   paintNow() {
     const { shown, observations } = this.state;
     if (!shown || !observations || shown.length !== observations.length || !this.layout.lines.length) return;
-    this.top = this.layout.height > this.element.clientHeight ? Math.max(0, this.element.scrollTop - MARGIN) : 0;
-    for (const canvas of [this.base, this.over]) canvas.style.top = `${this.top}px`;
+    this.top = this.layout.height > this.height ? Math.max(0, this.element.scrollTop - MARGIN) : 0;
+    for (const canvas of [this.base, this.over, this.glow]) canvas.style.top = `${this.top}px`;
     const pen = sharpen(this.base, this.width, this.heightHere());
     pen.translate(0, -this.top);
     for (const line of this.linesHere()) this.paintLine(pen, line);
     if (this.layout.wraps) this.layWords();
     this.frames++;
     this.paintOverNow();
+    this.paintGlow();
     this.painted();
   }
 
@@ -166,18 +169,26 @@ export class Stage {
     if (!this.state.shown || !this.layout.lines.length) return;
     const pen = sharpen(this.over, this.width, this.heightHere());
     pen.translate(0, -this.top);
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const age = Math.min(1, (performance.now() - this.flashed) / FLASH);
-    const flash = age >= 1 ? 0 : calm ? 0.5 : 1 - age;
     pen.font = SMALL;
-    drawOverlay(pen, this.state, this.layout, this.linesHere(), { left: GUTTER, right: this.width - EDGE, flash, hover: this.hover });
-    if (flash) this.paintOver();
+    drawOverlay(pen, this.state, this.layout, this.linesHere(), { left: GUTTER, right: this.width - EDGE, hover: this.hover });
   }
 
-  /** What the last fix changed lights up once and fades. */
+  /** What the last fix changed lights up once, with the next picture, and fades. */
   flash() {
-    this.flashed = performance.now();
-    this.paintOver();
+    this.flashing = true;
+    this.paint();
+  }
+
+  /** Drawn once; the browser fades it by itself. A pan or zoom ends it. */
+  paintGlow() {
+    for (const fading of this.glow.getAnimations()) fading.cancel();
+    if (!this.flashing) return;
+    this.flashing = false;
+    const pen = sharpen(this.glow, this.width, this.heightHere());
+    pen.translate(0, -this.top);
+    for (const line of this.linesHere()) drawGlow(pen, this.state, this.layout, line, { left: GUTTER, right: this.width - EDGE, hover: null });
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.glow.animate({ opacity: calm ? [0.5, 0.5] : [0.8, 0] }, { duration: FLASH, easing: "ease-in" });
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line */

@@ -130,7 +130,7 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
     fill(pen, level.labels, label, box);
     outline(pen, by[i], box);
     inscribe(pen, nameOf(label), by[i], box);
-    if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, start, stop), line, box);
+    if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, segments[i]), line, box);
   }
   drawColumns(pen, columns, level.labels, top, height);
   drawFixedBorders(pen, view, level.name, line, top, height);

@@ -24,8 +24,9 @@ export function chart(points, frame) {
   const last = points.length ? points[points.length - 1].x : 1;
   const x = (/** @type {number} */ value) => left + ((value - first) / Math.max(1, last - first)) * (width - left - 8) + 3;
   const y = (/** @type {number} */ value) => height - bottom - (value / (top || 1)) * (height - bottom - 14);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: small ? "none" : "xMidYMid meet" });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: small && points.length ? "none" : "xMinYMid meet" });
   svg.append(draw("title", {}, frame.name));
+  if (!points.length) svg.append(draw("text", { x: left, y: height / 2 }, "no sequence accepted yet"));
   svg.append(draw("path", { class: "axis", d: `M${left} ${height - bottom}H${width}` }));
   if (!small) for (const value of [0, top / 2, top]) svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, frame.unit(value)));
   for (const point of points) {

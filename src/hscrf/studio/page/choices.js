@@ -161,12 +161,12 @@ export class Choices {
     byId("stage").focus({ preventScroll: true });
   }
 
-  /** The label of a digit; where the digits follow the likelihoods, wait for them. @param {number} digit */
+  /** The label of a digit; where the digits follow the likelihoods, wait for them. @param {number} digit
+   * @returns {Promise<string | undefined>} */
   async pick(digit) {
     const waits = this.state.level(this.state.selection.level).labels.length > DIGITS && !this.known;
     if (waits) await Promise.race([this.ready, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
-    const choice = this.ordered()[digit - 1];
-    if (choice) this.choose(choice.label);
+    return this.ordered()[digit - 1]?.label;
   }
 
   /** @param {KeyboardEvent} event */

@@ -31,7 +31,8 @@ export class Conflict {
   /** @param {import("./types.js").ConflictItem} item */
   button(item) {
     const look = () => this.state.select({ level: item.level, step: item.start, range: [item.start, item.stop] });
-    const words = `Release: ${item.what}, ${stepsOf(item.start, item.stop)}`;
+    const where = item.what.includes("step") ? "" : `, ${stepsOf(item.start, item.stop)}`;
+    const words = `Release: ${item.what}${where}`;
     const release = () => this.send("release", item.release);
     return make("button", { type: "button", onclick: release, onfocus: look, onpointerenter: look, "data-fix": item.fix }, words);
   }

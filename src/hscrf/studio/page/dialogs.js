@@ -48,7 +48,7 @@ export async function openProgress() {
   const note = (/** @type {string} */ words) => make("p", { className: "quiet" }, words);
   const rated = progress.models.some((/** @type {any} */ model) => model.quality !== null && model.quality !== undefined);
   open(
-    `Progress: ${progress.done} of ${progress.sequences} accepted`,
+    `Progress: ${progress.corrections.length} of ${progress.sequences} sequences accepted`,
     make("h3", {}, "Corrections for each accepted sequence, in order"),
     progress.corrections.length ? corrections : note("Nothing is accepted yet."),
     note("Dots: sequences; rings: drawn at random. Line: mean of the last five. Falling means that the model gets better."),

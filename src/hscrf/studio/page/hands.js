@@ -20,13 +20,13 @@ export class Hands {
     this.queue = Promise.resolve();
   }
 
-  /** Do it as soon as the fix before it has been answered: hands may be quicker than the model.
-   * @param {() => void} work */
+  /** Do it in its turn, as soon as the fix before it has been answered: hands may be quicker than the model.
+   * @param {() => unknown} work */
   then(work) {
     this.queue = this.queue.then(async () => {
       this.drop();
       await this.settled();
-      if (this.state.shown) work();
+      if (this.state.shown) await work();
     });
     return this.queue;
   }

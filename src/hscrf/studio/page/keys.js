@@ -7,16 +7,16 @@
 export function keyTable(hands, stage, page) {
   const zoom = (/** @type {number} */ factor) => stage.look((window) => window.zoom(factor, page.cursor()));
   return [
-    { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", words: "segment before, after", run: (e) => hands.step(e.key === "ArrowLeft" ? -1 : 1) },
-    { keys: ["ArrowUp", "ArrowDown"], shown: "↑ ↓", words: "level above, below", run: (e) => hands.climb(e.key === "ArrowUp" ? -1 : 1) },
-    { keys: ["Home", "End"], shown: "Home End", words: "first, last segment", run: (e) => hands.step(e.key === "Home" ? -1e9 : 1e9) },
+    { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", words: "segment before, after", run: (e) => hands.then(() => hands.step(e.key === "ArrowLeft" ? -1 : 1)) },
+    { keys: ["ArrowUp", "ArrowDown"], shown: "↑ ↓", words: "level above, below", run: (e) => hands.then(() => hands.climb(e.key === "ArrowUp" ? -1 : 1)) },
+    { keys: ["Home", "End"], shown: "Home End", words: "first, last segment", run: (e) => hands.then(() => hands.step(e.key === "Home" ? -1e9 : 1e9)) },
     { keys: ["n"], shown: "n", words: "most doubtful segment; again: the next one", run: () => hands.then(() => hands.nextDoubt()) },
     { keys: [..."123456789"], shown: "1 … 9", words: "give the segment this label", run: (e) => hands.then(() => page.pick(Number(e.key))) },
     { keys: ["Enter", "l", "/"], shown: "Enter l", words: "type the beginning of a label, Enter takes it", run: () => page.type() },
     { keys: ["[", "]"], shown: "[ ]", words: "move the segment's first border by a step", run: (e) => hands.nudge(e.key === "[" ? -1 : 1) },
     { keys: ["{", "}"], shown: "{ }", words: "move its last border by a step", run: (e) => hands.nudge(e.key === "{" ? -1 : 1, true) },
-    { keys: [",", "."], shown: ", .", words: "cursor one step left, right", run: (e) => hands.creep(e.key === "," ? -1 : 1, false) },
-    { keys: ["Shift+ArrowLeft", "Shift+ArrowRight"], shown: "Shift+← Shift+→", words: "choose steps; a label makes them one segment", run: (e) => hands.creep(e.key === "ArrowLeft" ? -1 : 1, true) },
+    { keys: [",", "."], shown: ", .", words: "cursor one step left, right", run: (e) => hands.then(() => hands.creep(e.key === "," ? -1 : 1, false)) },
+    { keys: ["Shift+ArrowLeft", "Shift+ArrowRight"], shown: "Shift+← Shift+→", words: "choose steps; a label makes them one segment", run: (e) => hands.then(() => hands.creep(e.key === "ArrowLeft" ? -1 : 1, true)) },
     { keys: ["s"], shown: "s", words: "split before the cursor (in the middle, if the cursor is on the first step)", run: () => hands.then(() => hands.split()) },
     { keys: ["m"], shown: "m", words: "merge with the next segment", run: () => hands.then(() => hands.merge()) },
     { keys: ["M"], shown: "M", words: "merge with the segment before", run: () => hands.then(() => hands.merge(true)) },

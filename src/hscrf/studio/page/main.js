@@ -31,7 +31,7 @@ useTheme(localStorage.getItem("hscrf-studio-theme") || "auto");
 bindHeader(state);
 new Overview(state, stage, byId("overview"));
 new Pointer(state, stage, hands, (words) => write(byId("readout"), words));
-new Outline(state, hands);
+const outline = new Outline(state, hands);
 new QueueList(state, (id) => studio.open(id));
 
 /** The sequence so many places further down the queue. @param {number} by */
@@ -58,14 +58,17 @@ function escape() {
 
 const table = keyTable(hands, stage, {
   cursor: () => state.selection.step + 0.5,
-  pick: (digit) => choices.pick(digit),
+  pick: async (digit) => {
+    const label = await choices.pick(digit);
+    if (label !== undefined) hands.label(label);
+  },
   type: () => byId("typed").focus(),
   conflict: () => conflict.focus(),
   fit,
   go,
   next: () => state.queue?.next && studio.open(state.queue.next),
   back: () => studio.previous && studio.open(studio.previous),
-  outline: () => byId("outline").querySelector("[aria-current=true]")?.focus(),
+  outline: () => hands.then(() => outline.focus()),
   queue: () => byId("queue").focus(),
   train: () => studio.train(),
   progress: () => openProgress().catch((error) => studio.explain(error)),

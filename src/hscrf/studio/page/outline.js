@@ -38,7 +38,19 @@ export class Outline {
     const held = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     const parts = levels.flatMap((level) => [make("h3", {}, `Level ${level}`), this.list(shown, level)]);
     this.element.replaceChildren(...parts);
-    if (held) (document.getElementById(held) || this.element.querySelector("[aria-current=true]"))?.focus();
+    const border = held?.startsWith("border-") ? document.getElementById(held) : null;
+    if (border) border.focus();
+    else if (held) this.current()?.focus();
+  }
+
+  /** @returns {HTMLElement | null} */
+  current() {
+    return this.element.querySelector("[aria-current=true]");
+  }
+
+  focus() {
+    this.show();
+    this.current()?.focus();
   }
 
   /** @param {View} shown @param {string} level */

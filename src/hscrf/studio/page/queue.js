@@ -63,6 +63,9 @@ export class QueueList {
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
     const order = items.some((item) => item.chosen !== "file") ? "most uncertain first" : "in the order of the file";
     write(byId("queue-order"), order);
+    byId("queue-order").title = order.startsWith("most")
+      ? "Entropy a step, with some diversity; every tenth is drawn at random (rnd) to estimate quality without bias"
+      : "There is no model yet that could be uncertain";
   }
 
   /** When another sequence is opened, its row comes into sight. */

@@ -65,11 +65,11 @@ export function sentence(view, level, index) {
 }
 
 /** Steps of a segment that a person has fixed a label on, while the segment as a whole is the model's.
- * @param {View} view @param {string} level @param {number} start @param {number} stop @returns {[number, number][]} */
-export function fixedInside(view, level, start, stop) {
+ * @param {View} view @param {string} level @param {Segment} segment @returns {[number, number][]} */
+export function fixedInside(view, level, [start, stop, label]) {
   /** @type {[number, number][]} */ const found = [];
   for (const fix of /** @type {any[]} */ (view.fixes))
-    if ((fix.kind === "label" || fix.kind === "segment") && fix.level === level && fix.start < stop && fix.stop > start)
+    if ((fix.kind === "label" || fix.kind === "segment") && fix.level === level && fix.label === label && fix.start < stop && fix.stop > start)
       found.push([Math.max(start, fix.start), Math.min(stop, fix.stop)]);
   return found;
 }
@@ -77,8 +77,7 @@ export function fixedInside(view, level, start, stop) {
 /** Whose a segment is, in words. @param {View} view @param {string} level @param {number} index */
 export function whose(view, level, index) {
   const by = view.by[level][index];
-  const [start, stop] = view.segments[level][index];
-  return by === "model" && fixedInside(view, level, start, stop).length ? "suggested, partly fixed by hand" : WORDS[by];
+  return by === "model" && fixedInside(view, level, view.segments[level][index]).length ? "suggested, partly fixed by hand" : WORDS[by];
 }
 
 /** Segments that nobody has confirmed, most doubtful first. @param {View} view @param {string[]} levels */

@@ -1,6 +1,6 @@
 """Takes the pictures of the studio: ``python docs/screenshots.py FOLDER``.
 
-Needs a Chromium and Playwright. Where one is missing each picture says so instead, so that the site can be built anyway.
+Needs a Chromium and Playwright. Where one is missing each picture says so instead: the site can be built anyway.
 """
 
 import shutil
@@ -25,8 +25,9 @@ PICTURES = {  # name: (demonstration, size, colours, what the person does, what 
 
 
 def find_browser():
+    """Path of a Chromium, None where it or what drives it is missing."""
     try:
-        import playwright  # noqa: F401
+        import playwright, starlette, uvicorn  # noqa: E401, F401, I001
     except ImportError:
         return None
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -22,19 +22,33 @@ export function chart(points, frame) {
   const [left, bottom] = small ? [2, 12] : [LEFT, BOTTOM];
   const first = points.length ? points[0].x : 0;
   const last = points.length ? points[points.length - 1].x : 1;
-  const x = (/** @type {number} */ value) => left + ((value - first) / Math.max(1, last - first)) * (width - left - 8) + 3;
+  const x = (/** @type {number} */ value) =>
+    left + ((value - first) / Math.max(1, last - first)) * (width - left - 8) + 3;
   const y = (/** @type {number} */ value) => height - bottom - (value / (top || 1)) * (height - bottom - 14);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: small && points.length ? "none" : "xMinYMid meet" });
+  const svg = draw("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    preserveAspectRatio: small && points.length ? "none" : "xMinYMid meet",
+  });
   svg.append(draw("title", {}, frame.name));
   if (!points.length) svg.append(draw("text", { x: left, y: height / 2 }, "no sequence accepted yet"));
   svg.append(draw("path", { class: "axis", d: `M${left} ${height - bottom}H${width}` }));
-  if (!small) for (const value of [0, top / 2, top]) svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, frame.unit(value)));
+  if (!small)
+    for (const value of [0, top / 2, top])
+      svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, frame.unit(value)));
   for (const point of points) {
-    const dot = draw("circle", { class: point.random ? "dot random" : "dot", cx: x(point.x), cy: y(point.y), r: small ? 1.6 : 3.2 });
+    const dot = draw("circle", {
+      class: point.random ? "dot random" : "dot",
+      cx: x(point.x),
+      cy: y(point.y),
+      r: small ? 1.6 : 3.2,
+    });
     dot.append(draw("title", {}, point.words));
     svg.append(dot);
   }
-  const path = frame.trend.map((point, i) => `${i ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  const path = frame.trend
+    .map((point, i) => `${i ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`)
+    .join("");
   if (path) svg.append(draw("path", { class: "mean", d: path }));
   return svg;
 }
@@ -50,7 +64,14 @@ export function correctionChart(corrections, small) {
   const top = Math.max(2, ...points.map((point) => point.y));
   const name = `Corrections for each of ${points.length} accepted sequences`;
   const size = small ? { width: 240, height: 54 } : { width: 760, height: 200 };
-  return chart(points, { ...size, top, name, small, trend: smooth(points), unit: (value) => String(Math.round(value * 10) / 10) });
+  return chart(points, {
+    ...size,
+    top,
+    name,
+    small,
+    trend: smooth(points),
+    unit: (value) => String(Math.round(value * 10) / 10),
+  });
 }
 
 /** @param {any[]} models */
@@ -64,5 +85,12 @@ export function qualityChart(models) {
       words: `model ${model.number}, trained on ${model.sequences} sequences: ${Math.round(100 * model.quality)} % of steps right at all levels`,
     }));
   const name = `Share of steps that each of ${points.length} models got right at first`;
-  return chart(points, { width: 760, height: 200, top: 1, name, trend: points, unit: (value) => `${Math.round(100 * value)} %` });
+  return chart(points, {
+    width: 760,
+    height: 200,
+    top: 1,
+    name,
+    trend: points,
+    unit: (value) => `${Math.round(100 * value)} %`,
+  });
 }

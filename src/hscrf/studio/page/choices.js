@@ -40,7 +40,9 @@ export class Choices {
     const { shown, selection, unsaved } = this.state;
     if (!shown) return;
     const { start, stop } = chosen(shown, selection);
-    const key = [shown.id, shown.version, shown.model, shown.exact, selection.level, start, stop, unsaved.count].join(" ");
+    const key = [shown.id, shown.version, shown.model, shown.exact, selection.level, start, stop, unsaved.count].join(
+      " ",
+    );
     if (key !== this.key) {
       this.key = key;
       this.known = null;
@@ -90,7 +92,9 @@ export class Choices {
     const text = this.input.value.trim().toLowerCase();
     if (!text) return all;
     const begins = all.filter(({ label }) => label.toLowerCase().startsWith(text));
-    const holds = all.filter(({ label }) => !begins.some((other) => other.label === label) && label.toLowerCase().includes(text));
+    const holds = all.filter(
+      ({ label }) => !begins.some((other) => other.label === label) && label.toLowerCase().includes(text),
+    );
     return [...begins, ...holds];
   }
 
@@ -140,11 +144,22 @@ export class Choices {
       sep(),
       free ? "chosen by hand: a label makes exactly this one segment" : make("b", {}, nameOf(label)),
       sep(),
-      make("span", { title: "Both ends belong to the segment; steps count from 0" }, `${stepsOf(start, stop)} (${stop - start})`),
+      make(
+        "span",
+        { title: "Both ends belong to the segment; steps count from 0" },
+        `${stepsOf(start, stop)} (${stop - start})`,
+      ),
     ];
     if (!free) parts.push(sep(), whose(shown, selection.level, index));
-    if (doubt) parts.push(sep(), make("span", { title: "Mean over the steps of 1 − probability of the label shown" }, `doubt ${doubt}`));
-    parts.push(sep(), make("span", { className: "quiet" }, `segment ${index + 1} of ${shown.segments[selection.level].length}`));
+    if (doubt)
+      parts.push(
+        sep(),
+        make("span", { title: "Mean over the steps of 1 − probability of the label shown" }, `doubt ${doubt}`),
+      );
+    parts.push(
+      sep(),
+      make("span", { className: "quiet" }, `segment ${index + 1} of ${shown.segments[selection.level].length}`),
+    );
     byId("current").replaceChildren(...parts);
   }
 

@@ -2,7 +2,19 @@
 
 const HUES = 9;
 const NAMES = [
-  "ground", "raised", "ink", "quiet", "line", "strong", "focus", "doubt", "doubt-ink", "signal", "flash", "danger", "label-ink",
+  "ground",
+  "raised",
+  "ink",
+  "quiet",
+  "line",
+  "strong",
+  "focus",
+  "doubt",
+  "doubt-ink",
+  "signal",
+  "flash",
+  "danger",
+  "label-ink",
   "label-none",
 ];
 
@@ -27,7 +39,8 @@ export function hueOf(labels, label) {
 }
 
 /** How a label is hatched: 0 not at all. @param {string[]} labels @param {string | null} label */
-export const hatchingOf = (labels, label) => (label === null ? 3 : Math.floor(Math.max(0, labels.indexOf(label)) / HUES) % 3);
+export const hatchingOf = (labels, label) =>
+  label === null ? 3 : Math.floor(Math.max(0, labels.indexOf(label)) / HUES) % 3;
 
 /** A pattern of thin lines to lay over a hue. @param {CanvasRenderingContext2D} context @param {number} kind 1, 2 or 3 */
 export function hatching(context, kind) {
@@ -39,8 +52,8 @@ export function hatching(context, kind) {
     pen.strokeStyle = colour("label-ink");
     pen.globalAlpha = 0.28;
     pen.beginPath();
-    if (kind !== 2) for (const x of [-8, 0, 8]) pen.moveTo(x, 8), pen.lineTo(x + 8, 0);
-    if (kind === 2) pen.moveTo(0, 2), pen.lineTo(8, 2), pen.moveTo(0, 6), pen.lineTo(8, 6);
+    if (kind !== 2) for (const x of [-8, 0, 8]) (pen.moveTo(x, 8), pen.lineTo(x + 8, 0));
+    if (kind === 2) (pen.moveTo(0, 2), pen.lineTo(8, 2), pen.moveTo(0, 6), pen.lineTo(8, 6));
     pen.stroke();
     hatchings.set(key, /** @type {CanvasPattern} */ (context.createPattern(tile, "repeat")));
   }

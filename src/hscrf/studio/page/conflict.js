@@ -34,7 +34,11 @@ export class Conflict {
     const where = item.what.includes("step") ? "" : `, ${stepsOf(item.start, item.stop)}`;
     const words = `Release: ${item.what}${where}`;
     const release = () => this.send("release", item.release);
-    return make("button", { type: "button", onclick: release, onfocus: look, onpointerenter: look, "data-fix": item.fix }, words);
+    return make(
+      "button",
+      { type: "button", onclick: release, onfocus: look, onpointerenter: look, "data-fix": item.fix },
+      words,
+    );
   }
 
   focus() {

@@ -26,7 +26,12 @@ function open(title, ...content) {
 /** @param {{shown: string, words: string}[]} keys */
 export function openKeys(keys) {
   const rows = keys.map(({ shown, words }) =>
-    make("div", {}, make("dt", {}, ...shown.split(" ").flatMap((key) => [make("kbd", {}, key), " "])), make("dd", {}, words)),
+    make(
+      "div",
+      {},
+      make("dt", {}, ...shown.split(" ").flatMap((key) => [make("kbd", {}, key), " "])),
+      make("dd", {}, words),
+    ),
   );
   const legend = [
     ["? and a dashed outline", "suggested by the model"],
@@ -46,15 +51,23 @@ export async function openProgress() {
   const quality = qualityChart(progress.models);
   for (const svg of [corrections, quality]) svg.setAttribute("class", "chart");
   const note = (/** @type {string} */ words) => make("p", { className: "quiet" }, words);
-  const rated = progress.models.some((/** @type {any} */ model) => model.quality !== null && model.quality !== undefined);
+  const rated = progress.models.some(
+    (/** @type {any} */ model) => model.quality !== null && model.quality !== undefined,
+  );
   open(
     `Progress: ${progress.corrections.length} of ${progress.sequences} sequences accepted`,
     make("h3", {}, "Corrections for each accepted sequence, in order"),
     progress.corrections.length ? corrections : note("Nothing is accepted yet."),
-    note("Dots: sequences; rings: drawn at random. Line: mean of the last five. Falling means that the model gets better."),
+    note(
+      "Dots: sequences; rings: drawn at random. Line: mean of the last five. Falling means that the model gets better.",
+    ),
     make("h3", {}, "Steps that the model got right at first, by model"),
-    rated ? quality : note("Not known yet: it is estimated on accepted sequences that were drawn at random (rnd in the queue)."),
-    note("Only sequences of the random tenth count: the most uncertain ones would make the model look worse than it is."),
+    rated
+      ? quality
+      : note("Not known yet: it is estimated on accepted sequences that were drawn at random (rnd in the queue)."),
+    note(
+      "Only sequences of the random tenth count: the most uncertain ones would make the model look worse than it is.",
+    ),
   );
 }
 
@@ -62,10 +75,23 @@ export async function openProgress() {
 export function openFiles(say) {
   const only = make("input", { type: "checkbox", id: "only" });
   const links = FORMATS.flatMap(([format, name, words]) => {
-    const link = make("a", { href: "#", "data-format": format, onclick: (/** @type {Event} */ event) => fetchFile(event, format, only.checked) }, name);
+    const link = make(
+      "a",
+      {
+        href: "#",
+        "data-format": format,
+        onclick: (/** @type {Event} */ event) => fetchFile(event, format, only.checked),
+      },
+      name,
+    );
     return [link, make("span", { className: "quiet" }, words)];
   });
-  const file = make("input", { type: "file", accept: ".json,application/json", id: "import", "aria-label": "Label Studio file to import" });
+  const file = make("input", {
+    type: "file",
+    accept: ".json,application/json",
+    id: "import",
+    "aria-label": "Label Studio file to import",
+  });
   const result = make("div", { role: "status" });
   file.addEventListener("change", () => importFile(file.files[0], result, say));
   open(
@@ -91,8 +117,13 @@ async function importFile(file, result, say) {
   try {
     const content = JSON.parse(await file.text());
     const answer = await tell("/api/import", { format: "label-studio", content });
-    const refused = answer.refused.map((/** @type {any} */ each) => make("li", {}, `task ${each.task}: ${each.message}`));
-    result.replaceChildren(make("p", {}, `${answer.labels} labels in ${answer.sequences} sequences`), make("ul", { className: "notices" }, ...refused));
+    const refused = answer.refused.map((/** @type {any} */ each) =>
+      make("li", {}, `task ${each.task}: ${each.message}`),
+    );
+    result.replaceChildren(
+      make("p", {}, `${answer.labels} labels in ${answer.sequences} sequences`),
+      make("ul", { className: "notices" }, ...refused),
+    );
     say(`imported ${answer.labels} labels`);
   } catch (error) {
     const why = error instanceof SyntaxError ? `${file.name} is not JSON` : String(/** @type {any} */ (error).message);
@@ -105,8 +136,18 @@ export function openSettings(state, say) {
   const { project } = state;
   if (!project) return;
   const name = make("input", { id: "annotator", value: project.annotator || "", maxlength: "100" });
-  const after = make("input", { id: "after", type: "number", min: "1", max: "100000", value: String(project.train_after) });
-  const theme = make("select", { id: "theme" }, ...["auto", "light", "dark"].map((each) => make("option", { value: each }, each)));
+  const after = make("input", {
+    id: "after",
+    type: "number",
+    min: "1",
+    max: "100000",
+    value: String(project.train_after),
+  });
+  const theme = make(
+    "select",
+    { id: "theme" },
+    ...["auto", "light", "dark"].map((each) => make("option", { value: each }, each)),
+  );
   theme.value = localStorage.getItem("hscrf-studio-theme") || "auto";
   theme.addEventListener("change", () => {
     localStorage.setItem("hscrf-studio-theme", theme.value);

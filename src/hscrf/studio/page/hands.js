@@ -39,7 +39,13 @@ export class Hands {
   now() {
     const shown = /** @type {import("./types.js").View} */ (this.state.shown);
     const { level } = this.state.selection;
-    return { shown, level, segments: shown.segments[level], unit: this.state.level(level).unit, ...chosen(shown, this.state.selection) };
+    return {
+      shown,
+      level,
+      segments: shown.segments[level],
+      unit: this.state.level(level).unit,
+      ...chosen(shown, this.state.selection),
+    };
   }
 
   /** These steps have this label; a range chosen by hand becomes exactly one segment. @param {string} label */
@@ -53,7 +59,8 @@ export class Hands {
   split() {
     const { level, segment, unit } = this.now();
     const [start, stop] = segment;
-    if (unit) return this.say(`at level ${level} every step is a segment of its own: choose steps and give them another label`);
+    if (unit)
+      return this.say(`at level ${level} every step is a segment of its own: choose steps and give them another label`);
     if (stop - start < 2) return this.say("a segment of one step cannot be split");
     const step = this.state.selection.step;
     const at = step > start ? step : start + ((stop - start) >> 1);
@@ -65,7 +72,8 @@ export class Hands {
   merge(before = false) {
     const { level, index, segments, unit } = this.now();
     const right = before ? index : index + 1;
-    if (right < 1 || right >= segments.length) return this.say(`there is no segment ${before ? "before" : "after"} this one`);
+    if (right < 1 || right >= segments.length)
+      return this.say(`there is no segment ${before ? "before" : "after"} this one`);
     const other = segments[before ? right - 1 : right];
     if (unit) this.send("label", { level, start: other[0], stop: other[1], label: segments[index][2] });
     else this.send("boundary", { level, at: segments[right][0], on: false });
@@ -84,7 +92,9 @@ export class Hands {
   /** All that is shown is right. */
   acceptAll() {
     const { shown } = this.now();
-    const empty = Object.entries(shown.segments).find(([, segments]) => segments.some((segment) => segment[2] === null));
+    const empty = Object.entries(shown.segments).find(([, segments]) =>
+      segments.some((segment) => segment[2] === null),
+    );
     if (shown.conflict) return this.say("release one of the contradicting labels first");
     if (empty) return this.say(`level ${empty[0]} still has steps without a label`);
     this.send("accept", { whole: true, segments: shown.segments });
@@ -110,7 +120,12 @@ export class Hands {
     const segments = this.state.shown?.segments[level] || [];
     const right = indexAt(segments, from);
     if (right < 1 || segments[right][0] !== from) return null;
-    return { low: segments[right - 1][0] + 1, high: segments[right][1] - 1, left: segments[right - 1][2], label: segments[right][2] };
+    return {
+      low: segments[right - 1][0] + 1,
+      high: segments[right][1] - 1,
+      left: segments[right - 1][2],
+      label: segments[right][2],
+    };
   }
 
   /** Move a border on the screen only. @param {string} level @param {number} from @param {number} at */
@@ -130,10 +145,21 @@ export class Hands {
     const { level, from, at } = moving;
     const limits = this.limits(level, from);
     if (at === from || !limits) return;
-    if (!this.state.level(level).unit) this.send("boundary", { level, at, on: true, from });
-    else if (at > from) this.send("label", { level, start: from, stop: at, label: limits.left });
-    else this.send("label", { level, start: at, stop: from, label: limits.label });
-    this.state.select({ level, step: Math.max(at, 0) });
+    this.send(...this.moved(level, from, at, limits));
+    this.state.select({ level, step: at });
+  }
+
+  /** What it means that a border was moved. Without a model a label does not spread by itself: the segment that grew takes
+   * its label along.
+   * @param {string} level @param {number} from @param {number} at
+   * @param {{low: number, high: number, left: string | null, label: string | null}} limits @returns {[string, any]} */
+  moved(level, from, at, limits) {
+    const label = at > from ? limits.left : limits.label;
+    if (this.state.level(level).unit)
+      return ["label", { level, start: Math.min(from, at), stop: Math.max(from, at), label }];
+    if (this.state.shown?.model !== null || label === null) return ["boundary", { level, at, on: true, from }];
+    const [start, stop] = at > from ? [limits.low - 1, at] : [at, limits.high + 1];
+    return ["segment", { level, start, stop, label }];
   }
 
   /** The border that is being moved goes back. */

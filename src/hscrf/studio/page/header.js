@@ -5,7 +5,9 @@ import { byId, make, mark, write } from "./dom.js";
 /** @param {string | null} time ISO @returns {string} hours and minutes here */
 export function clock(time) {
   const date = time ? new Date(time) : null;
-  return date && !Number.isNaN(date.getTime()) ? date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }) : "";
+  return date && !Number.isNaN(date.getTime())
+    ? date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
+    : "";
 }
 
 /** @param {import("./state.js").State} state */
@@ -44,7 +46,9 @@ function showView(state) {
   const exact = view.exact === false ? " · computing the exact answer…" : "";
   write(byId("about"), `${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
   byId("about").title =
-    (project.model ? `${project.model.words}. ` : "No model yet: label by hand; one is trained from what you accept. ") +
+    (project.model
+      ? `${project.model.words}. `
+      : "No model yet: label by hand; one is trained from what you accept. ") +
     "Doubt: entropy of the whole labelling, in nats a step; 0 is certain.";
   byId("undo").disabled = !shown.can_undo && !state.unsaved.count;
   byId("redo").disabled = !shown.can_redo;

@@ -28,7 +28,11 @@ function stack(rows, gap) {
 export function layTime(levels, seen, window, width, height) {
   const channels = seen.channels.length;
   const tall = height > 620 ? 44 : 36;
-  const rows = [row("axis", "", 18), ...levels.map((name, i) => row("level", name, tall, i)), row("doubt", "doubt", 34)];
+  const rows = [
+    row("axis", "", 18),
+    ...levels.map((name, i) => row("level", name, tall, i)),
+    row("doubt", "doubt", 34),
+  ];
   if (seen.tokens) rows.push(row("tokens", "observed", 24));
   const left = height - stack(rows, GAP) - GAP;
   const each = channels ? Math.max(34, Math.min(320, left / channels - GAP)) : 0;

@@ -80,12 +80,16 @@ bindKeys(table, () => state.shown !== null);
 state.on("selection", () => {
   stage.follow();
   stage.paint();
-  if (state.shown) write(byId("spoken"), sentence(state.shown, state.selection.level, chosen(state.shown, state.selection).index));
+  if (state.shown)
+    write(byId("spoken"), sentence(state.shown, state.selection.level, chosen(state.shown, state.selection).index));
 });
 state.on("moving", () => stage.paintOver());
-state.on("view", () => mark(byId("stage"), "aria-label", `Tracks of ${state.view?.name}: arrows choose, ? shows all keys`));
+state.on("view", () =>
+  mark(byId("stage"), "aria-label", `Tracks of ${state.view?.name}: arrows choose, ? shows all keys`),
+);
 state.on("theme", () => stage.paint());
-stage.painted = () => mark(document.documentElement, "data-painted", state.shown ? `${state.shown.id}:${state.shown.version}` : null);
+stage.painted = () =>
+  mark(document.documentElement, "data-painted", state.shown ? `${state.shown.id}:${state.shown.version}` : null);
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readColours();
@@ -98,7 +102,8 @@ byId("files").addEventListener("click", () => openFiles(say));
 byId("settings").addEventListener("click", () => openSettings(state, say));
 byId("keys").addEventListener("click", () => openKeys(table));
 byId("train").addEventListener("click", () => studio.train());
-for (const id of ["done", "spark"]) byId(id).addEventListener("click", () => openProgress().catch((error) => studio.explain(error)));
+for (const id of ["done", "spark"])
+  byId(id).addEventListener("click", () => openProgress().catch((error) => studio.explain(error)));
 addEventListener("online", () => studio.outbox?.flush());
 addEventListener("hashchange", () => Number(location.hash.slice(1)) && studio.open(Number(location.hash.slice(1))));
 addEventListener("beforeunload", (event) => {

@@ -1,6 +1,17 @@
 // News from the server: what was saved (in any tab), what was learned, what is being computed.
 
-const NAMES = ["hello", "saved", "suggestion", "training", "model", "training_failed", "warming", "queue", "notice", "stopping"];
+const NAMES = [
+  "hello",
+  "saved",
+  "suggestion",
+  "training",
+  "model",
+  "training_failed",
+  "warming",
+  "queue",
+  "notice",
+  "stopping",
+];
 const AGAIN = 4000; // milliseconds until a closed connection is tried again
 
 /** @param {(name: string, data: any) => void} hear @param {(state: "offline") => void} lost */

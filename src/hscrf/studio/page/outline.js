@@ -63,7 +63,11 @@ export class Outline {
       const current = i === now && level === selection.level;
       const item = make("li", { "aria-setsize": segments.length, "aria-posinset": i + 1 });
       if (i > 0) item.append(this.separator(shown, level, i, current || (i === now + 1 && level === selection.level)));
-      const button = make("button", { type: "button", id: `segment-${level}-${i}`, "data-level": level, "data-step": segments[i][0] }, sentence(shown, level, i));
+      const button = make(
+        "button",
+        { type: "button", id: `segment-${level}-${i}`, "data-level": level, "data-step": segments[i][0] },
+        sentence(shown, level, i),
+      );
       button.tabIndex = current ? 0 : -1;
       if (current) button.setAttribute("aria-current", "true");
       item.append(button);

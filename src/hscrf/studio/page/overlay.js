@@ -53,7 +53,8 @@ function drawChoice(pen, state, layout, line, frame) {
     pen.fillStyle = colour("focus");
     pen.globalAlpha = 0.09;
     for (const each of layout.rows)
-      if (each.kind !== "level" && each.kind !== "axis") pen.fillRect(left, line.top + each.top, right - left, each.height);
+      if (each.kind !== "level" && each.kind !== "axis")
+        pen.fillRect(left, line.top + each.top, right - left, each.height);
     pen.globalAlpha = 1;
   }
   if (free) {

@@ -21,7 +21,10 @@ export class Overview {
     this.height = 0;
     const paint = soon(() => this.paint());
     state.on("view shown theme", paint);
-    state.on("window", soon(() => this.frame()));
+    state.on(
+      "window",
+      soon(() => this.frame()),
+    );
     new ResizeObserver(() => {
       this.width = element.clientWidth;
       this.height = element.clientHeight;
@@ -115,7 +118,13 @@ export class Overview {
     const step = this.step(event);
     const x = event.clientX - this.element.getBoundingClientRect().left;
     const whole = stop - start >= this.state.shown.length;
-    const kind = whole ? "draw" : Math.abs(x - this.x(start)) < 6 ? "start" : Math.abs(x - this.x(stop)) < 6 ? "stop" : "move";
+    const kind = whole
+      ? "draw"
+      : Math.abs(x - this.x(start)) < 6
+        ? "start"
+        : Math.abs(x - this.x(stop)) < 6
+          ? "stop"
+          : "move";
     this.press = { kind, step, start, stop };
     if (kind === "move" && (step < start || step > stop)) {
       this.press = { kind, step, start: step - (stop - start) / 2, stop: step + (stop - start) / 2 };

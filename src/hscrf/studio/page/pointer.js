@@ -47,9 +47,13 @@ export class Pointer {
       if (index < 1 || index >= segments.length) continue;
       const border = segments[index][0];
       if (border <= line.start && this.stage.layout.wraps) continue;
-      const room = Math.min(line.x(segments[index][1]) - line.x(border), line.x(border) - line.x(segments[index - 1][0]));
+      const room = Math.min(
+        line.x(segments[index][1]) - line.x(border),
+        line.x(border) - line.x(segments[index - 1][0]),
+      );
       const far = Math.abs(line.x(border) - x);
-      if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x))) best = border;
+      if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
+        best = border;
     }
     return best;
   }
@@ -81,7 +85,11 @@ export class Pointer {
     const press = this.press;
     if (press.kind === "border") this.hands.carry(press.level, press.border, Math.round(place.exact));
     if (press.kind === "pan") this.pan(place.x);
-    if (press.kind === "choose" && (press.range || Math.abs(place.x - press.x) > SLACK || this.stage.layout.wraps) && place.step !== press.step) {
+    if (
+      press.kind === "choose" &&
+      (press.range || Math.abs(place.x - press.x) > SLACK || this.stage.layout.wraps) &&
+      place.step !== press.step
+    ) {
       press.range = true;
       const [start, stop] = [Math.min(press.step, place.step), Math.max(press.step, place.step) + 1];
       this.state.select({ level: press.level, step: place.step, range: [start, stop] });
@@ -186,6 +194,7 @@ function explain(row) {
   if (row?.kind === "doubt")
     return "doubt: 1 − probability of the label shown. Filled: the level at hand. Line: the worst of all levels";
   if (row?.kind === "level") return `level ${row.name}: click to work on it (↑ ↓)`;
-  if (row?.kind === "channel") return `channel ${row.name}: its largest and smallest value at the left; each pixel shows the whole range of its steps`;
+  if (row?.kind === "channel")
+    return `channel ${row.name}: its largest and smallest value at the left; each pixel shows the whole range of its steps`;
   return "";
 }

@@ -11,7 +11,10 @@ const STATES = { open: "not begun", begun: "begun", done: "done" };
 
 /** @param {Item} item */
 function explain(item) {
-  const doubt = item.doubt === null ? "doubt not computed yet" : `doubt ${item.doubt.toFixed(3)}: entropy of the whole labelling in nats a step`;
+  const doubt =
+    item.doubt === null
+      ? "doubt not computed yet"
+      : `doubt ${item.doubt.toFixed(3)}: entropy of the whole labelling in nats a step`;
   const random = item.chosen === "random" ? "\ndrawn at random (rnd): quality is estimated on these without bias" : "";
   return `${item.name}, ${item.length} steps, ${STATES[item.status]}, ${item.corrections} corrections\n${doubt}${random}`;
 }
@@ -57,7 +60,10 @@ export class QueueList {
     this.rows.style.height = `${items.length * HEIGHT}px`;
     this.find();
     const first = Math.max(0, Math.floor(this.element.scrollTop / HEIGHT) - SPARE);
-    const last = Math.min(items.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / HEIGHT) + SPARE);
+    const last = Math.min(
+      items.length,
+      Math.ceil((this.element.scrollTop + this.element.clientHeight) / HEIGHT) + SPARE,
+    );
     const most = items.reduce((top, item) => Math.max(top, item.doubt || 0), 1e-9);
     this.rows.replaceChildren(...items.slice(first, last).map((item, i) => this.entry(item, first + i, most)));
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
@@ -83,7 +89,8 @@ export class QueueList {
   reveal(index) {
     const { scrollTop, clientHeight } = this.element;
     if (index * HEIGHT < scrollTop) this.element.scrollTop = index * HEIGHT;
-    else if ((index + 1) * HEIGHT > scrollTop + clientHeight) this.element.scrollTop = (index + 1) * HEIGHT - clientHeight;
+    else if ((index + 1) * HEIGHT > scrollTop + clientHeight)
+      this.element.scrollTop = (index + 1) * HEIGHT - clientHeight;
   }
 
   /** @param {Item} item @param {number} index @param {number} most */

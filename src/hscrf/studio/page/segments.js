@@ -54,8 +54,7 @@ export const percent = (share) => {
 };
 
 /** Steps as people read them: both ends belong. @param {number} start @param {number} stop */
-export const stepsOf = (start, stop) =>
-  stop - start === 1 ? `step ${start}` : `steps ${start} to ${stop - 1}`;
+export const stepsOf = (start, stop) => (stop - start === 1 ? `step ${start}` : `steps ${start} to ${stop - 1}`);
 
 /** One segment in words. @param {View} view @param {string} level @param {number} index */
 export function sentence(view, level, index) {
@@ -69,7 +68,13 @@ export function sentence(view, level, index) {
 export function fixedInside(view, level, [start, stop, label]) {
   /** @type {[number, number][]} */ const found = [];
   for (const fix of /** @type {any[]} */ (view.fixes))
-    if ((fix.kind === "label" || fix.kind === "segment") && fix.level === level && fix.label === label && fix.start < stop && fix.stop > start)
+    if (
+      (fix.kind === "label" || fix.kind === "segment") &&
+      fix.level === level &&
+      fix.label === label &&
+      fix.start < stop &&
+      fix.stop > start
+    )
       found.push([Math.max(start, fix.start), Math.min(stop, fix.stop)]);
   return found;
 }
@@ -77,7 +82,9 @@ export function fixedInside(view, level, [start, stop, label]) {
 /** Whose a segment is, in words. @param {View} view @param {string} level @param {number} index */
 export function whose(view, level, index) {
   const by = view.by[level][index];
-  return by === "model" && fixedInside(view, level, view.segments[level][index]).length ? "suggested, partly fixed by hand" : WORDS[by];
+  return by === "model" && fixedInside(view, level, view.segments[level][index]).length
+    ? "suggested, partly fixed by hand"
+    : WORDS[by];
 }
 
 /** Segments that nobody has confirmed, most doubtful first. @param {View} view @param {string[]} levels */

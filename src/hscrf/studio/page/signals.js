@@ -9,7 +9,8 @@ export class Pyramid {
   /** @param {Float32Array | Uint8Array} values NaN: missing */
   constructor(values) {
     this.floors = [{ low: values, high: values, block: 1 }];
-    while (this.floors[this.floors.length - 1].low.length > 64) this.floors.push(coarser(this.floors[this.floors.length - 1]));
+    while (this.floors[this.floors.length - 1].low.length > 64)
+      this.floors.push(coarser(this.floors[this.floors.length - 1]));
   }
 
   /** Smallest and largest in [start, stop); Infinity, -Infinity where all is missing.
@@ -48,7 +49,8 @@ function coarser(fine) {
  * @param {import("./types.js").Line} line @param {Box} box */
 export function drawSignal(pen, channel, pyramid, line, box) {
   const spread = channel.max - channel.min || 1;
-  const y = (/** @type {number} */ value) => box.top + box.height - 2 - ((value - channel.min) / spread) * (box.height - 4);
+  const y = (/** @type {number} */ value) =>
+    box.top + box.height - 2 - ((value - channel.min) / spread) * (box.height - 4);
   pen.strokeStyle = pen.fillStyle = colour("signal");
   pen.lineWidth = 1.2;
   pen.setLineDash([]);

@@ -47,7 +47,13 @@ export class Stage {
     this.paper = make("div", { className: "paper" }, this.base, this.over, this.glow, this.words);
     element.append(this.paper);
     this.window = new Window(1);
-    /** @type {import("./layout.js").Layout} */ this.layout = { rows: [], lines: [], pitch: 1, height: 1, wraps: false };
+    /** @type {import("./layout.js").Layout} */ this.layout = {
+      rows: [],
+      lines: [],
+      pitch: 1,
+      height: 1,
+      wraps: false,
+    };
     this.width = 0; // of the stage, as last laid out: asking the document again would lay it out again
     this.height = 0;
     this.top = 0; // of the canvases on the paper
@@ -114,7 +120,9 @@ export class Stage {
   seen() {
     if (!this.layout.wraps) return [this.window.start, this.window.stop];
     const { scrollTop } = this.element;
-    const lines = this.layout.lines.filter((line) => line.top + this.layout.pitch > scrollTop && line.top < scrollTop + this.height);
+    const lines = this.layout.lines.filter(
+      (line) => line.top + this.layout.pitch > scrollTop && line.top < scrollTop + this.height,
+    );
     return lines.length ? [lines[0].start, lines[lines.length - 1].stop] : [0, 1];
   }
 
@@ -144,7 +152,8 @@ export class Stage {
   /** @returns {{own: Pyramid, worst: Pyramid}} */
   doubtPyramids() {
     const { shown, selection } = this.state;
-    if (shown && this.doubts.of !== shown) this.doubts = { of: /** @type {any} */ (shown), own: new Map(), worst: new Pyramid(worstDoubt(shown)) };
+    if (shown && this.doubts.of !== shown)
+      this.doubts = { of: /** @type {any} */ (shown), own: new Map(), worst: new Pyramid(worstDoubt(shown)) };
     if (shown && !this.doubts.own.has(selection.level))
       this.doubts.own.set(selection.level, new Pyramid(shown.doubt[selection.level] || new Uint8Array(shown.length)));
     return { own: this.doubts.own.get(selection.level), worst: this.doubts.worst };
@@ -170,7 +179,11 @@ export class Stage {
     const pen = sharpen(this.over, this.width, this.heightHere());
     pen.translate(0, -this.top);
     pen.font = SMALL;
-    drawOverlay(pen, this.state, this.layout, this.linesHere(), { left: GUTTER, right: this.width - EDGE, hover: this.hover });
+    drawOverlay(pen, this.state, this.layout, this.linesHere(), {
+      left: GUTTER,
+      right: this.width - EDGE,
+      hover: this.hover,
+    });
   }
 
   /** What the last fix changed lights up once, with the next picture, and fades. */
@@ -186,7 +199,8 @@ export class Stage {
     this.flashing = false;
     const pen = sharpen(this.glow, this.width, this.heightHere());
     pen.translate(0, -this.top);
-    for (const line of this.linesHere()) drawGlow(pen, this.state, this.layout, line, { left: GUTTER, right: this.width - EDGE, hover: null });
+    for (const line of this.linesHere())
+      drawGlow(pen, this.state, this.layout, line, { left: GUTTER, right: this.width - EDGE, hover: null });
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.glow.animate({ opacity: calm ? [0.5, 0.5] : [0.8, 0] }, { duration: FLASH, easing: "ease-in" });
   }
@@ -269,7 +283,11 @@ export class Stage {
     pen.font = SMALL;
     pen.fillStyle = colour("quiet");
     if (room < 40) {
-      pen.fillText(fitted(pen, "zoom in (+) to read what was observed at each step", box.right - box.left), box.left + 2, box.top + 12);
+      pen.fillText(
+        fitted(pen, "zoom in (+) to read what was observed at each step", box.right - box.left),
+        box.left + 2,
+        box.top + 12,
+      );
       return;
     }
     for (let step = line.start; step < line.stop; step++)

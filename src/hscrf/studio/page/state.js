@@ -29,8 +29,7 @@ export class State {
   /** @param {string} topics */
   say(topics) {
     /** @type {Set<() => void>} */ const called = new Set();
-    for (const topic of topics.split(" "))
-      for (const listener of this.listeners.get(topic) || []) called.add(listener);
+    for (const topic of topics.split(" ")) for (const listener of this.listeners.get(topic) || []) called.add(listener);
     for (const listener of called) listener();
   }
 

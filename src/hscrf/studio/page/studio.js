@@ -54,7 +54,10 @@ export class Studio {
     });
     this.state.selection.level = this.state.levels[0];
     this.state.say("project");
-    listen((name, data) => this.hear(name, data), () => this.lost());
+    listen(
+      (name, data) => this.hear(name, data),
+      () => this.lost(),
+    );
     await this.refreshQueue();
     this.outbox.flush();
     const wanted = Number(location.hash.slice(1));
@@ -125,7 +128,10 @@ export class Studio {
   async open(id) {
     if (!id) return this.say("there is no sequence in this database");
     const turn = ++this.opening;
-    const slow = setTimeout(() => this.say(this.state.project?.warming.done === false ? this.state.project.warming.words : "opening…"), 400);
+    const slow = setTimeout(
+      () => this.say(this.state.project?.warming.done === false ? this.state.project.warming.words : "opening…"),
+      400,
+    );
     try {
       const [raw, observations] = await Promise.all([ask(`/api/sequences/${id}?open=1`), this.observations(id)]);
       if (turn !== this.opening) return;
@@ -140,7 +146,8 @@ export class Studio {
       if (["opening…", this.state.project?.warming.words].includes(byId("message").textContent)) this.say("");
       this.tookOver(raw.model);
     } catch (error) {
-      if (error instanceof Refused && error.kind === "starting" && turn === this.opening) setTimeout(() => this.open(id), 1000);
+      if (error instanceof Refused && error.kind === "starting" && turn === this.opening)
+        setTimeout(() => this.open(id), 1000);
       this.explain(error);
     } finally {
       clearTimeout(slow);
@@ -188,7 +195,8 @@ export class Studio {
     const before = this.state.unsaved;
     this.state.unsaved = { count: fixes.length, late, reason };
     if (late || before.late) this.show();
-    if (reason && reason !== before.reason) this.say(`not saved: ${reason}. Go on: it is kept here and sent again`, true);
+    if (reason && reason !== before.reason)
+      this.say(`not saved: ${reason}. Go on: it is kept here and sent again`, true);
     if (!fixes.length && before.reason) this.say("everything is saved again");
     this.state.say("saved");
   }
@@ -206,7 +214,10 @@ export class Studio {
     const changed = countChanged(view);
     if (view.conflict) this.say("these labels contradict each other: release one (c) or undo (z)", true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · b goes back to it`);
-    else this.say(`saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`);
+    else
+      this.say(
+        `saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`,
+      );
     if (fix.body.whole && !view.conflict && view.status === "done") this.goOn(view.id);
   }
 

@@ -29,7 +29,8 @@ export class Choices {
       this.showCurrent();
       this.show();
     });
-    state.on("selection shown saved theme", () => this.update());
+    state.on("selection shown theme", () => this.update());
+    state.on("saved", () => state.unsaved.count && this.forget());
     this.input.addEventListener("input", () => this.show());
     this.input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.typed(event));
     this.input.addEventListener("blur", () => this.clear());
@@ -51,11 +52,16 @@ export class Choices {
     this.paint();
   }
 
-  /** @param {number} start @param {number} stop */
-  request(start, stop) {
+  /** A fix is on its way: what was asked for is of yesterday. */
+  forget() {
     clearTimeout(this.timer);
     this.asking?.abort();
     this.arrived();
+  }
+
+  /** @param {number} start @param {number} stop */
+  request(start, stop) {
+    this.forget();
     const { shown, selection, unsaved } = this.state;
     if (!shown || unsaved.count || shown.conflict) return;
     this.ready = new Promise((resolve) => (this.arrived = resolve));

@@ -79,7 +79,7 @@ bindKeys(table, () => state.shown !== null);
 
 state.on("selection", () => {
   stage.follow();
-  stage.paint();
+  stage.chosen();
   if (state.shown)
     write(byId("spoken"), sentence(state.shown, state.selection.level, chosen(state.shown, state.selection).index));
 });

@@ -1,10 +1,11 @@
 // The same segments as a list for screen readers and for those who prefer one; borders are separators with values.
 // It is out of sight until the focus is in it. Near the cursor only: a level may have thousands of segments.
 
-import { byId, make } from "./dom.js";
+import { byId, make, mark } from "./dom.js";
 import { indexAt, nameOf, sentence } from "./segments.js";
 
 const NEAR = 20; // segments before and after the cursor
+const PAUSE = 80; // milliseconds
 
 /** @typedef {import("./types.js").View} View */
 
@@ -14,22 +15,17 @@ export class Outline {
     this.state = state;
     this.hands = hands;
     this.element = byId("outline");
-    this.asked = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     state.on("shown selection moving", () => this.later());
     this.element.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
     this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
   }
 
-  /** After the picture: nobody waits for it. */
+  /** Some time after the picture: eyes and hands come first. */
   later() {
-    if (this.asked) return;
-    this.asked = true;
-    requestAnimationFrame(() =>
-      setTimeout(() => {
-        this.asked = false;
-        this.show();
-      }),
-    );
+    clearTimeout(this.timer);
+    mark(this.element, "aria-busy", "true");
+    this.timer = setTimeout(() => this.show(), PAUSE);
   }
 
   show() {
@@ -37,7 +33,9 @@ export class Outline {
     if (!shown) return;
     const held = this.element.contains(document.activeElement) ? document.activeElement?.id : "";
     const parts = levels.flatMap((level) => [make("h3", {}, `Level ${level}`), this.list(shown, level)]);
+    clearTimeout(this.timer);
     this.element.replaceChildren(...parts);
+    mark(this.element, "aria-busy", null);
     const border = held?.startsWith("border-") ? document.getElementById(held) : null;
     if (border) border.focus();
     else if (held) this.current()?.focus();

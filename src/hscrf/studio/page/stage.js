@@ -61,6 +61,7 @@ export class Stage {
     /** @type {Pyramid[]} */ this.signals = [];
     this.frames = 0;
     this.flashing = false;
+    this.levelDrawn = "";
     /** @type {number | null} */ this.hover = null;
     this.painted = () => {};
     this.doubts = { of: null, own: new Map(), worst: new Pyramid(new Uint8Array(1)) };
@@ -166,6 +167,7 @@ export class Stage {
     for (const canvas of [this.base, this.over, this.glow]) canvas.style.top = `${this.top}px`;
     const pen = sharpen(this.base, this.width, this.heightHere());
     pen.translate(0, -this.top);
+    this.levelDrawn = this.state.selection.level;
     for (const line of this.linesHere()) this.paintLine(pen, line);
     if (this.layout.wraps) this.layWords();
     this.frames++;
@@ -202,7 +204,7 @@ export class Stage {
     for (const line of this.linesHere())
       drawGlow(pen, this.state, this.layout, line, { left: GUTTER, right: this.width - EDGE, hover: null });
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.glow.animate({ opacity: calm ? [0.5, 0.5] : [0.8, 0] }, { duration: FLASH, easing: "ease-in" });
+    this.glow.animate({ opacity: calm ? [0.5, 0.5] : [0.8, 0] }, { duration: FLASH, easing: "steps(8)" });
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line */
@@ -328,6 +330,13 @@ export class Stage {
       element.append(word);
     }
     return element;
+  }
+
+  /** Another choice: the tracks are drawn anew only for another level. */
+  chosen() {
+    const { level } = this.state.selection;
+    if (level === this.levelDrawn) this.paintOver();
+    else this.paint();
   }
 
   /** Keep the chosen segment in sight. */

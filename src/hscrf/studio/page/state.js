@@ -50,6 +50,8 @@ export class State {
     const next = { ...this.selection, range: null, ...change };
     const length = this.shown ? this.shown.length : 1;
     next.step = Math.max(0, Math.min(length - 1, next.step));
+    const same = next.level === this.selection.level && next.step === this.selection.step;
+    if (same && next.range === null && this.selection.range === null) return;
     this.selection = next;
     this.say("selection");
   }

@@ -149,6 +149,7 @@ export class Studio {
       if (error instanceof Refused && error.kind === "starting" && turn === this.opening)
         setTimeout(() => this.open(id), 1000);
       this.explain(error);
+      if (error instanceof Offline) this.say("not opened: the server does not answer", true);
     } finally {
       clearTimeout(slow);
     }

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from hscrf.cli import demo, fit, plot, predict, score, show
+from hscrf.cli import demo, fit, plot, predict, score, show, studio
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import UserError, complain, describe
 
@@ -21,6 +21,7 @@ Label sequences at several nested levels at once.
   hscrf score out.txt -m model.hscrf
   hscrf show model.hscrf
   hscrf plot test.txt -m model.hscrf -o first.png
+  hscrf studio new.txt -m model.hscrf --db labels.sqlite
   hscrf demo
 
 Every command has a help page: hscrf fit --help. Results go to standard output, messages to standard error.
@@ -53,7 +54,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="hscrf", description=ABOUT, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hscrf {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (fit, predict, score, show, plot, demo):
+    for command in (fit, predict, score, show, plot, studio, demo):
         about = re.split(r"[.:(]", command.HELP)[0].strip()
         name = command.__name__.rpartition(".")[2]
         subparser = subparsers.add_parser(name, help=about, description=command.HELP, formatter_class=layout)

@@ -1,0 +1,165 @@
+"""Learning beside the person's work: what is learned from, in which process, and when a new model is ready."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from typing import Any
+
+from hscrf.studio.conflicts import feasible
+from hscrf.studio.desk import Desk, Sheet
+from hscrf.studio.events import Invalid
+from hscrf.studio.evidence import labels_of, without_levels
+from hscrf.studio.knowledge import Knowledge
+from hscrf.studio.learning import Job
+from hscrf.studio.news import News
+from hscrf.studio.project import Project
+from hscrf.studio.suggestions import Suggester, agrees
+from hscrf.studio.training import Training
+
+PAUSE = 0.3  # seconds between two pieces of news about training
+
+
+class Running(RuntimeError):
+    """Training runs already."""
+
+
+class School:
+    """Trains models from all partial labels, one at a time, in a process of its own.
+
+    A model that was given stays the teacher: new ones are learned around its weights, since what it was trained on is
+    not here. Without one, each starts from the weights of the former. Levels without labels are left out, or learned as
+    latent if the former model has them; the page is told which.
+    """
+
+    def __init__(self, desk: Desk, news: News, project: Project) -> None:
+        self.desk, self.news, self.project, self.store = desk, news, project, desk.store
+        self.training: Training | None = None
+        self._number = 0  # of the model in training
+        self._guard = threading.RLock()
+        self._told = 0.0
+
+    def labelled(self) -> list[Sheet]:
+        """The sequences of which something is known."""
+        return [sheet for sheet in self.desk.sheets.values() if sheet.state.in_force]
+
+    def train(self) -> dict[str, Any]:
+        """Begin to train a model from all that is known."""
+        with self._guard:
+            if self.training is not None and self.training.running:
+                raise Running("training runs already")
+            job = self._job()
+            self._number = len(self.store.models()) + 1
+            upto = self.store.last_event()
+            sequences = len(job.X)
+            self.training = Training(
+                job, self._progressed, lambda metrics: self._trained(job, upto, {**metrics, "sequences": sequences}),
+                self.failed,
+            )  # fmt: skip
+        self._tell_training(force=True)
+        return self.state()
+
+    def stop(self) -> None:
+        """End training; the model it was making is lost, the labels are not."""
+        with self._guard:
+            if self.training is not None:
+                self.training.stop()
+                self.training = None
+        self._tell_training(force=True)
+
+    def _job(self) -> Job:
+        """What to learn from: all partial labels, as far as they do not contradict each other."""
+        desk, topology = self.desk, self.project.topology
+        suggester, given = desk.shelf.suggester, desk.shelf.given()
+        estimator = given or (self.project.first_estimator() if suggester is None else suggester.model)
+        had = () if suggester is None else suggester.topology.levels
+        known = {}
+        for sheet in self.labelled():
+            with sheet.guard:
+                knowledge = sheet.state.knowledge.copy()
+            if sheet.id in desk.seen and not knowledge.empty:
+                known[sheet.id] = feasible(knowledge, 0, lambda some: agrees(some, topology))[0]
+        if not known:
+            raise Invalid("there are no labels to learn from yet", "labels")
+        bare = [
+            level.name for level in desk.levels if all((k.cells[level.name].label < 0).all() for k in known.values())
+        ]
+        left_out = [name for name in bare if name not in had and name != "root"]
+        self._say_bare(bare, left_out)
+        if len(left_out) == len(desk.levels):
+            raise Invalid("there are no labels to learn from yet", "labels")
+        learned = without_levels(topology, left_out)
+        X = [desk.seen[n] for n in known]
+        Y = [labels_of(k, learned) for k in known.values()]
+        return Job(copy.copy(estimator), learned, X, Y, desk.shelf.draft(), around=given is not None)
+
+    def _say_bare(self, bare: list[str], left_out: list[str]) -> None:
+        """Say plainly what becomes of levels without labels."""
+        self.desk.notices[:] = [n for n in self.desk.notices if n["kind"] not in ("left_out", "latent")]
+        for name in bare:
+            if name in left_out:
+                notice = {"kind": "left_out", "message": f"level {name!r} has no labels yet: the model leaves it out"}
+            else:
+                words = (
+                    f"level {name!r} has no labels here: it is learned as latent, from the weights of the former model"
+                )
+                notice = {"kind": "latent", "message": words}
+            self.desk.notices.append(notice)
+            self.news.tell("notice", notice)
+
+    def _progressed(self, iteration: int, loss: float) -> None:
+        self._tell_training()
+
+    def _trained(self, job: Job, upto: int, metrics: dict[str, Any]) -> None:
+        """Read the new model, warm it up, and let it wait for the next sequence."""
+        try:
+            shelf = self.desk.shelf
+            model = self.project.load(job.path)
+            self.project.save(job.path, model)
+            number = shelf.keep(job.path, upto, metrics)
+            suggester = shelf.suggester_for(model)
+            shortest = min(self.desk.sheets.values(), key=lambda sheet: sheet.length)
+            warm_up(suggester, shortest.id, Knowledge(self.desk.levels, shortest.length))
+            shelf.waiting = (number, suggester)
+            if shelf.suggester is None:  # nothing is shown that could change under a person's hands
+                self.desk.take_over()
+        except (OSError, ValueError) as error:
+            self.failed(f"the new model could not be kept, the former one stays: {error}")
+            return
+        self.training = None
+        self._tell_training(force=True)
+        words = (
+            f"model {number}, trained on {metrics['sequences']} sequences, is ready: it takes over with the next one"
+        )
+        self.news.tell("model", {"number": number, "words": words})
+
+    def failed(self, words: str) -> None:
+        self.training = None
+        self.desk.notices.append({"kind": "training_failed", "message": words})
+        self.news.tell("training_failed", {"words": words})
+        self._tell_training(force=True)
+
+    def _tell_training(self, force: bool = False) -> None:
+        if force or time.monotonic() - self._told > 0.3:
+            self._told = time.monotonic()
+            self.news.tell("training", self.state())
+
+    def state(self) -> dict[str, Any]:
+        """How training goes."""
+        run = self.training
+        if run is None or not run.running:
+            return {"running": False, "number": None, "iteration": None, "loss": None, "words": ""}
+        words = f"training model {self._number}" + (f": iteration {run.iteration}" if run.iteration else "")
+        return {"running": True, "number": self._number, "iteration": run.iteration, "loss": run.loss, "words": words}
+
+
+def warm_up(suggester: Suggester, sequence: int, knowledge: Knowledge) -> None:
+    """Answer twice, with and without a fix, so that every kernel of an answer is compiled."""
+    found = suggester.suggest(sequence, knowledge)
+    other = knowledge.copy()
+    level = next(level for level in knowledge.levels if level.name in suggester.topology.levels)
+    start, stop, label = found.segments[level.name][0]
+    other.apply("label", {"level": level.name, "start": start, "stop": stop, "label": label}, 1)
+    suggester.suggest(sequence, other, 1)
+    suggester.alternatives(sequence, knowledge, level.name, start, stop)

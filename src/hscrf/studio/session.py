@@ -1,0 +1,107 @@
+"""The studio from Python: serve sequences, go on working, ask for the labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from hscrf.labels.given import given_labels
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import as_labels
+from hscrf.studio.conflicts import feasible
+from hscrf.studio.evidence import labels_of
+from hscrf.studio.items import items_of
+from hscrf.studio.project import Project
+from hscrf.studio.serving import Server
+from hscrf.studio.studio import Studio
+from hscrf.studio.suggestions import agrees
+from hscrf.topology import Topology
+
+
+class Session:
+    """A studio that runs beside you."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.studio = server.studio
+        self.url = server.url
+
+    def labels(self, accepted_only: bool = False) -> list[Labels | None]:
+        """What people said of each sequence, in their order; None where they said nothing, or accepted nothing."""
+        found: list[Labels | None] = []
+        topology = self.studio.project.topology
+        for sheet in self.studio.desk.sheets.values():
+            with sheet.guard:
+                said = sheet.state.status == "done" if accepted_only else bool(sheet.state.in_force)
+                known = feasible(sheet.state.knowledge, 0, lambda some: agrees(some, topology))[0] if said else None
+                found.append(None if known is None else labels_of(known, topology))
+        return found
+
+    @property
+    def model(self) -> Any:
+        """The model that answers, None before there is one."""
+        suggester = self.studio.desk.shelf.suggester
+        return None if suggester is None else suggester.model
+
+    def stop(self) -> None:
+        """End the server; the database stays."""
+        self._server.stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Session({self.url})"
+
+
+def serve(
+    X: Sequence[Any],
+    Y: Sequence[Any] | None = None,
+    *,
+    model: Any = None,
+    topology: Topology | None = None,
+    db: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    kind: str | None = None,
+    port: int | None = None,
+    train_after: int = 10,
+    estimator: Any = None,
+) -> Session:
+    """Open a studio on sequences X, as ``fit`` takes them, with labels Y as far as there are any.
+
+    ``model`` is a trained one; without it ``topology`` says which levels and labels there are, and ``estimator``, by
+    default ``HSCRF()``, is trained once there are labels. ``db`` is the file that keeps all work; it is made if it is
+    not there and gone on with if it is.
+    """
+    if topology is None:
+        if model is None:
+            raise ValueError("give a model, or a topology that says which levels and labels there are")
+        topology = model.topology_
+    labels = None
+    if Y is not None:
+        given = given_labels(Y, topology.levels[1:])
+        labels = [
+            None if y is None else as_labels(y, n, len(x) if not hasattr(x, "shape") else x.shape[0], topology, "plain")
+            for n, (x, y) in enumerate(zip(X, given, strict=True))
+        ]
+    project = Project(
+        items_of(X, names, labels),
+        topology,
+        model=model,
+        estimator=estimator,
+        kind=kind,
+        name=os.path.basename(os.fspath(db)),
+        train_after=train_after,
+    )
+    studio = Studio(project, os.fspath(db))
+    try:
+        server = Server(studio, port)
+    except BaseException:
+        studio.close()
+        raise
+    server.start()
+    return Session(server)

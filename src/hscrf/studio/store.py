@@ -1,0 +1,355 @@
+"""The database of a studio: sequences and all their events, on disk before they are acknowledged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from hscrf.studio.locking import Lock
+
+SCHEMA = 1
+APPLICATION = 0x68736372  # "hscr": what a database of a studio says it is
+
+TABLES = """
+CREATE TABLE setting(key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE sequence(
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL,
+    observations TEXT NOT NULL, sha256 TEXT NOT NULL);
+CREATE TABLE event(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, sequence INTEGER NOT NULL REFERENCES sequence(id), version INTEGER NOT NULL,
+    uid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, body TEXT NOT NULL, annotator TEXT NOT NULL, model INTEGER,
+    at TEXT NOT NULL, UNIQUE(sequence, version));
+CREATE TABLE model(
+    number INTEGER PRIMARY KEY, path TEXT NOT NULL, sha256 TEXT NOT NULL, events_upto INTEGER NOT NULL,
+    metrics TEXT NOT NULL, status TEXT NOT NULL, at TEXT NOT NULL);
+CREATE TABLE suggestion(
+    sequence INTEGER PRIMARY KEY REFERENCES sequence(id), version INTEGER NOT NULL, model INTEGER NOT NULL,
+    entropy REAL, profile TEXT NOT NULL);
+CREATE TRIGGER event_stays BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+"""
+
+
+class NotSaved(OSError):
+    """Something could not be written; ``reason`` is "full", "read_only" or "disk"."""
+
+    def __init__(self, reason: str, words: str) -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+class Behind(Exception):
+    """An event was based on another version than the current one."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to a sequence; its version is the number of events up to it."""
+
+    version: int
+    kind: str
+    body: dict[str, Any]
+    annotator: str = ""
+    model: int | None = None
+    at: str = ""
+    uid: str = ""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A sequence without its observations."""
+
+    id: int
+    name: str
+    length: int
+    sha256: str
+
+
+class Store:
+    """A database that one process has opened.
+
+    Write-ahead log, ``synchronous=FULL``: what ``append`` has returned from is on disk. Events are never changed or
+    deleted. The order of events is that of their versions, whatever the clock says. ``reading`` opens a file
+    that another process may be writing.
+
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder, Store(os.path.join(folder, "a.sqlite")) as store:
+    ...     n = store.add("day", 3, '["a", "b", "c"]', "0")
+    ...     store.append(n, 0, "u1", "label", {"level": "tag"}).version
+    ...     store.append(n, 0, "u1", "label", {"level": "tag"}).version  # a retry
+    ...     [event.kind for event in store.events(n)]
+    1
+    1
+    ['label']
+    """
+
+    def __init__(self, path: str | os.PathLike[str], reading: bool = False) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        if reading and not os.path.exists(self.path):
+            raise FileNotFoundError(2, "there is no such database", self.path)
+        self._guard = threading.RLock()
+        self._lock: Lock | None = None
+        self.clock_back = 0.0  # seconds that the clock was seen to be behind the last event
+        frozen = _is_read_only(self.path)  # nobody else writes it either
+        self._mode = "?mode=ro&immutable=1" if frozen else "?mode=ro" if reading else ""
+        self.read_only = frozen or reading
+        if not self.read_only:
+            self._lock = Lock(self.path + ".lock")
+        try:
+            self._connection = self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._latest = self._one("SELECT max(at) FROM event") or ""
+
+    def _open(self) -> sqlite3.Connection:
+        uri = "file:" + quote(Path(self.path).as_posix()) + self._mode
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        self._connection = connection
+        try:
+            self._check()
+            if not self.read_only:
+                connection.execute("PRAGMA journal_mode=WAL").fetchone()
+                connection.execute("PRAGMA synchronous=FULL")
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise _not_saved(error, self.path) from error
+            raise ValueError(f"{self.path} is no database of a studio: {error}") from None
+        return connection
+
+    def _check(self) -> None:
+        """Make the tables of a new file; raise if the file is another program's or another version's."""
+        version, application = self._one("PRAGMA user_version"), self._one("PRAGMA application_id")
+        if version == 0 and application == 0 and not self._one("SELECT count(*) FROM sqlite_master"):
+            marks = f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={SCHEMA};"
+            self._connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {marks} COMMIT;")
+        elif application != APPLICATION:
+            raise ValueError(f"{self.path} is a database of another program; give a new name, or a studio's own")
+        elif version != SCHEMA:
+            newer = "newer" if version > SCHEMA else "older"
+            raise ValueError(
+                f"{self.path} has version {version} of the studio's tables, but this hscrf writes version {SCHEMA}: "
+                f"open it with the {newer} hscrf that made it, and export from there"
+            )
+
+    def close(self) -> None:
+        """Close the file and give the lock back."""
+        with self._guard:
+            if hasattr(self, "_connection"):
+                self._connection.close()
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    # -- statements
+
+    def _one(self, statement: str, *values: Any) -> Any:
+        """The first cell of the first row."""
+        with self._guard:
+            row = self._connection.execute(statement, values).fetchone()
+        return None if row is None else row[0]
+
+    def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._guard:
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of it is on disk when the block is left, or nothing."""
+        with self._guard:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise _not_saved(error, self.path) from error
+                raise
+
+    # -- settings
+
+    def setting(self, key: str, default: Any = None) -> Any:
+        """A value that was kept under a name."""
+        found = self._one("SELECT value FROM setting WHERE key=?", key)
+        return default if found is None else json.loads(found)
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep a value under a name."""
+        with self.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO setting VALUES(?, ?)", (key, json.dumps(value)))
+
+    # -- sequences
+
+    def add(self, name: str, length: int, observations: str, sha256: str) -> int:
+        """Add one sequence; its number."""
+        return self.add_all([(name, length, observations, sha256)])[0]
+
+    def add_all(self, rows: Iterable[Sequence[Any]]) -> list[int]:
+        """Add sequences (name, length, observations, sha256), all or none; their numbers."""
+        statement = "INSERT INTO sequence(name, length, observations, sha256) VALUES(?, ?, ?, ?)"
+        with self.writing() as connection:
+            return [int(connection.execute(statement, tuple(row)).lastrowid or 0) for row in rows]
+
+    def sequences(self) -> list[Stored]:
+        """All sequences in the order in which they were added."""
+        return [Stored(*row) for row in self._rows("SELECT id, name, length, sha256 FROM sequence ORDER BY id")]
+
+    def observations(self, sequence: int) -> str:
+        """What was observed of a sequence, as JSON."""
+        return str(self._one("SELECT observations FROM sequence WHERE id=?", sequence))
+
+    # -- events
+
+    def append(
+        self,
+        sequence: int,
+        version: int,
+        uid: str,
+        kind: str,
+        body: dict[str, Any],
+        annotator: str = "",
+        model: int | None = None,
+    ) -> Event:
+        """Add an event that was based on a version; it is on disk when this returns.
+
+        The same uid again gives the event that was stored, whatever the version. Another version than the current one
+        raises :class:`Behind`.
+        """
+        with self.writing() as connection:
+            former = self.find(uid)
+            if former is not None:
+                if former[0] != sequence or former[1].kind != kind:
+                    raise ValueError(f"uid {uid!r} belongs to another event")
+                return former[1]
+            current = self.version(sequence)
+            if version != current:
+                raise Behind(f"the sequence has version {current}, but the event was based on {version}")
+            event = Event(version + 1, kind, body, annotator, model, self._now(), uid)
+            text = json.dumps(body)
+            connection.execute(
+                "INSERT INTO event(sequence, version, uid, kind, body, annotator, model, at) VALUES(?,?,?,?,?,?,?,?)",
+                (sequence, event.version, uid, kind, text, annotator, model, event.at),
+            )
+        self._latest = event.at
+        return event
+
+    def find(self, uid: str) -> tuple[int, Event] | None:
+        """The sequence and the event with a uid."""
+        rows = self._rows(f"SELECT sequence, {EVENT} FROM event WHERE uid=?", uid)
+        return (rows[0][0], _event(rows[0][1:])) if rows else None
+
+    def version(self, sequence: int) -> int:
+        """The number of events of a sequence."""
+        return int(self._one("SELECT coalesce(max(version), 0) FROM event WHERE sequence=?", sequence))
+
+    def events(self, sequence: int) -> list[Event]:
+        """The events of a sequence in their order."""
+        rows = self._rows(f"SELECT {EVENT} FROM event WHERE sequence=? ORDER BY version", sequence)
+        return [_event(row) for row in rows]
+
+    def last_event(self) -> int:
+        """The number of the last event of all."""
+        return int(self._one("SELECT coalesce(max(id), 0) FROM event"))
+
+    def accepted_since(self, event: int) -> int:
+        """How many whole sequences were accepted after an event, given by its number."""
+        return int(
+            self._one(
+                "SELECT count(DISTINCT sequence) FROM event WHERE id>? AND kind='accept' AND body LIKE ?",
+                event,
+                '%"whole": true%',
+            )
+        )
+
+    def _now(self) -> str:
+        """The time in UTC; never before that of the last event, even if the clock goes back."""
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if now >= self._latest:
+            return now
+        self.clock_back = max(self.clock_back, (_time(self._latest) - _time(now)).total_seconds())
+        return self._latest
+
+    # -- models and suggestions
+
+    def add_model(self, path: str, sha256: str, events_upto: int, metrics: dict[str, Any], status: str) -> int:
+        """Add a model; its number."""
+        with self.writing() as connection:
+            cursor = connection.execute(
+                "INSERT INTO model(path, sha256, events_upto, metrics, status, at) VALUES(?,?,?,?,?,?)",
+                (path, sha256, events_upto, json.dumps(metrics), status, self._now()),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def models(self) -> list[dict[str, Any]]:
+        """All models, oldest first."""
+        names = ("number", "path", "sha256", "events_upto", "metrics", "status", "at")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM model ORDER BY number")
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        return [{**model, "metrics": json.loads(model["metrics"])} for model in found]
+
+    def remember(self, rows: Iterable[tuple[int, int, int, float, Sequence[float]]]) -> None:
+        """Keep what the queue needs of suggestions: sequence, version, model, entropy, profile."""
+        with self.writing() as connection:
+            for *row, profile in rows:
+                text = json.dumps([round(share, 4) for share in profile])
+                connection.execute("INSERT OR REPLACE INTO suggestion VALUES(?,?,?,?,?)", (*row, text))
+
+    def remembered(self) -> dict[int, tuple[int, int, float, list[float]]]:
+        """Version, model, entropy and profile of the last suggestion of each sequence."""
+        rows = self._rows("SELECT sequence, version, model, entropy, profile FROM suggestion")
+        return {row[0]: (row[1], row[2], row[3], json.loads(row[4])) for row in rows}
+
+
+EVENT = "version, kind, body, annotator, model, at, uid"
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(row[0], row[1], json.loads(row[2]), *row[3:])
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _is_read_only(path: str) -> bool:
+    """Whether a database can only be read; it must not have a log that nobody may write back."""
+    if not os.path.exists(path):
+        folder = os.path.dirname(path)
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(2, "there is no folder to write the database to", folder)
+        return False
+    if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
+        return False
+    log = path + "-wal"
+    if os.path.exists(log) and os.path.getsize(log):
+        raise NotSaved("read_only", f"{path} may not be written and has a log to write back: make it writable once")
+    return True
+
+
+def _not_saved(error: sqlite3.OperationalError, path: str) -> NotSaved:
+    """What went wrong, in words."""
+    text = str(error)
+    name = os.path.basename(path)
+    if "full" in text:
+        return NotSaved("full", f"NOT saved: the disk that holds {name} is full; make room and try again")
+    if "readonly" in text or "read-only" in text:
+        return NotSaved("read_only", f"NOT saved: {name} may only be read; make it writable and start again")
+    return NotSaved("disk", f"NOT saved: {name}: {text}")

@@ -1,0 +1,273 @@
+"""A studio: the desk, the queue, training in the background, and what all of it looks like from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hscrf.studio.desk import Desk
+from hscrf.studio.events import Invalid
+from hscrf.studio.items import shown
+from hscrf.studio.knowledge import Knowledge
+from hscrf.studio.news import News
+from hscrf.studio.project import Project
+from hscrf.studio.queue import Candidate, is_random, ordered
+from hscrf.studio.school import School, warm_up
+from hscrf.studio.store import NotSaved, Store
+
+SWEEP = 0.5  # seconds of doubts that are computed before the queue is told
+WARMING = "compiling, up to a minute on the first start; labelling works, suggestions follow"
+WARMED = "ready"
+
+
+class Studio:
+    """Everything behind the page; its methods answer the routes.
+
+    Training runs in a process of its own and ends in a model that waits until a person opens the next sequence. If the
+    process dies, the page is told and all else goes on.
+    """
+
+    def __init__(self, project: Project, path: str, reading: bool = False) -> None:
+        self.project, self.news = project, News()
+        self.store = Store(path, reading)
+        try:
+            self.desk = Desk(self.store, project, self.news)
+        except BaseException:
+            self.store.close()
+            raise
+        self.school = School(self.desk, self.news, project)
+        self._doubts = self.store.remembered()
+        self.desk.model_changed = lambda: self.desk.worker.patient("doubts", self._sweep)
+        self.train_after = int(self.store.setting("train_after", project.train_after))
+        self.kind, self.channels = self._first_look()
+
+    def start(self) -> None:
+        """Begin what happens in the background: warm up, doubts for the queue, a first model if labels came along."""
+        self.desk.worker.patient("warm", self._warm)
+        if self.desk.shelf.suggester is None and not self.store.read_only and self.school.labelled():
+            self._train_if_possible()
+
+    def close(self) -> None:
+        """Stop training and close the database; everything acknowledged is on disk already."""
+        self.news.tell("stopping")
+        self.school.stop()
+        self.desk.close()
+        self.news.close()
+
+    def _first_look(self) -> tuple[str, list[str]]:
+        if not self.project.items:
+            return self.project.kind or "text", []
+        found = shown(self.project.items[0].tokens, self.project.kind)
+        return found["kind"], [channel["name"] for channel in found["channels"]]
+
+    # -- in the background
+
+    def _warm(self) -> None:
+        """Answer one sequence, so that all kernels are compiled before anybody waits."""
+        desk = self.desk
+        if desk.shelf.suggester is not None and desk.sheets:
+            self.news.tell("warming", {"done": False, "words": WARMING})
+            shortest = min(desk.sheets.values(), key=lambda sheet: sheet.length)
+            warm_up(desk.shelf.suggester, shortest.id, Knowledge(desk.levels, shortest.length))
+        desk.warm = True
+        self.news.tell("warming", {"done": True, "words": WARMED})
+        desk.worker.patient("doubts", self._sweep)
+
+    def _sweep(self) -> bool:
+        """Compute some of the doubts that the queue lacks; whether there are more."""
+        desk, begin = self.desk, time.monotonic()
+        suggester, number = desk.shelf.suggester, desk.shelf.number
+        if suggester is None or number is None:
+            return False
+        lacking = [
+            sheet
+            for sheet in desk.sheets.values()
+            if sheet.state.status != "done" and self._doubts.get(sheet.id, (0, 0))[:2] != (sheet.state.version, number)
+        ]
+        rows: list[Any] = []
+        for sheet in lacking:
+            with sheet.guard:
+                knowledge, version = sheet.state.knowledge.copy(), sheet.state.version
+                if sheet.suggestion is None:
+                    sheet.state.shed()
+            found = suggester.suggest(sheet.id, knowledge, version)
+            rows.append((sheet.id, version, number, found.entropy, found.profile()))
+            if time.monotonic() - begin > SWEEP:
+                break
+        self._doubts.update({row[0]: row[1:] for row in rows})
+        if rows:
+            with contextlib.suppress(NotSaved):  # a cache: it is made again
+                self.store.remember(rows)
+            self.news.tell("queue")
+        return len(rows) < len(lacking)
+
+    # -- what the page asks
+
+    def view(self, sequence: int, opened: bool) -> dict[str, Any]:
+        """A sequence; a model that waits takes over when one is opened."""
+        return self.desk.view(sequence, opened)
+
+    def post(self, sequence: int, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Store an event; after enough accepted sequences a new model is trained."""
+        found = self.desk.post(sequence, request)
+        if request["kind"] == "accept" and found["status"] == "done" and not found.get("repeated"):
+            self._maybe_train()
+        return found
+
+    def _maybe_train(self) -> None:
+        last = self.store.models()[-1:]
+        upto = last[0]["events_upto"] if last else 0
+        if self.store.accepted_since(upto) >= self.train_after and not self.school.state()["running"]:
+            self._train_if_possible()
+
+    def _train_if_possible(self) -> None:
+        try:
+            self.school.train()
+        except (Invalid, OSError) as error:
+            self.school.failed(f"training could not begin: {error}")
+
+    def project_view(self) -> dict[str, Any]:
+        """What the page shows around the sequences."""
+        desk, topology = self.desk, self.project.topology
+        suggester = desk.shelf.suggester
+        model = None
+        if suggester is not None:
+            entry = next((m for m in self.store.models() if m["number"] == desk.shelf.number), {})
+            trained = (entry.get("metrics") or {}).get("sequences")
+            words = f"model {desk.shelf.number}" + (f", trained on {trained} sequences" if trained else ", as given")
+            model = {"number": desk.shelf.number, "status": "ready" if desk.warm else "warming",
+                     "events_upto": entry.get("events_upto", 0), "words": words}  # fmt: skip
+        had = () if suggester is None else suggester.topology.levels
+        states = [sheet.state for sheet in desk.sheets.values()]
+        relations = topology.to_dict()["children"] or {}
+        return {
+            "name": self.project.name,
+            "levels": [
+                {"name": level.name, "labels": list(level.labels), "unit": level.unit, "labelled": level.name in had}
+                for level in desk.levels
+            ],
+            "children": {
+                level: {str(k): list(map(str, v)) for k, v in relation.items()} for level, relation in relations.items()
+            },
+            "kind": self.kind,
+            "channels": self.channels,
+            "annotator": self.store.setting("annotator", ""),
+            "model": model,
+            "training": self.school.state(),
+            "warming": {"done": desk.warm, "words": WARMED if desk.warm else WARMING},
+            "counts": {
+                "sequences": len(states),
+                "done": sum(state.status == "done" for state in states),
+                "corrections": sum(state.corrections for state in states),
+            },
+            "train_after": self.train_after,
+            "news": self.news.number,
+            "notices": self._notices(),
+            "demo": self.project.demo,
+        }
+
+    def _notices(self) -> list[dict[str, str]]:
+        back = self.store.clock_back
+        if back < 1:
+            return list(self.desk.notices)
+        words = (
+            f"the clock of this machine went back by {back:.0f} s; the order of all work is kept, only times are late"
+        )
+        return [*self.desk.notices, {"kind": "clock", "message": words}]
+
+    def queue(self) -> dict[str, Any]:
+        """All sequences in working order, those that are done last."""
+        sheets = self.desk.sheets
+        status = {n: sheet.state.status for n, sheet in sheets.items()}
+        waiting = [self._candidate(sheet) for n, sheet in sheets.items() if status[n] != "done"]
+        done = sorted((s for n, s in sheets.items() if status[n] == "done"), key=lambda s: s.state.at, reverse=True)
+        worked = [sheet for sheet in done if sheet.state.acceptance is not None]
+        random = sum(is_random(sheet.name) for sheet in worked)
+        order = ordered(waiting, {"random": random, "other": len(worked) - random})
+        rows = [(sheets[candidate.id], why) for candidate, why in order]
+        rows += [(sheet, "random" if is_random(sheet.name) else "doubt") for sheet in done]
+        begun = [candidate.id for candidate, _ in order if status[candidate.id] == "begun"]
+        return {
+            "total": len(sheets),
+            "done": len(done),
+            "next": next(iter([*begun, *(candidate.id for candidate, _ in order)]), None),
+            "order": [sheet.id for sheet, _ in rows],
+            "items": [self._queued(sheet, why, status[sheet.id]) for sheet, why in rows],
+        }
+
+    def _candidate(self, sheet: Any) -> Candidate:
+        known = self._doubts.get(sheet.id)
+        if known is None or self.desk.shelf.suggester is None:
+            return Candidate(sheet.id, sheet.name)
+        return Candidate(sheet.id, sheet.name, known[2], known[3])
+
+    def _queued(self, sheet: Any, why: str, status: str) -> dict[str, Any]:
+        known = self._doubts.get(sheet.id)
+        state = sheet.state
+        return {
+            "id": sheet.id,
+            "name": sheet.name,
+            "length": sheet.length,
+            "status": status,
+            "version": state.version,
+            "doubt": None if known is None else known[2],
+            "chosen": why,
+            "corrections": state.corrections,
+            "model": None if known is None else known[1],
+        }
+
+    def progress(self) -> dict[str, Any]:
+        """Corrections of each accepted sequence in the order of acceptance, and the models with their quality."""
+        rows: list[dict[str, Any]] = []
+        for sheet in self.desk.sheets.values():
+            event = sheet.state.acceptance
+            if event is not None:
+                rows.append(
+                    {
+                        "id": sheet.id,
+                        "name": sheet.name,
+                        "count": sheet.state.corrections,
+                        "steps": sheet.length,
+                        "model": event.model,
+                        "chosen": "random" if is_random(sheet.name) else "doubt",
+                        "agreed": event.body.get("agreed"),
+                        "guess_of": event.body.get("guess_of"),
+                        "at": event.at,
+                    }
+                )
+        rows.sort(key=lambda row: row["at"])
+        models = [self._model_row(entry, rows) for entry in self.store.models()]
+        return {"done": len(rows), "sequences": len(self.desk.sheets), "corrections": rows, "models": models}
+
+    def _model_row(self, entry: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+        honest = [
+            row["agreed"]
+            for row in rows
+            if row["chosen"] == "random" and row["guess_of"] == entry["number"] and row["agreed"] is not None
+        ]
+        metrics = entry["metrics"]
+        return {
+            "number": entry["number"],
+            "status": entry["status"],
+            "sequences": metrics.get("sequences"),
+            "loss": metrics.get("loss"),
+            "seconds": metrics.get("seconds"),
+            "at": entry["at"],
+            "quality": sum(honest) / len(honest) if honest else None,
+        }
+
+    def settings(self, given: Mapping[str, Any]) -> None:
+        """Remember who works here, and after how many accepted sequences a model is trained."""
+        if "annotator" in given:
+            name = given["annotator"]
+            if not isinstance(name, str) or len(name) > 200 or not name.isprintable():
+                raise Invalid("annotator is no name of at most 200 characters", "annotator")
+            self.store.set("annotator", name)
+        if "train_after" in given:
+            count = given["train_after"]
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise Invalid(f"train_after is {count!r}, expected a whole number of at least 1", "train_after")
+            self.train_after = count
+            self.store.set("train_after", count)

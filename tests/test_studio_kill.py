@@ -1,0 +1,24 @@
+"""Killed at any point, the database opens with everything that was acknowledged, and nothing twice."""
+
+import random
+
+from studio_kills import check, kill_once, start
+
+
+def test_kills_lose_nothing(tmp_path):
+    rng, acknowledged = random.Random(7), {}
+    for k in range(5):
+        kill_once(tmp_path, rng, acknowledged, k)
+        assert check(tmp_path, acknowledged) >= len(acknowledged)
+    assert acknowledged
+
+
+def test_a_server_that_is_asked_to_end_ends_well(tmp_path):
+    process, person = start(tmp_path)
+    person.warm()
+    assert person.do(1, "label", level="phrase", start=0, stop=1, label="O")["version"] == 1
+    process.terminate()
+    assert process.wait(timeout=30) == 0
+    process.stdout.close()
+    person.close()
+    assert check(tmp_path, {}) == 1

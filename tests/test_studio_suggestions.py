@@ -1,0 +1,211 @@
+"""Suggestions are exact: they equal predict under the same evidence, alternatives equal posteriors of segments."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hscrf import HSCRF, InfeasibleError
+from hscrf.datasets import make_activities
+from hscrf.studio.conflicts import groups_of, only, smallest
+from hscrf.studio.events import Invalid, State
+from hscrf.studio.evidence import labels_of, levels_of
+from hscrf.studio.queue import Candidate, is_random, ordered
+from hscrf.studio.store import Event
+from hscrf.studio.suggestions import Suggester, changed, shown_segments
+from studio_fixtures import TOPOLOGY, sentences, small_model
+
+LEVELS = levels_of(TOPOLOGY)
+X, Y = sentences()
+
+
+@pytest.fixture(scope="module")
+def suggester():
+    return Suggester(small_model(), X.__getitem__, LEVELS)
+
+
+def state_of(n, *events):
+    state = State(LEVELS, len(X[n]))
+    for kind, body in events:
+        state.apply(Event(state.version + 1, kind, state.check(kind, body)))
+    return state
+
+
+def fixed(level, start, stop, label, kind="label"):
+    return kind, {"level": level, "start": start, "stop": stop, "label": label}
+
+
+def test_a_suggestion_equals_predict_under_the_same_evidence(suggester):
+    for n, x in enumerate(X):
+        for event in (fixed("phrase", 0, 2, "O"), fixed("tag", 1, 2, "N"), fixed("phrase", 1, 3, "NP", "segment")):
+            state = state_of(n, event)
+            found = suggester.suggest(n, state.knowledge, 1)
+            (labels,) = small_model().predict([x], evidence=[labels_of(state.knowledge, TOPOLOGY)])
+            assert found.segments["phrase"] == [list(segment) for segment in labels.segments("phrase")]
+            np.testing.assert_array_equal(found.labels.states, labels.states)
+            np.testing.assert_array_equal(found.labels.ends, labels.ends)
+
+
+def test_doubt_is_one_minus_the_probability_of_what_is_shown(suggester):
+    state = state_of(1, fixed("phrase", 0, 1, "O"))
+    found = suggester.suggest(1, state.knowledge, 1)
+    (marginals,) = small_model().predict_marginals([X[1]], evidence=[labels_of(state.knowledge, TOPOLOGY)])
+    for d, level in enumerate(TOPOLOGY.levels[1:], start=1):
+        sure = marginals.state[level][np.arange(len(X[1])), found.labels.states[d]]
+        np.testing.assert_allclose(found.doubt[level], 255 * (1 - sure), atol=0.5 + 1e-9)
+    (entropy,) = small_model().entropy([X[1]], evidence=[labels_of(state.knowledge, TOPOLOGY)])
+    assert found.entropy == pytest.approx(entropy / len(X[1]), abs=1e-12)
+
+
+def test_alternatives_are_differences_of_log_z(suggester):
+    """They equal the posterior of the segment, which is computed in another way."""
+    state = state_of(1, fixed("tag", 4, 5, "X"))
+    evidence = labels_of(state.knowledge, TOPOLOGY)
+    posterior = small_model().predict_marginals([X[1]], evidence=[evidence])[0].segment("phrase")
+    for start in range(3):
+        for stop in range(start + 1, 5):
+            found = suggester.alternatives(1, state.knowledge, "phrase", start, stop)
+            expected = posterior[start, stop - start - 1]
+            np.testing.assert_allclose(np.exp(list(found.values())), expected, rtol=1e-9, atol=1e-14)
+
+
+def test_alternatives_do_not_count_the_fix_of_the_segment_itself(suggester):
+    free, bound = state_of(1), state_of(1, fixed("phrase", 0, 2, "VP", "segment"))
+    one = suggester.alternatives(1, free.knowledge, "phrase", 0, 2)
+    other = suggester.alternatives(1, bound.knowledge, "phrase", 0, 2)
+    np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-12)
+
+
+def test_an_impossible_alternative_is_impossible(suggester):
+    state = state_of(1, fixed("tag", 0, 1, "D"))
+    assert suggester.alternatives(1, state.knowledge, "phrase", 0, 1)["VP"] == -np.inf
+
+
+def test_a_conflict_names_a_smallest_set_and_leaves_the_newest_out(suggester):
+    events = [fixed("tag", 3, 4, "N"), fixed("tag", 0, 1, "D"), fixed("phrase", 0, 1, "VP")]
+    found = suggester.suggest(1, state_of(1, *events).knowledge, 3)
+    assert [group.release for group in found.conflict] == [{"fix": 2}, {"fix": 3}]
+    before = suggester.suggest(1, state_of(1, *events[:2]).knowledge, 2)
+    assert found.segments == before.segments
+
+
+def test_releasing_what_a_conflict_names_ends_it(suggester):
+    segments = suggester.suggest(1, state_of(1).knowledge).segments
+    state = state_of(1, ("accept", {"whole": True, "segments": segments}), fixed("phrase", 0, 2, "VP"))
+    for _ in range(5):
+        conflict = suggester.suggest(1, state.knowledge, 2).conflict
+        if not conflict:
+            break
+        body = next(group.release for group in conflict if group.version == 1)
+        state.apply(Event(state.version + 1, "release", state.check("release", body)))
+    assert not conflict
+    assert state.version == 3, "what was accepted under the new label is released at once"
+
+
+spans = st.tuples(st.integers(0, 4), st.integers(1, 5)).filter(lambda span: span[0] < span[1])
+fixes = st.lists(
+    st.one_of(
+        st.builds(lambda s, n: fixed("phrase", *s, n), spans, st.sampled_from(["NP", "VP", "O"])),
+        st.builds(lambda s, n: fixed("phrase", *s, n, "segment"), spans, st.sampled_from(["NP", "VP", "O"])),
+        st.builds(lambda s, n: fixed("tag", *s, n), spans, st.sampled_from(["D", "N", "V", "X"])),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=60)
+@given(fixes)
+def test_conflicts_are_minimal_and_real(events):
+    suggester = Suggester(small_model(), X.__getitem__, LEVELS)
+    state = State(LEVELS, len(X[1]))
+    for kind, body in events:
+        state.apply(Event(state.version + 1, kind, state.check(kind, body)))
+    potentials, knowledge = suggester.potentials(1), state.knowledge
+    if suggester.possible(potentials, knowledge):
+        assert not suggester.suggest(1, knowledge, state.version).conflict
+        return
+    core = smallest(knowledge, groups_of(knowledge, state.version), lambda k: suggester.possible(potentials, k))
+    assert not suggester.possible(potentials, only(knowledge, core))
+    for group in core:
+        rest = [other for other in core if other is not group]
+        assert suggester.possible(potentials, only(knowledge, rest))
+    with pytest.raises(InfeasibleError):
+        small_model().predict([X[1]], evidence=[labels_of(knowledge, TOPOLOGY)])
+
+
+def test_runs_of_a_unit_level_end_with_their_parents():
+    days, labels = make_activities(2, random_state=0)
+    segments = shown_segments(labels[0], 2)
+    parents = {stop for _, stop, _ in labels[0].segments("activity")}
+    assert parents <= {stop for _, stop, _ in segments}
+    assert segments[0][0] == 0
+    assert segments[-1][1] == len(days[0])
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(segments))
+
+
+def test_changes_are_ranges_of_steps(suggester):
+    before = suggester.suggest(0, state_of(0).knowledge)
+    after = suggester.suggest(0, state_of(0, fixed("phrase", 0, 2, "O")).knowledge, 1)
+    assert changed(before, after)["phrase"][0][0] == 0
+    assert changed(before, before) == {"phrase": [], "tag": []}
+
+
+def test_a_window_pins_what_is_far_and_keeps_the_fixes():
+    days, labels = make_activities(12, random_state=0, persisting=True)
+    model = HSCRF(c2=0.5, durations={"trajectory": "gamma"}, max_duration={"trajectory": 30}).fit(days, labels)
+    levels = levels_of(model.topology_)
+    long = [step for day in days for step in day][:400]
+    suggester = Suggester(model, lambda n: long, levels)
+    state = State(levels, len(long))
+    before = suggester.suggest(0, state.knowledge)
+    old = next(label for start, stop, label in before.segments["activity"] if start <= 200 < stop)
+    new = next(label for label in levels[0].labels if label != old)
+    state.apply(Event(1, "label", state.check(*fixed("activity", 200, 204, new))))
+    quick = suggester.window(0, state.knowledge, state.touched(), before)
+    assert not quick.exact
+    assert quick.window == (140, 264)
+    np.testing.assert_array_equal(quick.labels.states[:, :140], before.labels.states[:, :140])
+    np.testing.assert_array_equal(quick.labels.states[:, 264:], before.labels.states[:, 264:])
+    assert set(quick.labels.column("activity")[200:204]) == {new}
+
+
+def test_a_slow_model_is_known_by_its_cost():
+    assert not Suggester(small_model(), X.__getitem__, LEVELS).is_slow(10_000)
+
+
+# -- the queue
+
+
+def test_the_most_doubtful_comes_first():
+    waiting = [Candidate(n, f"s{n}", doubt=n / 10) for n in range(5)]
+    assert next(c.id for c, why in ordered(waiting, {}) if why == "doubt") == max(
+        c.id for c in waiting if not is_random(c.name)
+    )
+
+
+def test_every_tenth_place_is_random_and_random_ones_are_taken_nowhere_else():
+    waiting = [Candidate(n, f"day_{n}", doubt=float(n)) for n in range(1000)]
+    order = ordered(waiting, {})
+    assert sorted(c.id for c, _ in order) == list(range(1000))
+    head = [why for _, why in order[:500]]
+    assert head.count("random") == 50
+    assert all(is_random(c.name) == (why == "random") for c, why in order)
+
+
+def test_twins_of_an_earlier_choice_wait():
+    waiting = [Candidate(1, "s1", 1.0, [1, 0]), Candidate(2, "s2", 0.9, [1, 0]), Candidate(3, "s3", 0.8, [0, 1])]
+    assert not any(is_random(c.name) for c in waiting)
+    assert [c.id for c, _ in ordered(waiting, {})] == [1, 3, 2]
+
+
+def test_without_a_model_the_file_gives_the_order():
+    waiting = [Candidate(n, f"s{n}") for n in range(1, 6)]
+    assert next((c.id, why) for c, why in ordered(waiting, {}) if why != "random")[1] == "file"
+
+
+def test_an_unknown_level_is_refused():
+    with pytest.raises(Invalid):
+        state_of(0, fixed("nothing", 0, 1, "NP"))

@@ -1,0 +1,219 @@
+"""Training beside the person's work: partial labels, take-over between sequences, death of the process."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hscrf import HSCRF, Labels
+from hscrf.studio import serve
+from hscrf.studio.learning import Job, learn
+from hscrf.studio.training import Training
+from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
+
+
+def trained(project):
+    return not project["training"]["running"] and project["model"] is not None
+
+
+def wait_for_model(person, number):
+    """Wait until a model is ready; it takes over when a sequence is opened."""
+    models = []
+
+    def ready(project):
+        models[:] = person.get("/api/progress").json()["models"]
+        return not project["training"]["running"] and models and models[-1]["number"] >= number
+
+    return person.wait(ready)
+
+
+def test_a_new_model_takes_over_between_two_sequences(tmp_path):
+    session, person = open_studio(tmp_path, train_after=2)
+    first = person.view(1)["model"]
+    for n in (1, 2):
+        person.view(n)
+        person.accept(n)
+    wait_for_model(person, first + 1)
+    assert person.view(2, opened=0)["model"] == first, "the open sequence keeps its model"
+    assert person.view(3)["model"] == first + 1
+    model = person.get("/api/project").json()["model"]
+    assert model["number"] == first + 1
+    assert "2 sequences" in model["words"]
+    person.close()
+    session.stop()
+
+
+def test_the_database_goes_on_with_its_newest_model(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.accept(1)
+    assert person.post("/api/training", {}).status_code == 202
+    assert person.post("/api/training", {}).status_code in (202, 409)
+    wait_for_model(person, 2)
+    person.close()
+    session.stop()
+    session, person = open_studio(tmp_path)
+    assert person.view(2)["model"] >= 2
+    numbers = [entry["number"] for entry in person.get("/api/progress").json()["models"]]
+    assert numbers == list(range(1, len(numbers) + 1)), "the model that is given again is not a new one"
+    person.close()
+    session.stop()
+
+
+def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_any(tmp_path):
+    session, person = open_studio(tmp_path, model=False)
+    assert person.get("/api/project").json()["model"] is None
+    view = person.view(1)
+    assert view["segments"]["phrase"] == [[0, view["length"], None]]
+    assert person.post("/api/training", {}).status_code == 422
+    for n in (1, 2, 3):
+        stop = 0
+        for start, stop, label in sentences()[1][n - 1].segments("phrase"):
+            view = person.do(n, "segment", level="phrase", start=start, stop=stop, label=label)
+        assert [segment[2] for segment in view["segments"]["phrase"]] == [
+            s[2] for s in sentences()[1][n - 1].segments("phrase")
+        ]
+    assert person.post("/api/training", {}).status_code == 202
+    project = wait_for_model(person, 1)
+    assert "leaves it out" in project["notices"][0]["message"]
+    view = person.view(4)
+    assert None not in [label for _, _, label in view["segments"]["phrase"]]
+    assert [label for _, _, label in view["segments"]["tag"]] == [None]
+    person.close()
+    session.stop()
+
+
+def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
+    session, person = open_studio(tmp_path, model=False, labelled=4)
+    person.wait(trained)
+    view = person.view(5)
+    assert None not in [label for _, _, label in view["segments"]["tag"]]
+    queue = person.get("/api/queue").json()
+    assert queue["done"] == 4, "what came complete need not be done again"
+    assert person.view(1)["by"]["tag"][0] == "file"
+    person.close()
+    session.stop()
+
+
+def test_a_training_process_that_is_killed_harms_nothing(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.accept(1)
+    news = []
+    seen = threading.Event()
+
+    def listen():
+        with person.http.stream("GET", "/api/news", timeout=60) as lines:
+            for line in lines.iter_lines():
+                news.append(line)
+                if "training failed" in line:
+                    seen.set()
+                    return
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    person.post("/api/training", {})
+    os.kill(session.studio.school.training.process.pid, signal.SIGKILL)
+    assert seen.wait(60)
+    listener.join()
+    project = person.get("/api/project").json()
+    assert not project["training"]["running"]
+    assert "signal 9" in project["notices"][-1]["message"]
+    assert person.do(2, "label", level="phrase", start=0, stop=1, label="O")["version"] == 1
+    assert person.post("/api/training", {}).status_code == 202, "it can be tried again"
+    wait_for_model(person, 2)
+    assert list(tmp_path.glob("*.models/draft-*")) == []
+    person.close()
+    session.stop()
+
+
+def test_training_can_be_stopped(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.accept(1)
+    person.post("/api/training", {})
+    assert person.post("/api/training/stop", {}).json()["training"]["running"] is False
+    assert len(person.get("/api/progress").json()["models"]) == 1
+    person.close()
+    session.stop()
+
+
+def test_a_given_model_stays_the_teacher(tmp_path):
+    """Learning one odd sequence moves the weights a little from those of the given model, not back to zero."""
+    X, Y = sentences()
+    model = small_model()
+    job = Job(HSCRF(TOPOLOGY, c2=10.0).fit(X, Y), TOPOLOGY, X[:1], Y[:1], str(tmp_path / "m.hscrf"), around=True)
+    before = job.estimator.coef_.copy()
+    learn(job)
+    assert job.estimator.solver == "lbfgs"
+    after = job.estimator.coef_
+    assert np.abs(after).max() > 0
+    alone = HSCRF(TOPOLOGY, c2=10.0).fit(X[:1], Y[:1])
+    assert np.abs(before).sum() * 0.9 < np.abs(after).sum() > np.abs(alone.coef_).sum()
+    assert model.score(X, Y) > 0.9
+
+
+def test_contradicting_fixes_do_not_stop_learning(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.do(1, "label", level="tag", start=0, stop=1, label="D")
+    assert person.do(1, "label", level="phrase", start=0, stop=1, label="VP")["conflict"]
+    assert person.post("/api/training", {}).status_code == 202
+    wait_for_model(person, 2)
+    labels = session.labels()[0]
+    assert isinstance(labels, Labels)
+    labels.check()
+    person.close()
+    session.stop()
+
+
+def test_an_error_in_training_is_told_in_words(tmp_path):
+    done, failed = [], threading.Event()
+    words = []
+
+    def fail(text):
+        words.append(text)
+        failed.set()
+
+    X, Y = sentences(2)
+    job = Job(HSCRF(TOPOLOGY, c2=-1.0), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
+    training = Training(job, lambda *_: None, done.append, fail)
+    assert failed.wait(60)
+    assert "c2 is -1" in words[0]
+    training.thread.join()
+    assert not done
+
+
+def test_a_closed_studio_leaves_no_process(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.accept(1)
+    person.post("/api/training", {})
+    process = session.studio.school.training.process
+    person.close()
+    session.stop()
+    assert process.poll() is not None
+
+
+def test_serve_needs_to_know_the_labels(tmp_path):
+    with pytest.raises(ValueError, match="give a model, or a topology"):
+        serve(sentences(1)[0], db=tmp_path / "a.sqlite")
+
+
+def test_news_end_when_the_studio_stops(tmp_path):
+    session, person = open_studio(tmp_path)
+    other = Person.__new__(Person)
+    other.http = person.http
+    ended = threading.Event()
+
+    def listen():
+        with person.http.stream("GET", "/api/news", timeout=60) as lines:
+            names = [line for line in lines.iter_lines() if line.startswith("event:")]
+        assert names[-1] == "event: stopping"
+        ended.set()
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    time.sleep(0.2)
+    session.stop()
+    assert ended.wait(20)
+    listener.join()
+    person.close()

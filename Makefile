@@ -23,7 +23,7 @@ benchmarks: $(VENV)/.benchmarks
 	$(BIN)/python benchmarks/engine.py
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md.
-STUDIES = indoor chunking joint citations hiding
+STUDIES = indoor chunking joint citations hiding economy
 experiments: $(VENV)/.experiments
 	for study in $(STUDIES); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done
 	$(BIN)/python experiments/report.py $(if $(FULL),,--quick)
@@ -33,7 +33,7 @@ clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of extras; each is older than pyproject.toml until it is installed again.
-$(VENV)/.run: extras = [plots]
+$(VENV)/.run: extras = [plots,studio]
 $(VENV)/.test: extras = [test]
 $(VENV)/.docs: extras = [docs]
 $(VENV)/.benchmarks: extras = [benchmarks]

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
-ORDER = ("indoor", "chunking", "joint", "citations")
+ORDER = ("indoor", "chunking", "joint", "citations", "economy")
 INTRODUCTION = """# Results
 
 What the library does on the paper's tasks and beyond them. This page is written by `python experiments/report.py` from

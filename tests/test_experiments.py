@@ -10,7 +10,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
-STUDIES = ["indoor", "chunking", "joint", "citations", "hiding"]  # stems of scripts whose --smallest needs no data
+STUDIES = [
+    "indoor",
+    "chunking",
+    "joint",
+    "citations",
+    "hiding",
+    "economy",
+]  # stems of scripts whose --smallest needs no data
 
 
 @pytest.fixture

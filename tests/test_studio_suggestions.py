@@ -209,3 +209,10 @@ def test_without_a_model_the_file_gives_the_order():
 def test_an_unknown_level_is_refused():
     with pytest.raises(Invalid):
         state_of(0, fixed("nothing", 0, 1, "NP"))
+
+
+def test_what_was_measured_counts_more_than_what_was_guessed(suggester):
+    other = Suggester(small_model(), X.__getitem__, LEVELS)
+    other._measured = (1000, 1.0)
+    assert other.is_slow(1000)
+    assert not other.is_slow(100)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -293,9 +292,8 @@ async def http_problem(request: Request, error: HTTPException) -> Response:
 
 
 async def unexpected(request: Request, error: Exception) -> Response:
-    """A mistake of ours: the terminal has all of it, the page its words."""
+    """A mistake of ours: the page is told in words; the server writes all of it to the terminal."""
     if isinstance(error, (ClientDisconnect, asyncio.CancelledError)):
         return Response(status_code=499)
-    traceback.print_exception(type(error), error, error.__traceback__)
     answer: Response = problem(500, "internal", f"the studio made a mistake: {type(error).__name__}: {error}")
     return answer

@@ -187,7 +187,7 @@ class Studio:
         random = sum(is_random(sheet.name) for sheet in worked)
         order = ordered(waiting, {"random": random, "other": len(worked) - random})
         rows = [(sheets[candidate.id], why) for candidate, why in order]
-        rows += [(sheet, "random" if is_random(sheet.name) else "doubt") for sheet in done]
+        rows += [(sheet, _chosen(sheet)) for sheet in done]
         begun = [candidate.id for candidate, _ in order if status[candidate.id] == "begun"]
         return {
             "total": len(sheets),
@@ -231,7 +231,7 @@ class Studio:
                         "count": sheet.state.corrections,
                         "steps": sheet.length,
                         "model": event.model,
-                        "chosen": "random" if is_random(sheet.name) else "doubt",
+                        "chosen": _chosen(sheet),
                         "agreed": event.body.get("agreed"),
                         "guess_of": event.body.get("guess_of"),
                         "at": event.at,
@@ -271,3 +271,10 @@ class Studio:
                 raise Invalid(f"train_after is {count!r}, expected a whole number of at least 1", "train_after")
             self.train_after = count
             self.store.set("train_after", count)
+
+
+def _chosen(sheet: Any) -> str:
+    """Why a sequence that is done was chosen."""
+    if sheet.state.acceptance is None:
+        return "file"
+    return "random" if is_random(sheet.name) else "doubt"

@@ -23,6 +23,7 @@ from hscrf.topology import Topology
 
 SLOW = 0.25  # seconds of an answer above which a window is answered first
 MARGIN = 60  # steps on both sides of a fix that a window takes in
+PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept
 BYTE = 255
 
@@ -62,7 +63,7 @@ class Suggester:
         self.topology: Topology = model.topology_
         self._kept: OrderedDict[int, Potentials] = OrderedDict()
         self._guard = threading.Lock()
-        self._measured = 0.0  # seconds a step of an answer that was slow
+        self._measured = (0, 0.0)  # steps and seconds of the last answer that compiled nothing
         self.answered = False  # whether the kernels are compiled
 
     def potentials(self, sequence: int) -> Potentials:
@@ -80,8 +81,10 @@ class Suggester:
 
     def is_slow(self, length: int) -> bool:
         """Whether an exact answer for so many steps takes longer than a person likes to wait."""
-        guessed = estimate(self.topology, [length], timed_levels(self.model)).seconds(learning=True)
-        return max(guessed, self._measured * length) > SLOW
+        steps, seconds = self._measured
+        if 0 < length <= 2 * steps:
+            return seconds * length / steps > SLOW
+        return PASSES * estimate(self.topology, [length], timed_levels(self.model)).seconds() > SLOW
 
     # -- suggestions
 
@@ -96,7 +99,7 @@ class Suggester:
             found = self._without_conflict(potentials, knowledge, newest)
         end = time.perf_counter()
         if not found.conflict and self.answered:  # the first answer may have compiled
-            self._measured = (end - ready) / potentials.length if end - ready > SLOW else 0.0
+            self._measured = (potentials.length, end - ready)
         self.answered = True
         return replace(found, seconds=end - begin)
 

@@ -100,6 +100,8 @@ class Desk:
 
     @property
     def current(self):
+        """What is chosen, in words, once the next frame has drawn it."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return self.text("#current")
 
     def outline(self, level):

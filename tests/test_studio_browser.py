@@ -167,6 +167,10 @@ def test_a_whole_sequence_by_keyboard_alone(desk):
     done = next(item for item in desk.ask("/api/queue")["items"] if item["id"] == first)
     assert (done["status"], done["name"]) == ("done", name)
     desk.wait_text("#done", "1 of 6 done")
+    desk.press("p")
+    desk.page.wait_for_selector(".chart circle")
+    assert "1 of 6 sequences accepted" in desk.text("#dialog")
+    desk.press("Escape")
     desk.press("b")
     desk.wait_text("#title", name)
     desk.press("q", "Home", "ArrowDown", "Enter")
@@ -235,11 +239,22 @@ def test_two_tabs_see_each_other(session, new_tab):
     assert here.outline("activity") == there.outline("activity")
 
 
+def test_nine_tabs_share_the_connections_of_one_browser(session, new_tab):
+    desks = [new_tab(session) for _ in range(9)]
+    desks[-1].fix("s")
+    desks[0].wait_version(1)
+    desks[0].page.close()  # the one that listened for all
+    desks[3].fix("z")
+    desks[-1].wait_version(2)
+
+
+DEAF = "navigator.locks.request = () => new Promise(() => {}); BroadcastChannel.prototype.addEventListener = () => {};"
+
+
 def test_a_tab_that_is_behind_applies_its_fix_again(session, new_tab):
     here = new_tab(session)
     there = new_tab(session)
-    there.page.route("**/api/news", lambda route: route.abort())
-    there.open(session.url.split("?")[0] + f"#{here.painted[0]}")
+    there.page.add_init_script(DEAF)
     there.page.reload()
     there.page.wait_for_selector("html[data-painted]")
     here.fix("s")
@@ -251,7 +266,7 @@ def test_a_tab_that_is_behind_applies_its_fix_again(session, new_tab):
     there.press("z")
     there.wait_text("#message", "another window")
     assert there.view()["version"] == 3
-    there.errors.clear()  # the news that was taken away, and the 409s
+    there.errors.clear()  # the browser complains of 409
 
 
 def test_offline_and_back(desk):
@@ -493,6 +508,10 @@ def test_files_and_settings(desk):
     with desk.page.expect_download() as download:
         desk.page.click('[data-format="jsonl"]')
     assert download.value.suggested_filename.endswith(".jsonl")
+    with desk.page.expect_download() as download:
+        desk.page.click('[data-format="label-studio"]')
+    desk.page.set_input_files("#import", download.value.path())
+    desk.wait_text("#dialog [role=status]", "labels in")
     desk.press("Escape")
     desk.page.click("#settings")
     desk.page.fill("#annotator", "grete")

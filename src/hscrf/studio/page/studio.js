@@ -21,6 +21,7 @@ export class Studio {
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
+    this.greeted = false;
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -54,10 +55,8 @@ export class Studio {
     });
     this.state.selection.level = this.state.levels[0];
     this.state.say("project");
-    listen(
-      (name, data) => this.hear(name, data),
-      () => this.lost(),
-    );
+    listen((name, data) => this.hear(name, data));
+    this.connect("online");
     await this.refreshQueue();
     this.outbox.flush();
     const wanted = Number(location.hash.slice(1));
@@ -259,6 +258,7 @@ export class Studio {
     const project = /** @type {import("./types.js").Project} */ (state.project);
     const open = state.view && data.sequence === state.view.id;
     if (name === "hello") return this.hello(data);
+    if (name === "lost") return this.lost();
     if (name === "saved") {
       this.refreshQueueSoon();
       if (open && data.version > /** @type {View} */ (state.view).version && !this.outbox?.fixes.length) this.reload();
@@ -289,7 +289,8 @@ export class Studio {
 
   /** @param {any} project */
   hello(project) {
-    const again = this.state.connection !== "connecting";
+    const again = this.greeted || this.state.connection !== "online";
+    this.greeted = true;
     this.connect("online");
     this.state.project = project;
     this.state.say("project");

@@ -21,7 +21,6 @@ export class Studio {
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
-    this.greeted = false;
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -245,7 +244,9 @@ export class Studio {
     if (!view) return;
     try {
       const raw = await ask(`/api/sequences/${view.id}`);
-      if (this.state.view?.id !== view.id || raw.version < this.state.view.version) return;
+      const now = this.state.view;
+      if (now?.id !== view.id || raw.version < now.version) return;
+      if (["version", "model", "exact", "entropy"].every((part) => raw[part] === now[part])) return;
       this.take(readView(raw));
     } catch (error) {
       this.explain(error);
@@ -289,13 +290,10 @@ export class Studio {
 
   /** @param {any} project */
   hello(project) {
-    const again = this.greeted || this.state.connection !== "online";
-    this.greeted = true;
     this.connect("online");
     this.state.project = project;
     this.state.say("project");
     this.outbox?.flush();
-    if (!again) return;
     this.refreshQueueSoon();
     if (!this.outbox?.fixes.length) this.reload();
   }

@@ -401,3 +401,31 @@ def test_the_port_of_the_last_time_is_taken_again(tmp_path):
     session = serve(sentences(2)[0], model=small_model(), db=tmp_path / "a.sqlite")
     assert session.url.partition("?")[0] == url
     session.stop()
+
+
+def test_a_write_that_failed_too_late_is_recognised(tmp_path):
+    """The disk has an event that was answered as not saved: the retry finds it, and work goes on."""
+    session, person = open_studio(tmp_path, n=2)
+    body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
+    session.studio.store.append(1, 0, "late", "label", body)
+    answer = person.send(1, 0, "label", body, uid="late").json()
+    assert answer["repeated"]
+    assert answer["version"] == 1
+    assert answer["fixes"][0]["label"] == "D"
+    person.close()
+    session.stop()
+
+
+def test_a_sequence_that_the_data_no_longer_has_can_still_be_seen(tmp_path):
+    session, person = open_studio(tmp_path, n=3)
+    person.do(3, "label", level="phrase", start=0, stop=1, label="O")
+    person.close()
+    session.stop()
+    session, person = open_studio(tmp_path, n=2)
+    assert [notice["kind"] for notice in person.get("/api/project").json()["notices"]] == ["unseen"]
+    view = person.view(3)
+    assert view["segments"]["phrase"][:2] == [[0, 1, "O"], [1, view["length"], None]]
+    assert person.do(3, "undo")["status"] == "open"
+    assert person.get("/api/export/jsonl").status_code == 200
+    person.close()
+    session.stop()

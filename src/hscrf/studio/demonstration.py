@@ -9,6 +9,7 @@ import numpy as np
 from hscrf.datasets import make_activities
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.labels.labels import Labels
+from hscrf.solvers.lbfgs import LBFGS
 from hscrf.studio.items import Item, items_of
 from hscrf.studio.project import Project
 from hscrf.topology import Topology
@@ -35,13 +36,17 @@ def demo(which: str, seed: int = 0) -> Project:
     if which == "days":
         X, Y = make_activities(60, random_state=seed)
         items = items_of(X, [f"day_{n:03d}" for n in range(1, 61)], halved(Y))
-        return Project(items, Y[0].topology, estimator=HSCRF(c2=0.5), name="kitchen days", demo=True)
+        return Project(
+            items, Y[0].topology, estimator=HSCRF(c2=0.5, solver=LBFGS(max_iter=80)), name="kitchen days", demo=True
+        )
     words, Y = make_citations(40, seed)
     found = [
         Item(f"citation_{n:03d}", tokens, seen_of(tokens), labels)
         for n, (tokens, labels) in enumerate(zip(words, halved(Y), strict=True), start=1)
     ]
-    return Project(found, Y[0].topology, estimator=HSCRF(c2=0.5), name="citations", demo=True)
+    return Project(
+        found, Y[0].topology, estimator=HSCRF(c2=0.5, solver=LBFGS(max_iter=80)), name="citations", demo=True
+    )
 
 
 def halved(Y: list[Labels]) -> list[Any]:

@@ -16,7 +16,7 @@ from hscrf.studio.news import News
 from hscrf.studio.project import Project
 from hscrf.studio.shelf import Shelf
 from hscrf.studio.store import Event, Store
-from hscrf.studio.suggestions import Suggestion, changed, unmodelled
+from hscrf.studio.suggestions import Suggester, Suggestion, changed, unmodelled
 from hscrf.studio.views import view
 from hscrf.studio.worker import Worker
 from hscrf.topology import Topology
@@ -64,6 +64,10 @@ class Desk:
         self.warm = self.shelf.suggester is None
         self.worker = Worker()
         self.model_changed: Callable[[], None] = lambda: None
+        unseen = len(self.sheets) - len(self.seen)
+        if unseen:
+            words = f"{unseen} sequences of the database are not in the data that was given: nothing is suggested there"
+            self.notices.append({"kind": "unseen", "message": words})
         if store.read_only:
             self.notices.append(
                 {"kind": "read_only", "message": "the database may only be read: nothing will be saved"}
@@ -148,6 +152,7 @@ class Desk:
         """Store an event and answer with the view under it; the same uid again changes nothing."""
         sheet = self.sheet(sequence)
         with sheet.guard:
+            self._catch_up(sheet)
             former = self.store.find(request["uid"])
             if former is None:
                 self._store(sheet, request)
@@ -160,6 +165,12 @@ class Desk:
             self._suggest(sheet, fresh=True)
             assert sheet.suggestion is not None
             return self._shown(sheet, changed(before, sheet.suggestion))
+
+    def _catch_up(self, sheet: Sheet) -> None:
+        """Replay a sequence that the disk knows more of: a write that was said to have failed may be there."""
+        if self.store.version(sheet.id) != sheet.state.version:
+            sheet.state = self._replay(sheet.id, sheet.length)
+            sheet.suggestion = None
 
     def _store(self, sheet: Sheet, request: Mapping[str, Any]) -> None:
         """Check an event and put it on disk, then into the state."""
@@ -188,7 +199,7 @@ class Desk:
         sheet = self.sheet(sequence)
         with sheet.guard:
             sheet.state.check("release", {"level": level, "start": start, "stop": stop})
-            suggester = self.shelf.suggester
+            suggester = self.suggester(sequence)
             names = sheet.state.knowledge.level(level).labels
             if suggester is None or not self.warm or level not in suggester.topology.levels:
                 return [{"label": label, "p": None, "share": None, "log_p": None, "possible": True} for label in names]
@@ -210,14 +221,18 @@ class Desk:
 
     # -- suggestions
 
+    def suggester(self, sequence: int) -> Suggester | None:
+        """What suggests labels of a sequence: the model, if it can see the sequence."""
+        return self.shelf.suggester if sequence in self.seen else None
+
     def _suggest(self, sheet: Sheet, fresh: bool = False) -> None:
         """Bring the suggestion of a sequence up to date, exactly or as well as can be at once."""
-        suggester, number = self.shelf.suggester, self.shelf.number
+        suggester, number = self.suggester(sheet.id), self.shelf.number
         if sheet.suggestion is not None and not fresh and sheet.model == number and sheet.suggestion.exact:
             return
         knowledge, version = sheet.state.knowledge, sheet.state.version
         if suggester is None:
-            sheet.suggestion, sheet.model = unmodelled(knowledge, self.project.topology, version), None
+            sheet.suggestion, sheet.model = unmodelled(knowledge, self.project.topology, version), number
         elif self.warm and not suggester.is_slow(sheet.length):
             sheet.suggestion, sheet.model = suggester.suggest(sheet.id, knowledge, version), number
         else:
@@ -232,7 +247,7 @@ class Desk:
 
     def _exactly(self, sheet: Sheet, version: int) -> None:
         """Finish an answer that was for a window only."""
-        suggester, number = self.shelf.suggester, self.shelf.number
+        suggester, number = self.suggester(sheet.id), self.shelf.number
         if suggester is None or sheet.state.version != version:
             return
         with sheet.guard:
@@ -247,7 +262,7 @@ class Desk:
 
     def _first_guess(self, sheet: Sheet, segments: Mapping[str, list[list[Any]]]) -> dict[str, Any]:
         """How much of what is accepted the model would have said by itself: the share of steps right at all levels."""
-        suggester = self.shelf.suggester
+        suggester = self.suggester(sheet.id)
         if suggester is None or not self.warm or suggester.is_slow(sheet.length):
             return {}
         came = [event for event in sheet.state.in_force if event.kind == "import"]

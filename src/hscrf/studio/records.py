@@ -112,9 +112,9 @@ def records_of(studio: Any, accepted_only: bool = False) -> Iterator[Record]:
             continue
         tokens = json.loads(studio.store.observations(sheet.id))
         with sheet.guard:
-            suggester = desk.shelf.suggester
+            suggester = desk.suggester(sheet.id)
             predicted: Mapping[str, list[list[Any]]] = {}
-            if suggester is not None and sheet.id in desk.seen:
+            if suggester is not None:
                 predicted = suggester.suggest(sheet.id, sheet.state.knowledge).segments
             state = State.replayed(sheet.state.levels, sheet.length, studio.store.events(sheet.id))
         yield Record(sheet.name, tokens, state, predicted, desk.shelf.number if predicted else None)

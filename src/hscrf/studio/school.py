@@ -78,6 +78,8 @@ class School:
         for sheet in self.labelled():
             with sheet.guard:
                 knowledge = sheet.state.knowledge.copy()
+                if sheet.suggestion is None:
+                    sheet.state.shed()
             if sheet.id in desk.seen and not knowledge.empty:
                 known[sheet.id] = feasible(knowledge, 0, lambda some: agrees(some, topology))[0]
         if not known:
@@ -119,8 +121,7 @@ class School:
             self.project.save(job.path, model)
             number = shelf.keep(job.path, upto, metrics)
             suggester = shelf.suggester_for(model)
-            shortest = min(self.desk.sheets.values(), key=lambda sheet: sheet.length)
-            warm_up(suggester, shortest.id, Knowledge(self.desk.levels, shortest.length))
+            warm_up(suggester, self.desk)
             shelf.waiting = (number, suggester)
             if shelf.suggester is None:  # nothing is shown that could change under a person's hands
                 self.desk.take_over()
@@ -154,8 +155,10 @@ class School:
         return {"running": True, "number": self._number, "iteration": run.iteration, "loss": run.loss, "words": words}
 
 
-def warm_up(suggester: Suggester, sequence: int, knowledge: Knowledge) -> None:
+def warm_up(suggester: Suggester, desk: Desk) -> None:
     """Answer twice, with and without a fix, so that every kernel of an answer is compiled."""
+    sequence = min(desk.seen, key=lambda n: desk.sheets[n].length)
+    knowledge = Knowledge(desk.levels, desk.sheets[sequence].length)
     found = suggester.suggest(sequence, knowledge)
     other = knowledge.copy()
     level = next(level for level in knowledge.levels if level.name in suggester.topology.levels)

@@ -10,11 +10,10 @@ from typing import Any
 from hscrf.studio.desk import Desk
 from hscrf.studio.events import Invalid
 from hscrf.studio.items import shown
-from hscrf.studio.knowledge import Knowledge
 from hscrf.studio.news import News
 from hscrf.studio.project import Project
 from hscrf.studio.queue import Candidate, is_random, ordered
-from hscrf.studio.school import School, warm_up
+from hscrf.studio.school import Running, School, warm_up
 from hscrf.studio.store import NotSaved, Store
 
 SWEEP = 0.5  # seconds of doubts that are computed before the queue is told
@@ -47,7 +46,7 @@ class Studio:
         """Begin what happens in the background: warm up, doubts for the queue, a first model if labels came along."""
         self.desk.worker.patient("warm", self._warm)
         if self.desk.shelf.suggester is None and not self.store.read_only and self.school.labelled():
-            self._train_if_possible()
+            self.desk.worker.urgent("train", self._train_if_possible)
 
     def close(self) -> None:
         """Stop training and close the database; everything acknowledged is on disk already."""
@@ -67,10 +66,9 @@ class Studio:
     def _warm(self) -> None:
         """Answer one sequence, so that all kernels are compiled before anybody waits."""
         desk = self.desk
-        if desk.shelf.suggester is not None and desk.sheets:
+        if desk.shelf.suggester is not None and desk.seen:
             self.news.tell("warming", {"done": False, "words": WARMING})
-            shortest = min(desk.sheets.values(), key=lambda sheet: sheet.length)
-            warm_up(desk.shelf.suggester, shortest.id, Knowledge(desk.levels, shortest.length))
+            warm_up(desk.shelf.suggester, desk)
         desk.warm = True
         self.news.tell("warming", {"done": True, "words": WARMED})
         desk.worker.patient("doubts", self._sweep)
@@ -84,7 +82,9 @@ class Studio:
         lacking = [
             sheet
             for sheet in desk.sheets.values()
-            if sheet.state.status != "done" and self._doubts.get(sheet.id, (0, 0))[:2] != (sheet.state.version, number)
+            if sheet.id in desk.seen
+            and sheet.state.status != "done"
+            and self._doubts.get(sheet.id, (0, 0))[:2] != (sheet.state.version, number)
         ]
         rows: list[Any] = []
         for sheet in lacking:
@@ -120,11 +120,13 @@ class Studio:
         last = self.store.models()[-1:]
         upto = last[0]["events_upto"] if last else 0
         if self.store.accepted_since(upto) >= self.train_after and not self.school.state()["running"]:
-            self._train_if_possible()
+            self.desk.worker.urgent("train", self._train_if_possible)
 
     def _train_if_possible(self) -> None:
         try:
             self.school.train()
+        except Running:
+            pass
         except (Invalid, OSError) as error:
             self.school.failed(f"training could not begin: {error}")
 

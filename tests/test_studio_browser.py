@@ -145,7 +145,7 @@ def test_split_merge_accept_undo_redo(desk):
 def test_borders_move_by_keys_in_one_event(desk):
     desk.fix("s")
     at = desk.view()["segments"]["activity"][1][0]
-    desk.fix("]", "]", "[", "]")
+    desk.fix("]", "]", "Control+ArrowLeft", "Control+ArrowRight")
     assert desk.view()["segments"]["activity"][0][1] == at + 2
     assert desk.painted[1] == 2
 

@@ -44,10 +44,10 @@ export function keyTable(hands, stage, page) {
       run: () => page.type(),
     },
     {
-      keys: ["[", "]"],
-      shown: "[ ]",
+      keys: ["[", "]", "Ctrl+ArrowLeft", "Ctrl+ArrowRight"],
+      shown: "[ ] Ctrl+← →",
       words: "move the segment's first border by a step",
-      run: (e) => hands.nudge(e.key === "[" ? -1 : 1),
+      run: (e) => hands.nudge(e.key === "[" || e.key === "ArrowLeft" ? -1 : 1),
     },
     {
       keys: ["{", "}"],
@@ -120,17 +120,21 @@ export function keyTable(hands, stage, page) {
   ];
 }
 
+/** AltGr makes [ ] { } on many keyboards, and some systems report it as Ctrl and Alt. @param {KeyboardEvent} event */
+const isGraph = (event) => event.getModifierState("AltGraph");
+
 /** @param {KeyboardEvent} event */
 function nameOf(event) {
-  const held =
-    (event.ctrlKey || event.metaKey ? "Ctrl+" : "") + (event.shiftKey && event.key.length > 1 ? "Shift+" : "");
+  const control = (event.ctrlKey && !isGraph(event)) || event.metaKey;
+  const held = (control ? "Ctrl+" : "") + (event.shiftKey && event.key.length > 1 ? "Shift+" : "");
   return held + event.key;
 }
 
 /** Whether the key belongs to a field or a button that has the focus. @param {KeyboardEvent} event */
 function isTaken(event) {
   const target = event.target;
-  if (!(target instanceof HTMLElement) || event.altKey) return event.altKey;
+  if (event.altKey && !isGraph(event)) return true;
+  if (!(target instanceof HTMLElement)) return false;
   if (target.closest("dialog, input, select, textarea")) return true;
   const onButton = target.closest("button, [role=option], a");
   return Boolean(onButton) && (event.key === "Enter" || event.key === " " || event.key === "Tab");

@@ -28,7 +28,7 @@ def start(folder, train_after=1000):
     return process, Person(process.stdout.readline().strip(), timeout=60)
 
 
-def work(person, rng, acknowledged, round_number):
+def work(person, rng, acknowledged, round_number, begun):
     """Events on random sequences until the server is gone; the uids of those it has answered."""
     with contextlib.suppress(httpx.HTTPError):
         for k in range(10_000):
@@ -39,6 +39,7 @@ def work(person, rng, acknowledged, round_number):
             answer = person.send(n, view["version"], kind, body, uid=uid)
             if answer.status_code == 200:
                 acknowledged[uid] = n
+                begun.set()
 
 
 def operation(rng, view):
@@ -59,9 +60,12 @@ def kill_once(folder, rng, acknowledged, round_number, train_after=1000):
     """One life of a server: some work, then signal 9 at a random moment."""
     process, person = start(folder, train_after)
     try:
-        worker = threading.Thread(target=work, args=(person, rng, acknowledged, round_number))
+        begun = threading.Event()
+        worker = threading.Thread(target=work, args=(person, rng, acknowledged, round_number, begun))
         worker.start()
-        time.sleep(rng.uniform(0.0, 0.7))
+        if rng.random() < 0.9:  # else while it is starting
+            begun.wait(60)
+        time.sleep(rng.uniform(0.0, 0.5))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         worker.join()

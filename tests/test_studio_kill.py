@@ -10,7 +10,7 @@ def test_kills_lose_nothing(tmp_path):
     for k in range(5):
         kill_once(tmp_path, rng, acknowledged, k)
         assert check(tmp_path, acknowledged) >= len(acknowledged)
-    assert acknowledged
+    assert len(acknowledged) >= 3
 
 
 def test_a_server_that_is_asked_to_end_ends_well(tmp_path):

@@ -242,7 +242,8 @@ def test_two_tabs_see_each_other(session, new_tab):
 def test_nine_tabs_share_the_connections_of_one_browser(session, new_tab):
     desks = [new_tab(session) for _ in range(9)]
     desks[-1].fix("s")
-    desks[0].wait_version(1)
+    for desk in desks:
+        desk.wait_version(1)
     desks[0].page.close()  # the one that listened for all
     desks[3].fix("z")
     desks[-1].wait_version(2)
@@ -408,6 +409,8 @@ def test_script_in_names_labels_and_tokens_stays_text(new_tab, tmp_path):
         assert desk.text("#title") == bad
         assert bad in desk.text(".wordline")
         assert "unlabelled" in desk.current
+        assert "no label yet" in desk.current
+        assert desk.text("#queue-order") == "in the order of the file"
         desk.fix("1")
         assert bad in desk.current
         desk.press("p", "Escape", "?", "Escape")

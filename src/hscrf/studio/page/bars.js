@@ -80,15 +80,15 @@ function outline(pen, by, [x, y, width, height]) {
   pen.setLineDash([]);
 }
 
-/** @param {Pen} pen @param {string} text @param {import("./types.js").By} by @param {number[]} box */
-function inscribe(pen, text, by, [x, y, width, height]) {
+/** @param {Pen} pen @param {string | null} label @param {import("./types.js").By} by @param {number[]} box */
+function inscribe(pen, label, by, [x, y, width, height]) {
   if (width < 16) return;
   pen.fillStyle = pen.strokeStyle = colour("label-ink");
   pen.textBaseline = "middle";
   const middle = y + height / 2;
-  drawSign(pen, by, x + 5, middle);
-  const sign = by === "model" ? 15 : 19;
-  const words = fitted(pen, text, width - sign - 5);
+  if (label !== null) drawSign(pen, by, x + 5, middle);
+  const sign = label === null ? 6 : by === "model" ? 15 : 19;
+  const words = fitted(pen, nameOf(label), width - sign - 5);
   if (words) pen.fillText(words, x + sign, middle + 0.5);
 }
 
@@ -129,7 +129,7 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
     const box = [left + 0.5, top, right - left - 1, height];
     fill(pen, level.labels, label, box);
     outline(pen, by[i], box);
-    inscribe(pen, nameOf(label), by[i], box);
+    inscribe(pen, label, by[i], box);
     if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, segments[i]), line, box);
   }
   drawColumns(pen, columns, level.labels, top, height);

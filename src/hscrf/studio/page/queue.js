@@ -67,7 +67,7 @@ export class QueueList {
     const most = items.reduce((top, item) => Math.max(top, item.doubt || 0), 1e-9);
     this.rows.replaceChildren(...items.slice(first, last).map((item, i) => this.entry(item, first + i, most)));
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
-    const order = items.some((item) => item.chosen !== "file") ? "most uncertain first" : "in the order of the file";
+    const order = items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the order of the file";
     write(byId("queue-order"), order);
     byId("queue-order").title = order.startsWith("most")
       ? "Entropy a step, with some diversity; every tenth is drawn at random (rnd) to estimate quality without bias"

@@ -82,6 +82,7 @@ export function fixedInside(view, level, [start, stop, label]) {
 /** Whose a segment is, in words. @param {View} view @param {string} level @param {number} index */
 export function whose(view, level, index) {
   const by = view.by[level][index];
+  if (view.segments[level][index][2] === null) return "no label yet";
   return by === "model" && fixedInside(view, level, view.segments[level][index]).length
     ? "suggested, partly fixed by hand"
     : WORDS[by];

@@ -8,6 +8,7 @@ import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
 import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
 import { Window } from "./window.js";
+import { layWords } from "./words.js";
 
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {import("./layout.js").Row} Row */
@@ -136,6 +137,8 @@ export class Stage {
     const { element, layout } = this;
     const first = lineAt(layout, start).top;
     const last = lineAt(layout, Math.max(start, stop - 1)).top + layout.pitch;
+    const bottom = element.scrollTop + this.height;
+    if (first <= element.scrollTop && last >= bottom) return; // it fills the screen
     if (first < element.scrollTop) element.scrollTop = first - 8;
     else if (last > element.scrollTop + this.height) element.scrollTop = Math.min(first - 8, last - this.height);
   }
@@ -169,7 +172,7 @@ export class Stage {
     pen.translate(0, -this.top);
     this.levelDrawn = this.state.selection.level;
     for (const line of this.linesHere()) this.paintLine(pen, line);
-    if (this.layout.wraps) this.layWords();
+    if (this.layout.wraps) layWords(this.words, this.linesHere(), observations.tokens || []);
     this.frames++;
     this.paintOverNow();
     this.paintGlow();
@@ -309,27 +312,6 @@ export class Stage {
       pen.fillStyle = colour("quiet");
       pen.fillText(step.toLocaleString("en"), line.x(step) + 4, box.top + 9);
     }
-  }
-
-  /** Lines of text that are near the screen, as elements. */
-  layWords() {
-    const tokens = this.state.observations?.tokens || [];
-    const wanted = new Set(this.linesHere().map((line) => line.start));
-    for (const child of [...this.words.children]) if (!wanted.delete(Number(child.dataset.start))) child.remove();
-    for (const line of this.layout.lines) if (wanted.has(line.start)) this.words.append(this.wordsOf(line, tokens));
-  }
-
-  /** @param {Line} line @param {string[]} tokens */
-  wordsOf(line, tokens) {
-    const element = make("div", { className: "wordline", "data-start": line.start });
-    element.style.top = `${line.top}px`;
-    element.style.left = `${GUTTER}px`;
-    for (let step = line.start; step < line.stop; step++) {
-      const word = make("span", { dir: "auto" }, tokens[step]);
-      word.style.width = `${line.x(step + 1) - line.x(step)}px`;
-      element.append(word);
-    }
-    return element;
   }
 
   /** Another choice: the tracks are drawn anew only for another level. */

@@ -26,7 +26,7 @@ autodoc_default_options = {
 autodoc_typehints = "none"
 html_theme = "furo"
 html_title = "hscrf"
-exclude_patterns = ["_build", "rooms.py"]
+exclude_patterns = ["_build", "rooms.py", "screenshots.py"]
 
 
 def write_gallery(app):
@@ -43,7 +43,8 @@ def write_gallery(app):
         ).stdout
         page = gallery_page(script.read_text(encoding="utf-8"), sorted(folder.glob("*.png")), printed)
         (GALLERY / f"{script.stem}.md").write_text(page, encoding="utf-8")
-    subprocess.run([sys.executable, str(ROOT / "docs" / "rooms.py"), str(GALLERY)], check=True)
+    for pictures in ("rooms.py", "screenshots.py"):
+        subprocess.run([sys.executable, str(ROOT / "docs" / pictures), str(GALLERY)], check=True)
     entries = "\n".join(script.stem for script in scripts)
     index = (
         f"# Gallery\n\nEvery script of `examples/`, run when this site was built.\n\n```{{toctree}}\n{entries}\n```\n"

@@ -1,0 +1,124 @@
+"""How long a person waits in the studio: ``python benchmarks/studio.py [--fixes 60]``.
+
+Measured in the browser, on a machine that does nothing else: from the click on a label to the first frame that shows
+the new suggestion (p50, p95), for Markov models of 1,000 and 10,000 steps and for a segmental one of 2,000;
+frames while panning 10,000 steps with 6 channels; and the load of the page with a warm cache.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from hscrf import HSCRF
+from hscrf.datasets import make_nested
+from hscrf.studio import serve
+
+WATCH = """() => {
+  window.times = [];
+  let clicked = 0;
+  addEventListener("click", (event) => { clicked = event.timeStamp; }, true);
+  new MutationObserver(() => {
+    if (!clicked) return;
+    const from = clicked;
+    clicked = 0;
+    const { port1, port2 } = new MessageChannel(); // its message comes after the frame is drawn
+    port1.onmessage = () => window.times.push(performance.now() - from);
+    port2.postMessage(0);
+  }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-painted"] });
+}"""
+PAN = """async () => {
+  const stage = document.getElementById("stage");
+  const box = stage.getBoundingClientRect();
+  const times = [];
+  let last = performance.now();
+  for (let i = 0; i < 120; i++) {
+    const at = { clientX: box.left + 500, clientY: box.top + 100, bubbles: true, cancelable: true };
+    const how = i % 6 ? { deltaX: i < 60 ? 60 : -60 } : { deltaY: i < 60 ? -30 : 30, ctrlKey: true };
+    stage.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
+    await new Promise(requestAnimationFrame);
+    times.push(performance.now() - last);
+    last = performance.now();
+  }
+  return times;
+}"""
+LOADED = """() => new Promise((done) => {
+  const look = () => document.documentElement.dataset.painted ? done(performance.now()) : requestAnimationFrame(look);
+  look();
+})"""
+
+
+def percentile(times, share):
+    return sorted(times)[min(len(times) - 1, round(share * (len(times) - 1)))]
+
+
+def words(times):
+    """Median and 95th percentile; the least of all shows what a busy machine hides."""
+    return (
+        f"p50 {statistics.median(times):6.1f} ms   p95 {percentile(times, 0.95):6.1f} ms   least {min(times):6.1f} ms"
+    )
+
+
+def fix_labels(page, fixes):
+    """Go through the sequence and give segments other labels; times from click to repainted suggestion."""
+    page.evaluate(WATCH)
+    page.keyboard.press("Home")
+    for done in range(fixes):
+        page.keyboard.press("ArrowRight")
+        page.locator(".label:not(.now)").nth(done % 2).click()
+        page.wait_for_function("count => window.times.length > count", arg=done)
+        page.wait_for_function("() => document.querySelector('.label .share').textContent !== ''")
+    return page.evaluate("window.times")
+
+
+def measure(browser, model, length, features, fixes):
+    X, _ = make_nested(1, sizes=(3, 4), length=length, n_features=features, random_state=3)
+    with tempfile.TemporaryDirectory() as folder, serve(X, model=model, db=Path(folder) / "b.sqlite") as session:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(120_000)
+        page.goto(session.url)
+        page.wait_for_selector("html[data-painted]")
+        page.wait_for_function("() => document.querySelector('.label .share').textContent !== ''")
+        fix_labels(page, 5)
+        page.reload()
+        page.wait_for_selector("html[data-painted]")
+        times = fix_labels(page, fixes)
+        for _ in range(4):
+            page.keyboard.press("+")
+        frames = page.evaluate(PAN)
+        loads = []
+        for _ in range(8):
+            page.reload()
+            loads.append(page.evaluate(LOADED))
+        page.close()
+    return times, frames, loads
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--fixes", type=int, default=60)
+    fixes = parser.parse_args().fixes
+    X, Y = make_nested(4, sizes=(3, 4), length=300, n_features=6, random_state=3)
+    markov = HSCRF().fit(X, Y)
+    segmental = HSCRF(max_duration={"level1": 40}).fit(X, Y)
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        for name, model, length in (
+            ("Markov", markov, 1_000),
+            ("Markov", markov, 10_000),
+            ("segmental, 40 steps at most", segmental, 2_000),
+        ):
+            times, frames, loads = measure(browser, model, length, 6, fixes)
+            print(f"{name}, {length:,} steps, 6 channels")
+            print(f"  click to repainted suggestion  {words(times)}")
+            print(f"  a frame while panning          {words(frames)}   {1000 / statistics.mean(frames):.0f} frames/s")
+            print(f"  page load, warm cache          {words(loads)}", flush=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

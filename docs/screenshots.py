@@ -1,0 +1,130 @@
+"""Takes the pictures of the studio: ``python docs/screenshots.py FOLDER``.
+
+Needs a Chromium and Playwright. Where one is missing each picture says so instead: the site can be built anyway.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+LAPTOP, DESK = (1280, 800), (2560, 1440)
+PICTURES = {  # name: (demonstration, size, colours, what the person does, what the eye sees)
+    "studio_time": ("days", LAPTOP, "light", ["n"], None),
+    "studio_fixed": ("days", LAPTOP, "light", ["Home", "2"], None),
+    "studio_dark": ("days", LAPTOP, "dark", ["ArrowDown", "n", "n"], None),
+    "studio_large": ("days", DESK, "light", ["n"], None),
+    "studio_text": ("citations", LAPTOP, "light", ["ArrowDown", "n"], None),
+    "studio_keys": ("days", LAPTOP, "light", ["?"], None),
+    "studio_progress": ("days", LAPTOP, "light", ["A", "A", "A", "p"], None),
+    "studio_list": ("citations", LAPTOP, "light", ["ArrowDown", "o"], None),
+    "studio_conflict": ("citations", LAPTOP, "light", ["contradict"], None),
+    "studio_deuteranopia": ("days", LAPTOP, "light", ["n"], "deuteranopia"),
+    "studio_grey": ("days", LAPTOP, "light", ["n"], "achromatopsia"),
+}
+
+
+def find_browser():
+    """Path of a Chromium, None where it or what drives it is missing."""
+    try:
+        import playwright, starlette, uvicorn  # noqa: E401, F401, I001
+    except ImportError:
+        return None
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def write_blanks(folder):
+    """A picture that says why there is none."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    for name in PICTURES:
+        figure = plt.figure(figsize=(6.4, 1))
+        figure.text(0.5, 0.5, f"{name}: no browser where this site was built", ha="center", va="center")
+        figure.savefig(folder / f"{name}.png")
+        plt.close(figure)
+
+
+def start(which, folder):
+    """A server on a demonstration."""
+    from hscrf.studio.demonstration import demo
+    from hscrf.studio.serving import Server
+    from hscrf.studio.studio import Studio
+
+    server = Server(Studio(demo(which), str(folder / f"{which}.sqlite")), 0)
+    server.start()
+    return server
+
+
+def wait_for_model(page, url):
+    """Until a model has been trained from the labelled half, and answers."""
+    for _ in range(2):
+        page.wait_for_selector("html[data-painted]")
+        if "no model" not in page.inner_text("#about"):
+            return
+        page.wait_for_function("() => document.querySelector('#training').textContent.includes('takes over')")
+        page.goto("about:blank")
+        page.goto(url)
+
+
+def contradict(page):
+    """A part that its field cannot have, then the field."""
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.type("year")
+    press(page, "Enter")
+    page.keyboard.press("ArrowUp")
+    press(page, "2")
+
+
+def press(page, key):
+    """Press a key; wait until what it changed is on the screen."""
+    before = page.get_attribute("html", "data-painted")
+    page.keyboard.press(key)
+    if key in "123456789A" or key == "Enter":
+        page.wait_for_function("before => document.documentElement.dataset.painted !== before", arg=before)
+
+
+def take(browser, context, url, picture, path):
+    _, (width, height), colours, hands, eyes = picture
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=colours, reduced_motion="reduce")
+    page.goto(url)
+    wait_for_model(page, url)
+    if eyes:
+        context.new_cdp_session(page).send("Emulation.setEmulatedVisionDeficiency", {"type": eyes})
+    for key in hands:
+        contradict(page) if key == "contradict" else press(page, key)
+    page.wait_for_timeout(1500)  # what flashes has faded, alternatives are there
+    page.screenshot(path=path)
+    page.close()
+
+
+def main(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    found = find_browser()
+    if found is None:
+        return write_blanks(folder)
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        for which in ("days", "citations"):
+            server = start(which, Path(work))
+            context = browser.new_context()
+            context.new_page().goto(server.url)
+            for name, picture in PICTURES.items():
+                if picture[0] == which:
+                    take(browser, context, server.url.split("?")[0], picture, folder / f"{name}.png")
+            context.close()
+            server.stop()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

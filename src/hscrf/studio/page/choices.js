@@ -1,0 +1,222 @@
+// The labels that the chosen segment could have, each with how likely the model finds it.
+// Up to nine labels keep their digits; of more, the likeliest nine have digits, once the model has said which.
+
+import { ask } from "./api.js";
+import { hatchingOf, hueOf } from "./colours.js";
+import { byId, make, soon } from "./dom.js";
+import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.js";
+
+const DIGITS = 9;
+const PAUSE = 40; // milliseconds on a segment before the server is asked
+const PATIENCE = 1500; // milliseconds that a digit waits for the order of the labels
+
+/** @typedef {{label: string, p: number | null, share: number | null, possible: boolean}} Alternative */
+
+export class Choices {
+  /** @param {import("./state.js").State} state @param {(label: string) => void} take */
+  constructor(state, take) {
+    this.state = state;
+    this.take = take;
+    this.input = byId("typed");
+    this.list = byId("labels");
+    this.key = "";
+    /** @type {Alternative[] | null} */ this.known = null;
+    /** @type {AbortController | null} */ this.asking = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
+    /** @type {Promise<void>} */ this.ready = Promise.resolve();
+    this.arrived = () => {};
+    this.paint = soon(() => {
+      this.showCurrent();
+      this.show();
+    });
+    state.on("selection shown theme", () => this.update());
+    state.on("saved", () => state.unsaved.count && this.forget());
+    this.input.addEventListener("input", () => this.show());
+    this.input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.typed(event));
+    this.input.addEventListener("blur", () => this.clear());
+    this.list.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
+  }
+
+  update() {
+    const { shown, selection, unsaved } = this.state;
+    if (!shown) return;
+    const { start, stop } = chosen(shown, selection);
+    const key = [shown.id, shown.version, shown.model, shown.exact, selection.level, start, stop, unsaved.count].join(
+      " ",
+    );
+    if (key !== this.key) {
+      this.key = key;
+      this.known = null;
+      this.request(start, stop);
+    }
+    this.paint();
+  }
+
+  /** A fix is on its way: what was asked for is of yesterday. */
+  forget() {
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    this.arrived();
+  }
+
+  /** @param {number} start @param {number} stop */
+  request(start, stop) {
+    this.forget();
+    const { shown, selection, unsaved } = this.state;
+    if (!shown || unsaved.count || shown.conflict) return;
+    this.ready = new Promise((resolve) => (this.arrived = resolve));
+    this.timer = setTimeout(() => this.fetch(shown.id, shown.version, selection.level, start, stop), PAUSE);
+  }
+
+  /** @param {number} id @param {number} version @param {string} level @param {number} start @param {number} stop */
+  async fetch(id, version, level, start, stop) {
+    const asking = (this.asking = new AbortController());
+    const query = new URLSearchParams({ level, start: String(start), stop: String(stop), version: String(version) });
+    try {
+      const answer = await ask(`/api/sequences/${id}/alternatives?${query}`, asking.signal);
+      if (asking !== this.asking || asking.signal.aborted) return;
+      this.known = answer.items;
+      this.show();
+    } catch {
+      if (asking !== this.asking) return;
+    }
+    this.arrived();
+  }
+
+  /** Labels in the order of their digits. @returns {{label: string, digit: number, found: Alternative | undefined}[]} */
+  ordered() {
+    const { labels } = this.state.level(this.state.selection.level);
+    const found = new Map((this.known || []).map((item) => [item.label, item]));
+    const names = labels.length > DIGITS && this.known ? this.known.map((item) => item.label) : labels;
+    const digits = labels.length <= DIGITS || this.known;
+    return names.map((label, i) => ({ label, digit: digits && i < DIGITS ? i + 1 : 0, found: found.get(label) }));
+  }
+
+  /** What is typed narrows the list: beginnings first, then anything inside. */
+  wanted() {
+    const all = this.ordered();
+    const text = this.input.value.trim().toLowerCase();
+    if (!text) return all;
+    const begins = all.filter(({ label }) => label.toLowerCase().startsWith(text));
+    const holds = all.filter(
+      ({ label }) => !begins.some((other) => other.label === label) && label.toLowerCase().includes(text),
+    );
+    return [...begins, ...holds];
+  }
+
+  show() {
+    const { shown, selection } = this.state;
+    if (!shown || !this.state.levels.includes(selection.level)) return;
+    const { labels } = this.state.level(selection.level);
+    const now = chosen(shown, selection).label;
+    this.list.replaceChildren(...this.wanted().map((choice) => this.button(choice, labels, now)));
+  }
+
+  /** @param {{label: string, digit: number, found: Alternative | undefined}} choice @param {string[]} labels
+   * @param {string | null} now */
+  button({ label, digit, found }, labels, now) {
+    const share = found && found.share !== null && found.share !== undefined ? found.share : null;
+    const likely = share === null ? "" : percent(share);
+    const swatch = make("span", { className: `swatch h${hatchingOf(labels, label)}` });
+    swatch.style.backgroundColor = hueOf(labels, label);
+    const bar = make("i");
+    bar.style.width = `${100 * (share || 0)}%`;
+    const impossible = Boolean(found && found.possible === false);
+    return make(
+      "button",
+      {
+        type: "button",
+        className: `label${label === now ? " now" : ""}${impossible ? " impossible" : ""}`,
+        "data-label": label,
+        "aria-label": `${digit ? `${digit}: ` : ""}${label}${likely ? `, ${likely}` : ""}${impossible ? ", impossible here" : ""}${label === now ? ", as shown" : ""}`,
+        title: explain(label, found),
+      },
+      digit ? make("kbd", {}, String(digit)) : make("span"),
+      swatch,
+      make("span", { className: "name" }, label),
+      make("span", { className: "share" }, impossible ? "–" : likely),
+      bar,
+    );
+  }
+
+  showCurrent() {
+    const { shown, selection } = this.state;
+    if (!shown) return;
+    const { start, stop, label, free, index } = chosen(shown, selection);
+    const sep = () => make("span", { className: "sep" }, "·");
+    const doubt = shown.model === null ? "" : percent(meanDoubt(shown.doubt[selection.level], start, stop));
+    const parts = [
+      make("b", {}, selection.level),
+      sep(),
+      free ? "chosen by hand: a label makes exactly this one segment" : make("b", {}, nameOf(label)),
+      sep(),
+      make(
+        "span",
+        { title: "Both ends belong to the segment; steps count from 0" },
+        `${stepsOf(start, stop)} (${stop - start})`,
+      ),
+    ];
+    if (!free) parts.push(sep(), whose(shown, selection.level, index));
+    if (doubt)
+      parts.push(
+        sep(),
+        make("span", { title: "Mean over the steps of 1 − probability of the label shown" }, `doubt ${doubt}`),
+      );
+    parts.push(
+      sep(),
+      make("span", { className: "quiet" }, `segment ${index + 1} of ${shown.segments[selection.level].length}`),
+    );
+    byId("current").replaceChildren(...parts);
+  }
+
+  /** @param {MouseEvent} event */
+  click(event) {
+    const button = event.target instanceof Element ? event.target.closest("button") : null;
+    if (button?.dataset.label !== undefined) this.choose(button.dataset.label);
+  }
+
+  /** @param {string} label */
+  choose(label) {
+    this.clear();
+    this.take(label);
+    byId("stage").focus({ preventScroll: true });
+  }
+
+  /** The label of a digit; where the digits follow the likelihoods, wait for them. @param {number} digit
+   * @returns {Promise<string | undefined>} */
+  async pick(digit) {
+    const waits = this.state.level(this.state.selection.level).labels.length > DIGITS && !this.known;
+    if (waits) await Promise.race([this.ready, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    return this.ordered()[digit - 1]?.label;
+  }
+
+  /** @param {KeyboardEvent} event */
+  typed(event) {
+    event.stopPropagation();
+    if (event.key === "Enter") {
+      const [first] = this.wanted();
+      if (first && this.input.value.trim()) this.choose(first.label);
+    } else if (event.key === "Escape") {
+      this.clear();
+      byId("stage").focus({ preventScroll: true });
+    } else return;
+    event.preventDefault();
+  }
+
+  clear() {
+    if (!this.input.value) return;
+    this.input.value = "";
+    this.show();
+  }
+}
+
+/** @param {string} label @param {Alternative | undefined} found */
+function explain(label, found) {
+  if (!found || found.p === null) return label;
+  if (!found.possible) return `${label}: impossible here under what is fixed`;
+  const p = found.p < 0.001 ? found.p.toExponential(1) : found.p.toFixed(3);
+  return (
+    `${label}\n${percent(found.share || 0)}: how likely this label is, given that exactly these steps are one segment\n` +
+    `${p}: how likely it is that exactly these steps are one segment with this label`
+  );
+}

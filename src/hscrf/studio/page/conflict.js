@@ -1,0 +1,47 @@
+// A contradiction: what cannot be true together, and a button to release each of it.
+
+import { byId, make } from "./dom.js";
+import { stepsOf } from "./segments.js";
+
+export class Conflict {
+  /** @param {import("./state.js").State} state @param {(kind: string, body: any) => void} send */
+  constructor(state, send) {
+    this.state = state;
+    this.send = send;
+    this.element = byId("conflict");
+    /** @type {unknown} */ this.seen = null;
+    state.on("shown", () => this.show());
+  }
+
+  show() {
+    const conflict = this.state.shown ? this.state.shown.conflict : null;
+    if (conflict === this.seen) return;
+    this.seen = conflict;
+    this.element.hidden = !conflict;
+    if (!conflict) return this.element.replaceChildren();
+    const undo = make("button", { type: "button", onclick: () => this.send("undo", {}) }, "Undo the last change (z)");
+    const items = conflict.items.filter((item) => !item.new).map((item) => make("li", {}, this.button(item)));
+    this.element.replaceChildren(
+      make("h3", {}, "These cannot be true together. Nothing is lost; release one (c)"),
+      make("p", {}, conflict.message),
+      make("ul", {}, ...items, make("li", {}, undo)),
+    );
+  }
+
+  /** @param {import("./types.js").ConflictItem} item */
+  button(item) {
+    const look = () => this.state.select({ level: item.level, step: item.start, range: [item.start, item.stop] });
+    const where = item.what.includes("step") ? "" : `, ${stepsOf(item.start, item.stop)}`;
+    const words = `Release: ${item.what}${where}`;
+    const release = () => this.send("release", item.release);
+    return make(
+      "button",
+      { type: "button", onclick: release, onfocus: look, onpointerenter: look, "data-fix": item.fix },
+      words,
+    );
+  }
+
+  focus() {
+    this.element.querySelector("button")?.focus();
+  }
+}

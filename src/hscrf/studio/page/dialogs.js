@@ -1,0 +1,184 @@
+// The sheets that lie over the page: keys, progress, files, settings.
+
+import { Refused, ask, tell } from "./api.js";
+import { correctionChart, qualityChart } from "./charts.js";
+import { useTheme } from "./colours.js";
+import { byId, make } from "./dom.js";
+
+const FORMATS = [
+  ["jsonl", "JSON Lines", "all levels, nested; what hscrf reads and writes"],
+  ["columns", "CoNLL columns", "one step a line, one column a level"],
+  ["csv", "CSV", "one step a row"],
+  ["label-studio", "Label Studio", "JSON with a from_name for each level"],
+  ["elan", "ELAN", "a zip of .eaf files with a tier for each level"],
+  ["model", "Model", "the newest model, for hscrf.load"],
+];
+
+/** @param {string} title @param {...Node} content */
+function open(title, ...content) {
+  const dialog = byId("dialog");
+  const close = make("button", { type: "button", className: "close", onclick: () => dialog.close() }, "Close");
+  dialog.replaceChildren(make("h2", { id: "dialog-title" }, title), close, ...content);
+  if (!dialog.open) dialog.showModal();
+  close.focus();
+}
+
+/** @param {{shown: string, words: string}[]} keys */
+export function openKeys(keys) {
+  const rows = keys.map(({ shown, words }) =>
+    make(
+      "div",
+      {},
+      make("dt", {}, ...shown.split(" ").flatMap((key) => [make("kbd", {}, key), " "])),
+      make("dd", {}, words),
+    ),
+  );
+  const legend = [
+    ["? and a dashed outline", "suggested by the model"],
+    ["✓ and a solid outline", "accepted by a person"],
+    ["lock and a solid outline", "fixed by a person: the model works around it"],
+    ["lock and a stroke below", "these steps are fixed; the model made the segment longer"],
+    ["sheet and a solid outline", "came with the file"],
+    ["wedge on a border", "a border fixed by a person; a stroke below: no border there"],
+    ["purple strip and line", "doubt: 1 − probability of the label shown"],
+  ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
+  open("Keys and signs", make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
+}
+
+export async function openProgress() {
+  const progress = await ask("/api/progress");
+  const corrections = correctionChart(progress.corrections, false);
+  const quality = qualityChart(progress.models);
+  for (const svg of [corrections, quality]) svg.setAttribute("class", "chart");
+  const note = (/** @type {string} */ words) => make("p", { className: "quiet" }, words);
+  const rated = progress.models.some(
+    (/** @type {any} */ model) => model.quality !== null && model.quality !== undefined,
+  );
+  open(
+    `Progress: ${progress.corrections.length} of ${progress.sequences} sequences accepted`,
+    make("h3", {}, "Corrections for each accepted sequence, in order"),
+    progress.corrections.length ? corrections : note("Nothing is accepted yet."),
+    note(
+      "Dots: sequences; rings: drawn at random. Line: mean of the last five. Falling means that the model gets better.",
+    ),
+    make("h3", {}, "Steps that the model got right at first, by model"),
+    rated
+      ? quality
+      : note("Not known yet: it is estimated on accepted sequences that were drawn at random (rnd in the queue)."),
+    note(
+      "Only sequences of the random tenth count: the most uncertain ones would make the model look worse than it is.",
+    ),
+  );
+}
+
+/** @param {(words: string) => void} say */
+export function openFiles(say) {
+  const only = make("input", { type: "checkbox", id: "only" });
+  const links = FORMATS.flatMap(([format, name, words]) => {
+    const link = make(
+      "a",
+      {
+        href: "#",
+        "data-format": format,
+        onclick: (/** @type {Event} */ event) => fetchFile(event, format, only.checked),
+      },
+      name,
+    );
+    return [link, make("span", { className: "quiet" }, words)];
+  });
+  const file = make("input", {
+    type: "file",
+    accept: ".json,application/json",
+    id: "import",
+    "aria-label": "Label Studio file to import",
+  });
+  const result = make("div", { role: "status" });
+  file.addEventListener("change", () => importFile(file.files[0], result, say));
+  open(
+    "Files",
+    make("h3", {}, "Export"),
+    make("p", {}, only, " ", make("label", { for: "only" }, "only accepted sequences")),
+    make("div", { className: "exports" }, ...links),
+    make("p", { className: "quiet" }, "Every export says which labels are a person's and which the model's."),
+    make("h3", {}, "Import labels (Label Studio JSON)"),
+    file,
+    result,
+  );
+}
+
+/** @param {Event} event @param {string} format @param {boolean} only */
+function fetchFile(event, format, only) {
+  event.preventDefault();
+  location.assign(`/api/export/${format}?accepted_only=${only ? 1 : 0}`);
+}
+
+/** @param {File} file @param {Element} result @param {(words: string) => void} say */
+async function importFile(file, result, say) {
+  try {
+    const content = JSON.parse(await file.text());
+    const answer = await tell("/api/import", { format: "label-studio", content });
+    const refused = answer.refused.map((/** @type {any} */ each) =>
+      make("li", {}, `task ${each.task}: ${each.message}`),
+    );
+    result.replaceChildren(
+      make("p", {}, `${answer.labels} labels in ${answer.sequences} sequences`),
+      make("ul", { className: "notices" }, ...refused),
+    );
+    say(`imported ${answer.labels} labels`);
+  } catch (error) {
+    const why = error instanceof SyntaxError ? `${file.name} is not JSON` : String(/** @type {any} */ (error).message);
+    result.replaceChildren(make("p", {}, `Not imported: ${why}`));
+  }
+}
+
+/** @param {import("./state.js").State} state @param {(words: string) => void} say */
+export function openSettings(state, say) {
+  const { project } = state;
+  if (!project) return;
+  const name = make("input", { id: "annotator", value: project.annotator || "", maxlength: "100" });
+  const after = make("input", {
+    id: "after",
+    type: "number",
+    min: "1",
+    max: "100000",
+    value: String(project.train_after),
+  });
+  const theme = make(
+    "select",
+    { id: "theme" },
+    ...["auto", "light", "dark"].map((each) => make("option", { value: each }, each)),
+  );
+  theme.value = localStorage.getItem("hscrf-studio-theme") || "auto";
+  theme.addEventListener("change", () => {
+    localStorage.setItem("hscrf-studio-theme", theme.value);
+    useTheme(theme.value);
+    state.say("theme");
+  });
+  const save = async () => {
+    try {
+      state.project = await tell("/api/settings", { annotator: name.value, train_after: Number(after.value) });
+      state.say("project");
+      byId("dialog").close();
+      say("settings saved");
+    } catch (error) {
+      say(error instanceof Refused ? error.message : "the server does not answer: settings not saved");
+    }
+  };
+  open(
+    "Settings",
+    make(
+      "div",
+      { className: "form" },
+      make("label", { for: "annotator" }, "Your name"),
+      name,
+      make("p", {}, "Stored with every label you fix or accept."),
+      make("label", { for: "after" }, "Train after"),
+      after,
+      make("p", {}, "Newly accepted sequences until a new model is trained in the background."),
+      make("label", { for: "theme" }, "Colours"),
+      theme,
+      make("p", {}, "auto follows the system."),
+      make("button", { type: "button", className: "main", onclick: save }, "Save"),
+    ),
+  );
+}

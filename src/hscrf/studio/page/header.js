@@ -1,0 +1,97 @@
+// The line above the tracks and the lines below the queue: what is open, whether it is saved, what the model does.
+
+import { byId, make, mark, write } from "./dom.js";
+
+/** @param {string | null} time ISO @returns {string} hours and minutes here */
+export function clock(time) {
+  const date = time ? new Date(time) : null;
+  return date && !Number.isNaN(date.getTime())
+    ? date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
+    : "";
+}
+
+/** @param {import("./state.js").State} state */
+function savedWords(state) {
+  const { count, late } = state.unsaved;
+  const changes = count === 1 ? "1 change" : `${count} changes`;
+  if (count && late) return `▲ NOT saved: ${changes} kept in this browser`;
+  if (state.connection === "offline") return "▲ offline: the server does not answer";
+  if (state.connection === "login") return "▲ not logged in";
+  if (state.connection === "stopping") return "▲ the server stops";
+  return state.view?.saved_at ? `● all saved ${clock(state.view.saved_at)}` : "● all saved";
+}
+
+/** @param {import("./state.js").State} state */
+function showSaved(state) {
+  const words = savedWords(state);
+  const element = byId("saved");
+  write(element, words);
+  element.classList.toggle("late", words.startsWith("▲"));
+  element.title =
+    state.connection === "login"
+      ? "Open the address that hscrf studio printed. Changes made here stay in this browser until then."
+      : (state.unsaved.reason ? `${state.unsaved.reason}. ` : "") +
+        "Saved means: on the disk of this machine. Until then a change is kept in the browser and sent again.";
+}
+
+/** @param {import("./state.js").State} state */
+function showView(state) {
+  const { view, shown, project } = state;
+  if (!view || !shown || !project) return;
+  write(byId("title"), view.name);
+  document.title = `${view.name} · hscrf studio`;
+  const model = view.model === null ? "no model yet" : `model ${view.model}`;
+  const words = { open: "not begun", begun: "begun", done: "accepted ✓" }[shown.status];
+  const entropy = view.entropy === null || view.entropy === undefined ? "" : ` · doubt ${view.entropy.toFixed(2)}/step`;
+  const exact = view.exact === false ? " · computing the exact answer…" : "";
+  write(byId("about"), `${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
+  byId("about").title =
+    (project.model
+      ? `${project.model.words}. `
+      : "No model yet: label by hand; one is trained from what you accept. ") +
+    "Doubt: entropy of the whole labelling, in nats a step; 0 is certain.";
+  byId("undo").disabled = !shown.can_undo && !state.unsaved.count;
+  byId("redo").disabled = !shown.can_redo;
+}
+
+/** @param {import("./state.js").State} state */
+function showTraining(state) {
+  const { project, waiting } = state;
+  if (!project) return;
+  const { training, warming, model } = project;
+  const idle = waiting ? `${waiting.words}: takes over with the next sequence` : model ? model.words : "no model yet";
+  const words = training.running ? training.words : !warming.done ? warming.words : idle;
+  write(byId("training"), words);
+  byId("training").title = training.running
+    ? "A new model is trained in a process of its own; go on working."
+    : `A model is trained after every ${project.train_after} newly accepted sequences, and when you ask for it.`;
+  byId("training").classList.toggle("busy", training.running || !warming.done);
+  write(byId("train"), training.running ? "Stop training" : "Train now");
+}
+
+/** @param {import("./state.js").State} state */
+function showCounts(state) {
+  const { queue, project } = state;
+  if (!queue || !project) return;
+  write(byId("done"), `${queue.done} of ${queue.total} done`);
+  byId("done").title = "Sequences that were accepted whole. Click for the progress curves (p)";
+  byId("meter").style.width = `${(100 * queue.done) / Math.max(1, queue.total)}%`;
+}
+
+/** @param {import("./state.js").State} state */
+function showProject(state) {
+  const { project } = state;
+  if (!project) return;
+  write(byId("project"), project.name);
+  mark(byId("stage"), "class", project.kind === "text" ? "stage text" : "stage");
+  byId("notices").replaceChildren(...project.notices.map(({ message }) => make("li", {}, message)));
+}
+
+/** @param {import("./state.js").State} state */
+export function bindHeader(state) {
+  state.on("saved connection view", () => showSaved(state));
+  state.on("view shown saved project", () => showView(state));
+  state.on("project training", () => showTraining(state));
+  state.on("project queue", () => showCounts(state));
+  state.on("project", () => showProject(state));
+}

@@ -1,0 +1,200 @@
+// The mouse and the finger on the stage: choose, drag a border, choose a range, pan and zoom.
+
+import { GUTTER, placeAt } from "./layout.js";
+import { indexAt, nameOf, percent, WORDS } from "./segments.js";
+
+/** @typedef {import("./types.js").Line} Line */
+
+const GRIP = 5; // pixels on both sides of a border
+const SLACK = 4; // pixels a press may slip and still be a click
+
+export class Pointer {
+  /** @param {import("./state.js").State} state @param {import("./stage.js").Stage} stage @param {import("./hands.js").Hands} hands
+   * @param {(words: string) => void} read shows what is under the pointer */
+  constructor(state, stage, hands, read) {
+    this.state = state;
+    this.stage = stage;
+    this.hands = hands;
+    this.read = read;
+    /** @type {any} */ this.press = null;
+    const element = stage.element;
+    element.addEventListener("pointerdown", (event) => this.down(event));
+    element.addEventListener("pointermove", (event) => this.moved(event));
+    element.addEventListener("pointerup", () => this.up());
+    element.addEventListener("pointercancel", () => this.lost());
+    element.addEventListener("pointerleave", () => this.left());
+    element.addEventListener("dblclick", (event) => this.closer(event));
+    element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+  }
+
+  /** @param {MouseEvent} event */
+  place(event) {
+    const box = this.stage.paper.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const { line, row } = placeAt(this.stage.layout, y);
+    const exact = line.step(Math.max(GUTTER, x));
+    const length = this.state.shown ? this.state.shown.length : 1;
+    const step = Math.max(0, Math.min(length - 1, Math.floor(exact)));
+    return { x, y, line, row, exact, step };
+  }
+
+  /** The border of a level under the pointer. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
+  borderAt(level, line, x) {
+    const segments = this.state.shown?.segments[level] || [];
+    const at = indexAt(segments, Math.floor(line.step(x)));
+    let best = null;
+    for (const index of [at, at + 1]) {
+      if (index < 1 || index >= segments.length) continue;
+      const border = segments[index][0];
+      if (border <= line.start && this.stage.layout.wraps) continue;
+      const room = Math.min(
+        line.x(segments[index][1]) - line.x(border),
+        line.x(border) - line.x(segments[index - 1][0]),
+      );
+      const far = Math.abs(line.x(border) - x);
+      if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
+        best = border;
+    }
+    return best;
+  }
+
+  /** @param {PointerEvent} event */
+  down(event) {
+    if (event.button !== 0 || !this.state.shown) return;
+    if (event.target instanceof Element && event.target.closest(".outline")) return;
+    const { x, line, row, step } = this.place(event);
+    if (x < GUTTER) {
+      if (row?.kind === "level") this.state.select({ level: row.name });
+      return;
+    }
+    this.stage.element.setPointerCapture(event.pointerId);
+    this.stage.element.focus({ preventScroll: true });
+    if (row?.kind === "level") {
+      const border = this.borderAt(row.name, line, x);
+      this.press = { kind: border === null ? "choose" : "border", level: row.name, border, step, x };
+      if (border !== null) this.hands.carry(row.name, border, border);
+    } else if (!this.stage.layout.wraps) this.press = { kind: "pan", x, start: this.stage.window.start, step };
+    else if (row?.kind === "tokens") this.press = { kind: "choose", level: this.state.selection.level, step, x };
+  }
+
+  /** @param {PointerEvent} event */
+  moved(event) {
+    if (!this.state.shown || !this.stage.layout.lines.length) return;
+    const place = this.place(event);
+    if (!this.press) return this.hover(place);
+    const press = this.press;
+    if (press.kind === "border") this.hands.carry(press.level, press.border, Math.round(place.exact));
+    if (press.kind === "pan") this.pan(place.x);
+    if (
+      press.kind === "choose" &&
+      (press.range || Math.abs(place.x - press.x) > SLACK || this.stage.layout.wraps) &&
+      place.step !== press.step
+    ) {
+      press.range = true;
+      const [start, stop] = [Math.min(press.step, place.step), Math.max(press.step, place.step) + 1];
+      this.state.select({ level: press.level, step: place.step, range: [start, stop] });
+    }
+  }
+
+  /** @param {number} x */
+  pan(x) {
+    const press = this.press;
+    this.stage.look((window) => {
+      const scale = window.span / (this.stage.width - GUTTER - 12);
+      window.set(press.start - (x - press.x) * scale, window.span);
+    });
+    if (Math.abs(x - press.x) > SLACK) press.panned = true;
+  }
+
+  up() {
+    const press = this.press;
+    this.press = null;
+    if (!press) return;
+    if (press.kind === "border") {
+      const still = this.state.moving?.at === press.border;
+      this.hands.then(() => {});
+      if (still) this.state.select({ level: press.level, step: press.border });
+    } else if (press.kind === "choose" && !press.range) this.state.select({ level: press.level, step: press.step });
+    else if (press.kind === "pan" && !press.panned) this.state.select({ step: press.step });
+  }
+
+  lost() {
+    this.press = null;
+    this.hands.cancel();
+  }
+
+  left() {
+    this.stage.hover = null;
+    this.stage.paintOver();
+    this.read("");
+  }
+
+  /** @param {MouseEvent} event */
+  closer(event) {
+    const { row, step } = this.place(event);
+    if (row?.kind !== "level" || !this.state.shown) return;
+    const segments = this.state.shown.segments[row.name];
+    const [start, stop] = segments[indexAt(segments, step)];
+    this.stage.look((window) => window.set(start - 0.2 * (stop - start) - 1, 1.4 * (stop - start) + 2));
+  }
+
+  /** @param {WheelEvent} event */
+  wheel(event) {
+    if (this.stage.layout.wraps || !this.state.shown) return;
+    const { clientHeight, clientWidth } = this.stage.element;
+    const scrolls = this.stage.layout.height > clientHeight + 1;
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      const about = this.place(event).exact;
+      this.stage.look((window) => window.zoom(Math.exp(-event.deltaY / 240), about));
+      return;
+    }
+    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (scrolls && !sideways) return;
+    event.preventDefault();
+    const far = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.deltaY;
+    this.stage.look((window) => window.pan((far * window.span) / clientWidth));
+  }
+
+  /** @param {ReturnType<Pointer["place"]>} place */
+  hover({ x, line, row, step }) {
+    const border = row?.kind === "level" && x > GUTTER ? this.borderAt(row.name, line, x) : null;
+    const panning = row && row.kind !== "level" && !this.stage.layout.wraps;
+    this.stage.element.style.cursor = border !== null ? "col-resize" : panning ? "grab" : "default";
+    this.read(x < GUTTER ? explain(row) : this.describe(row, step, border));
+    if (this.stage.hover !== step) {
+      this.stage.hover = step;
+      this.stage.paintOver();
+    }
+  }
+
+  /** @param {import("./layout.js").Row | null} row @param {number} step @param {number | null} border */
+  describe(row, step, border) {
+    const { shown, observations, levels } = this.state;
+    if (!shown || !observations) return "";
+    if (border !== null && row) return `border of ${row.name} before step ${border}: drag it`;
+    const parts = [`step ${step}`];
+    for (const level of row?.kind === "level" ? [row.name] : levels) {
+      const index = indexAt(shown.segments[level], step);
+      const sure = shown.model === null ? "" : `, ${percent(1 - shown.doubt[level][step] / 255)} sure`;
+      parts.push(`${level}: ${nameOf(shown.segments[level][index][2])} (${WORDS[shown.by[level][index]]}${sure})`);
+    }
+    if (observations.tokens && row?.kind !== "level") parts.push(observations.tokens[step]);
+    if (row?.kind === "channel") {
+      const channel = observations.channels[row.index];
+      const value = channel.values[step];
+      parts.splice(1, 0, `${channel.name} = ${Number.isNaN(value) ? "missing" : Number(value.toPrecision(4))}`);
+    }
+    return parts.join("   ");
+  }
+}
+
+/** What a row shows. @param {import("./layout.js").Row | null} row */
+function explain(row) {
+  if (row?.kind === "doubt")
+    return "doubt: 1 − probability of the label shown. Filled: the level at hand. Line: the worst of all levels";
+  if (row?.kind === "level") return `level ${row.name}: click to work on it (↑ ↓)`;
+  if (row?.kind === "channel")
+    return `channel ${row.name}: its largest and smallest value at the left; each pixel shows the whole range of its steps`;
+  return "";
+}

@@ -1,0 +1,636 @@
+"""The studio in a real browser: what a person sees and does, with a real server behind it."""
+
+import os
+import re
+
+import pytest
+
+from browsing import ROOM, Desk, find_browser, start_browser
+
+if os.environ.get("HSCRF_BROWSER") != "required":
+    pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
+
+from hscrf import HSCRF, Topology
+from hscrf.datasets import make_activities, make_nested
+from hscrf.studio import serve
+
+
+@pytest.fixture(scope="session")
+def browser():
+    find_browser()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = start_browser(playwright)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def days():
+    """Days in a kitchen to label, and a small model of them."""
+    X, Y = make_activities(14, random_state=0)
+    return X[8:], HSCRF().fit(X[:8], Y[:8])
+
+
+@pytest.fixture
+def new_tab(browser):
+    """Open tabs on a session; at the end, no script may have failed in any of them."""
+    context = browser.new_context(viewport=ROOM)
+    desks = []
+
+    def open_tab(session, path=None):
+        desk = Desk(context.new_page())
+        desks.append(desk)
+        return desk.open(session.url if path is None else session.url.split("?")[0] + path)
+
+    yield open_tab
+    errors = [error for desk in desks for error in desk.errors]
+    context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def session(days, tmp_path):
+    X, model = days
+    with serve(X, model=model, db=tmp_path / "days.sqlite", names=[f"day_{n}" for n in range(len(X))]) as session:
+        yield session
+
+
+@pytest.fixture
+def desk(session, new_tab):
+    return new_tab(session)
+
+
+@pytest.fixture(scope="session")
+def watched(browser, days, tmp_path_factory):
+    """One desk for the tests that only look."""
+    X, model = days
+    names = [f"day_{n}" for n in range(len(X))]
+    context = browser.new_context(viewport=ROOM)
+    with serve(X, model=model, db=tmp_path_factory.mktemp("watched") / "days.sqlite", names=names) as session:
+        desk = Desk(context.new_page()).open(session.url)
+        yield desk
+        assert desk.errors == []
+    context.close()
+
+
+def labels_of(view, level):
+    return [label for _, _, label in view["segments"][level]]
+
+
+def of_another_label(view, level, labels):
+    """The digit of a label that the level's first segment does not have."""
+    return str(next(i for i, label in enumerate(labels, 1) if label != view["segments"][level][0][2]))
+
+
+def test_the_rest_follows_a_fixed_label(desk):
+    before = desk.view()
+    labels = desk.ask("/api/project")["levels"][0]["labels"]
+    digit = of_another_label(before, "activity", labels)
+    desk.choose("activity", 0)
+    desk.fix(digit)
+    after = desk.view()
+    wanted = labels[int(digit) - 1]
+    start, stop, _ = before["segments"]["activity"][0]
+    covered = [label for a, b, label in after["segments"]["activity"] if a < stop and b > start]
+    assert set(covered) == {wanted}
+    assert wanted in desk.current
+    assert "fixed by hand" in desk.current
+    assert any(fix["label"] == wanted for fix in after["fixes"])
+    assert after["segments"]["trajectory"] != before["segments"]["trajectory"]
+    assert re.search(r"saved · \d+ segments? changed", desk.text("#message"))
+    shown = desk.outline("trajectory")
+    assert [text.split(": ")[1].split(",")[0] for text in shown] == labels_of(after, "trajectory")
+
+
+def test_a_boundary_is_dragged(desk):
+    desk.choose("activity", 3)
+    desk.fix(",", ".", "s")
+    border = desk.view()["segments"]["activity"][0][1]
+    assert border == 3  # where the cursor was
+    desk.saves(lambda: desk.drag(desk.point("activity", border), desk.point("activity", border + 4)))
+    view = desk.view()
+    assert border + 4 in view["fixed_borders"]["activity"]["on"]
+    assert view["segments"]["activity"][0][1] == border + 4
+
+
+def test_a_range_that_is_dragged_becomes_one_segment(desk):
+    labels = desk.ask("/api/project")["levels"][0]["labels"]
+    desk.drag(desk.point("activity", 5.5), desk.point("activity", 9.5))
+    assert "steps 5 to 9" in desk.current
+    desk.fix("1")
+    assert [5, 10, labels[0]] in desk.view()["segments"]["activity"]
+
+
+def test_split_merge_accept_undo_redo(desk):
+    start = desk.view()["segments"]["activity"]
+    desk.fix("s")
+    split = desk.view()["segments"]["activity"]
+    assert len(split) == len(start) + 1
+    desk.fix("M")
+    assert desk.view()["segments"]["activity"] == start
+    desk.fix("z")
+    assert desk.view()["segments"]["activity"] == split
+    desk.fix("Control+y")
+    assert desk.view()["segments"]["activity"] == start
+    desk.press("Home").fix("a")
+    assert desk.view()["by"]["activity"][0] == "accepted"
+    desk.fix("u")
+    desk.fix("Control+z")
+    assert desk.view()["by"]["activity"][0] == "accepted"
+    assert desk.page.locator("#undo").is_enabled()
+
+
+def test_borders_move_by_keys_in_one_event(desk):
+    desk.fix("s")
+    at = desk.view()["segments"]["activity"][1][0]
+    desk.fix("]", "]", "Control+ArrowLeft", "Control+ArrowRight")
+    assert desk.view()["segments"]["activity"][0][1] == at + 2
+    assert desk.painted[1] == 2
+
+
+def test_a_whole_sequence_by_keyboard_alone(desk):
+    first = desk.painted[0]
+    name = desk.text("#title")
+    levels = desk.ask("/api/project")["levels"]
+    desk.press("n", "ArrowDown")
+    assert desk.current.startswith(levels[1]["name"])
+    desk.press("ArrowUp", "Home").fix("2")
+    assert levels[0]["labels"][1] in desk.current
+    desk.press("ArrowDown", "Enter").page.keyboard.type(levels[1]["labels"][3][:-1])
+    desk.fix("Enter")
+    assert levels[1]["labels"][3] in labels_of(desk.view(), levels[1]["name"])
+    desk.fix("z")
+    desk.press("A")
+    desk.wait_other(first)
+    done = next(item for item in desk.ask("/api/queue")["items"] if item["id"] == first)
+    assert (done["status"], done["name"]) == ("done", name)
+    desk.wait_text("#done", "1 of 6 done")
+    desk.press("p")
+    desk.page.wait_for_selector(".chart circle")
+    assert "1 of 6 sequences accepted" in desk.text("#dialog")
+    desk.press("Escape")
+    desk.press("b")
+    desk.wait_text("#title", name)
+    desk.press("q", "Home", "ArrowDown", "Enter")
+    desk.wait_other(first)
+
+
+def test_a_contradiction_is_shown_and_released(desk):
+    project = desk.ask("/api/project")
+    activity, walk = (level["name"] for level in project["levels"])
+    children = project["children"][activity]
+    parent = next(label for label in children if set(children[label]) != set(project["levels"][1]["labels"]))
+    foreign = next(label for label in project["levels"][1]["labels"] if label not in children[parent])
+    desk.choose(walk, 1)
+    desk.press("Enter").page.keyboard.type(foreign)
+    desk.fix("Enter")
+    desk.press("ArrowUp", "Home")
+    before = desk.view()["segments"]
+    desk.fix(str(project["levels"][0]["labels"].index(parent) + 1))
+    assert desk.page.locator("#conflict").is_visible()
+    assert desk.view()["segments"] == before
+    assert foreign in desk.text("#conflict")
+    desk.press("A")
+    desk.wait_text("#message", "release one")
+    desk.press("c")
+    assert "Release" in desk.page.evaluate("document.activeElement.textContent")
+    desk.fix("Enter")
+    assert desk.page.locator("#conflict").is_hidden()
+    assert parent in labels_of(desk.view(), activity)
+
+
+def test_the_queue_is_shown_in_its_order(desk):
+    queue = desk.ask("/api/queue")
+    shown = [int(row.get_attribute("data-id")) for row in desk.page.locator(".entry").all()]
+    assert shown == queue["order"]
+    assert desk.painted[0] == queue["next"]
+    assert desk.page.locator('.entry[aria-selected="true"]').get_attribute("data-id") == str(queue["next"])
+    desk.press("PageDown")
+    desk.wait_other(queue["next"])
+    assert desk.painted[0] == queue["order"][1]
+    assert "nats a step" in desk.page.locator(".entry").first.get_attribute("title")
+
+
+def test_a_new_model_takes_over_with_the_next_sequence(desk):
+    first, _ = desk.painted
+    old = desk.view()["model"]
+    desk.press("A")
+    desk.wait_other(first)
+    desk.press("t")
+    desk.wait_text("#training", "training")
+    desk.wait_text("#training", "takes over", timeout=90_000)
+    assert f"model {old} " in desk.text("#about")
+    second, _ = desk.painted
+    desk.press("PageDown")
+    desk.wait_other(second)
+    desk.wait_text("#about", f"model {old + 1} ")
+    desk.wait_text("#message", "has taken over")
+
+
+def test_two_tabs_see_each_other(session, new_tab):
+    here = new_tab(session)
+    there = new_tab(session, f"#{here.painted[0]}")
+    here.fix("s")
+    there.wait_version(1)
+    there.fix("z")
+    here.wait_version(2)
+    assert here.outline("activity") == there.outline("activity")
+
+
+def test_nine_tabs_share_the_connections_of_one_browser(session, new_tab):
+    desks = [new_tab(session) for _ in range(9)]
+    desks[-1].fix("s")
+    for desk in desks:
+        desk.wait_version(1)
+    desks[0].page.close()  # the one that listened for all
+    desks[3].fix("z")
+    desks[-1].wait_version(2)
+
+
+DEAF = "navigator.locks.request = () => new Promise(() => {}); BroadcastChannel.prototype.addEventListener = () => {};"
+
+
+def test_a_tab_that_is_behind_applies_its_fix_again(session, new_tab):
+    here = new_tab(session)
+    there = new_tab(session)
+    there.page.add_init_script(DEAF)
+    there.page.reload()
+    there.page.wait_for_selector("html[data-painted]")
+    here.fix("s")
+    there.press("End").saves(lambda: there.press("s"), events=2)
+    there.wait_text("#message", "saved")
+    assert len(there.view()["fixed_borders"]["activity"]["on"]) == 2
+    here.wait_version(2)
+    here.fix("a")
+    there.press("z")
+    there.wait_text("#message", "another window")
+    assert there.view()["version"] == 3
+    there.errors.clear()  # the browser complains of 409
+
+
+def test_offline_and_back(desk):
+    desk.page.context.set_offline(True)
+    desk.press("s")
+    desk.wait_text("#saved", "NOT saved: 1 change")
+    desk.press("a")
+    desk.wait_text("#saved", "NOT saved: 2 changes")
+    assert "accepted" in desk.outline("activity")[1]
+    desk.page.context.set_offline(False)
+    desk.wait_version(2)
+    desk.wait_text("#saved", "all saved")
+    view = desk.view()
+    assert "accepted" in view["by"]["activity"]
+    assert view["version"] == 2
+    desk.errors.clear()  # the browser complains of the network
+
+
+def test_a_fix_that_never_arrived_is_sent_after_a_reload(desk):
+    """The second fix reaches the server, but its answer is lost: it must not be stored twice."""
+    desk.page.route("**/events", lambda route: route.abort())
+    desk.press("s")
+    desk.wait_text("#saved", "NOT saved")
+    desk.page.unroute("**/events")
+
+    def lose_answer(route):
+        route.fetch()
+        route.abort()
+
+    desk.page.route("**/events", lose_answer, times=1)
+    desk.page.on("dialog", lambda dialog: dialog.accept())
+    desk.page.reload()
+    desk.page.wait_for_selector("html[data-painted]")
+    desk.wait_version(1)
+    desk.wait_text("#saved", "all saved")
+    events = desk.ask(f"/api/sequences/{desk.painted[0]}/history")["events"]
+    assert [event["kind"] for event in events] == ["boundary"]
+    assert desk.page.evaluate("Object.keys(localStorage).filter(key => key.includes('/')).length") == 0
+    desk.errors.clear()
+
+
+def test_work_goes_on_when_the_server_comes_back(days, new_tab, tmp_path):
+    X, model = days
+    with serve(X, model=model, db=tmp_path / "again.sqlite") as session:
+        desk = new_tab(session)
+    desk.press("s")
+    desk.wait_text("#saved", "NOT saved: 1 change")
+    with serve(X, model=model, db=tmp_path / "again.sqlite") as session:
+        desk.wait_text("#message", "Open the address")
+        other = new_tab(session, None)
+        other.wait_text("#saved", "all saved")
+        desk.wait_text("#saved", "all saved")
+        sequence = desk.painted[0]
+        events = desk.ask(f"/api/sequences/{sequence}/history")["events"]
+        assert [event["kind"] for event in events] == ["boundary"]
+    desk.errors.clear()  # the browser complains of the server that was away
+
+
+def test_digits_of_many_labels_follow_their_likelihood(desk):
+    desk.press("Home", "ArrowDown", "2")  # quicker than the answer that says which label is second
+    desk.wait_version(1)
+    first = desk.view()["segments"]["trajectory"][0]
+    desk.fix("z")
+    start, stop, _ = desk.view()["segments"]["trajectory"][0]
+    query = f"level=trajectory&start={start}&stop={stop}&version=2"
+    second = desk.ask(f"/api/sequences/{desk.painted[0]}/alternatives?{query}")["items"][1]
+    assert first[2] == second["label"]
+
+
+def test_a_reload_in_mid_work_shows_the_same(desk):
+    desk.press("PageDown")
+    desk.wait_other(desk.ask("/api/queue")["next"])
+    sequence = desk.painted[0]
+    desk.fix("s")
+    shown = desk.outline("activity")
+    desk.page.reload()
+    desk.page.wait_for_selector("html[data-painted]")
+    assert desk.painted == (sequence, 1)
+    assert desk.outline("activity") == shown
+    desk.fix("z")
+
+
+def test_a_thousand_sequences_wait_in_the_queue(new_tab, tmp_path):
+    X = [[["w=a"], ["w=b"]]] * 1000
+    topology = Topology({"part": ["x", "y"], "tag": ["a", "b"]})
+    with serve(X, topology=topology, db=tmp_path / "many.sqlite") as session:
+        desk = new_tab(session)
+        assert desk.text("#done") == "0 of 1000 done"
+        assert desk.page.locator(".entry").count() < 60
+        desk.press("q", "End", "Enter")
+        desk.wait_other(desk.ask("/api/queue")["order"][0])
+        assert desk.painted[0] == desk.ask("/api/queue")["order"][-1]
+        assert desk.page.locator('.entry[aria-selected="true"]').is_visible()
+
+
+PAN = """async () => {
+  const stage = document.getElementById("stage");
+  const box = stage.getBoundingClientRect();
+  const times = [];
+  let last = performance.now();
+  for (let i = 0; i < 60; i++) {
+    const at = { clientX: box.left + 500, clientY: box.top + 100, bubbles: true, cancelable: true };
+    const how = i % 6 ? { deltaX: i < 30 ? 60 : -60 } : { deltaY: i < 30 ? -40 : 40, ctrlKey: true };
+    stage.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
+    await new Promise(requestAnimationFrame);
+    times.push(performance.now() - last);
+    last = performance.now();
+  }
+  return times.sort((a, b) => a - b);
+}"""
+
+
+def test_ten_thousand_steps_pan_and_zoom(new_tab, tmp_path, capsys):
+    X, Y = make_nested(3, sizes=(3, 4), length=200, n_features=6, random_state=3)
+    model = HSCRF().fit(X, Y)
+    long, _ = make_nested(1, sizes=(3, 4), length=10_000, n_features=6, random_state=3)
+    with serve(long, model=model, db=tmp_path / "long.sqlite") as session:
+        desk = new_tab(session)
+        assert "10,000 steps" in desk.text("#about")
+        desk.press("+", "+", "+", "+")
+        assert int(desk.page.get_attribute("#overview", "aria-valuenow")) >= 0
+        times = desk.page.evaluate(PAN)
+        with capsys.disabled():
+            mean = sum(times) / len(times)
+            print(f"\n  10,000 steps, 6 channels: {1000 / mean:.0f} frames/s, p95 {times[57]:.0f} ms a frame")
+        desk.press("End").fix("a")
+        assert "9999" in desk.page.get_attribute("#overview", "aria-valuetext")
+        assert desk.page.locator("#outline button").count() < 200
+
+
+def test_script_in_names_labels_and_tokens_stays_text(new_tab, tmp_path):
+    bad = "<img src=x onerror=window.hit=1>"
+    topology = Topology(
+        {"kind": [bad, "b<script>window.hit=1</script>"], "part": ["'\"><svg onload=window.hit=1>", "y"]}
+    )
+    X = [[[f"{bad}"], ["<script>window.hit=1</script>"], ["w"]]]
+    with serve(X, topology=topology, db=tmp_path / "bad.sqlite", names=[bad], kind="text") as session:
+        desk = new_tab(session)
+        assert desk.text("#title") == bad
+        assert bad in desk.text(".wordline")
+        assert "unlabelled" in desk.current
+        assert "no label yet" in desk.current
+        assert desk.text("#queue-order") == "in the order of the file"
+        desk.fix("1")
+        assert bad in desk.current
+        desk.press("p", "Escape", "?", "Escape")
+        assert desk.page.evaluate("window.hit") is None
+        assert desk.page.locator("main img, main svg").count() == 0
+
+
+def test_text_wraps_and_its_bars_are_worked_with(new_tab, tmp_path):
+    text = "Smith , J. and Doe , A. ( 2004 ) . The structure of long sequences in models . Journal of Tests 12 : 3 ."
+    words = text.split()
+    topology = Topology({"field": ["author", "title", "journal"], "part": ["name", "word", "mark"]})
+    with serve([[[w] for w in words * 3]], topology=topology, db=tmp_path / "text.sqlite", kind="text") as session:
+        desk = new_tab(session)
+        lines = desk.page.locator(".wordline")
+        assert lines.count() > 2
+        assert " ".join(lines.first.locator("span").all_inner_texts()).startswith("Smith , J. and")
+        spans = lines.first.locator("span")
+        first, last = spans.nth(0).bounding_box(), spans.nth(6).bounding_box()
+        row = first["y"] + 26 + 3 + 11
+        desk.drag((first["x"] + 3, row), (last["x"] + 3, row))
+        desk.fix("1")
+        assert desk.view()["segments"]["field"][0] == [0, 7, "author"]
+        edge = last["x"] + last["width"]
+        wanted = spans.nth(9).bounding_box()
+        desk.saves(lambda: desk.drag((edge, row), (wanted["x"] + wanted["width"] - 2, row)))
+        assert desk.view()["segments"]["field"][0][:2] == [0, 10]
+
+
+def test_roles_names_and_order_of_focus(desk):
+    tree = desk.page.locator("body").aria_snapshot()
+    for wanted in (
+        'listbox "Queue"',
+        'option "day_',
+        'scrollbar "Part of the sequence on the screen"',
+        'application "Tracks of day_',
+        'region "Segments as a list"',
+        'list "Segments of activity"',
+        'region "Labels for the chosen segment"',
+        'textbox "Type the beginning of a label',
+        'button "Undo"',
+        "status",
+    ):
+        assert wanted in tree, wanted
+    desk.fix("s")
+    desk.outline("activity")
+    separator = desk.page.locator('#outline [role="separator"]').first
+    at = int(separator.get_attribute("aria-valuenow"))
+    assert int(separator.get_attribute("aria-valuemin")) <= at <= int(separator.get_attribute("aria-valuemax"))
+    desk.press("o")
+    assert desk.page.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+    assert desk.page.locator("#outline").bounding_box()["width"] > 200
+    desk.press("ArrowLeft", "ArrowRight")
+    desk.outline("activity")
+    assert desk.page.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+    desk.press("Shift+Tab")
+    assert desk.page.evaluate("document.activeElement.getAttribute('role')") == "separator"
+    desk.fix("ArrowRight")
+    assert desk.view()["segments"]["activity"][0][1] == at + 1
+    order = ["queue", "undo", "accept-all", "overview", "stage", "typed"]
+    desk.page.evaluate("document.activeElement.blur()")
+    desk.page.keyboard.press("Escape")
+    desk.page.focus("#queue")
+    seen = []
+    for _ in range(20):
+        seen.append(desk.page.evaluate("document.activeElement.id"))
+        desk.press("Tab")
+    assert [name for name in seen if name in order] == order
+
+
+def test_news_for_ears_and_every_number_explained(watched):
+    assert watched.page.get_attribute("#spoken", "aria-live") == "polite"
+    watched.press("ArrowDown", "ArrowRight")
+    assert re.match(r"trajectory: \w+, steps? \d+.*, suggested, doubt \S+ %", watched.page.text_content("#spoken"))
+    for selector in ("#about", "#saved", "#done", "#training", "#spark", ".entry", ".label", "#current span[title]"):
+        assert watched.page.locator(selector).first.get_attribute("title"), selector
+    watched.page.mouse.move(*watched.point("activity", 3.5))
+    assert re.search(r"step 3 .*activity: \w+ \(suggested, \S+ % sure\)", watched.text("#readout"))
+
+
+def test_the_key_sheet_lists_every_key(watched):
+    watched.press("?")
+    sheet = watched.text("#dialog")
+    for words in (
+        "undo",
+        "most doubtful segment",
+        "accept the sequence",
+        "split before the cursor",
+        "suggested by the model",
+    ):
+        assert words in sheet
+    watched.press("Escape")
+    assert watched.page.locator("#dialog").is_hidden()
+
+
+def test_files_and_settings(desk):
+    desk.fix("a")
+    desk.page.click("#files")
+    with desk.page.expect_download() as download:
+        desk.page.click('[data-format="jsonl"]')
+    assert download.value.suggested_filename.endswith(".jsonl")
+    with desk.page.expect_download() as download:
+        desk.page.click('[data-format="label-studio"]')
+    desk.page.set_input_files("#import", download.value.path())
+    desk.wait_text("#dialog [role=status]", "labels in")
+    desk.press("Escape")
+    desk.page.click("#settings")
+    desk.page.fill("#annotator", "grete")
+    desk.page.select_option("#theme", "dark")
+    assert desk.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    desk.page.get_by_role("button", name="Save").click()
+    desk.wait_text("#message", "settings saved")
+    assert desk.ask("/api/project")["annotator"] == "grete"
+
+
+OUTLINE = """([x, y, width]) => {
+  const canvas = document.querySelector("#stage canvas");
+  const box = canvas.getBoundingClientRect();
+  const scale = canvas.width / box.width;
+  const pen = canvas.getContext("2d");
+  const row = pen.getImageData(scale * (x - box.left), scale * (y - box.top), scale * width, 1).data;
+  let dark = 0;
+  for (let i = 0; i < row.length; i += 4) dark += row[i] + row[i + 1] + row[i + 2] < 330;
+  return dark / (row.length / 4);
+}"""
+
+
+def test_accepted_and_suggested_differ_without_colour(desk):
+    start, stop, _ = desk.view()["segments"]["activity"][0]
+    (left, middle), (right, _) = desk.point("activity", start), desk.point("activity", stop)
+    edge = [left + 8, middle - 18, min(right - left, 200) - 16]
+    assert 0.3 < desk.page.evaluate(OUTLINE, edge) < 0.8  # dashes
+    desk.press("Home").fix("a")
+    assert desk.page.evaluate(OUTLINE, edge) > 0.95  # one line
+
+
+def test_no_peak_is_lost_by_downsampling(watched):
+    found = watched.page.evaluate("""async () => {
+      const { Pyramid } = await import("/page/signals.js");
+      const values = Float32Array.from({ length: 5000 }, (_, i) => Math.sin(i * i));
+      values[1234] = 50;
+      values[77] = NaN;
+      const pyramid = new Pyramid(values);
+      const wrong = [];
+      for (const [start, stop] of [[0, 5000], [1234, 1235], [1200, 1300], [3, 4000], [77, 78]]) {
+        const out = [0, 0];
+        pyramid.range(start, stop, out);
+        const inside = values.slice(start, stop).filter((value) => !Number.isNaN(value));
+        const [low, high] = [Math.min(...inside), Math.max(...inside)];
+        if (out[0] > low || out[1] < high) wrong.push([start, stop, out, low, high]);
+      }
+      return wrong;
+    }""")
+    assert found == []
+
+
+FORESEEN = """async () => {
+  const { foresee } = await import("/page/foresee.js");
+  const view = { segments: { a: [[0, 4, "x"], [4, 9, "y"]] }, by: { a: ["model", "model"] }, changed: {} };
+  const track = (kind, body) => {
+    const after = foresee(view, { kind, body: { level: "a", ...body } });
+    return after.segments.a.map((segment, i) => [...segment, after.by.a[i]].join(" "));
+  };
+  return {
+    label: track("label", { start: 2, stop: 6, label: "z" }),
+    split: track("boundary", { at: 2, on: true }),
+    merge: track("boundary", { at: 4, on: false }),
+    drag: track("boundary", { at: 6, on: true, from: 4 }),
+    accept: track("accept", { segments: { a: [[4, 9, "y"]] } }),
+    kept: view.segments.a.length,
+  };
+}"""
+
+
+def test_a_fix_is_foreseen_while_nobody_answers(watched):
+    assert watched.page.evaluate(FORESEEN) == {
+        "label": ["0 2 x model", "2 6 z fixed", "6 9 y model"],
+        "split": ["0 2 x model", "2 4 x model", "4 9 y model"],
+        "merge": ["0 9 x model"],
+        "drag": ["0 6 x model", "6 9 y model"],
+        "accept": ["0 4 x model", "4 9 y accepted"],
+        "kept": 2,
+    }
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+TEXT = [("ink", "ground"), ("ink", "raised"), ("ink", "hover"), ("quiet", "ground"), ("quiet", "raised")]
+TEXT += [
+    ("good", "ground"),
+    ("danger", "ground"),
+    ("danger", "danger-ground"),
+    ("ink", "danger-ground"),
+    ("focus-ink", "focus"),
+]
+TEXT += [("label-ink", f"label-{hue}") for hue in (*range(9), "none")] + [("quiet", "hover"), ("focus", "ground")]
+MARKS = [("strong", "ground"), ("focus", "ground"), ("focus", "raised"), ("doubt-ink", "ground"), ("signal", "raised")]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_contrast_is_wcag_aa(watched, theme):
+    watched.page.emulate_media(color_scheme=theme)
+    names = sorted({name for pair in TEXT + MARKS for name in pair})
+    read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(`--${n}`).trim())"
+    colours = dict(zip(names, watched.page.evaluate(read, names), strict=True))
+    forced = "theme => { document.documentElement.dataset.theme = theme }"
+    watched.page.emulate_media(color_scheme="light" if theme == "dark" else "dark")
+    watched.page.evaluate(forced, theme)
+    assert dict(zip(names, watched.page.evaluate(read, names), strict=True)) == colours
+    watched.page.evaluate("delete document.documentElement.dataset.theme")
+    watched.page.emulate_media(color_scheme="light")
+    weak = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in TEXT}
+    assert {pair: value for pair, value in weak.items() if value < 4.5} == {}
+    faint = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in MARKS}
+    assert {pair: value for pair, value in faint.items() if value < 3} == {}

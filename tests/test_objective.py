@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401 - loads its BLAS
 from scipy.sparse import csr_matrix
+from threadpoolctl import ThreadpoolController
 
 import hscrf
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
@@ -264,3 +266,42 @@ def test_impossible_partial_labels_name_the_sequence_and_the_labels():
     loss = Likelihood(Scorer(topology, blocks), seen, labels)
     with pytest.raises(InfeasibleError, match=r"Y\[2\]: .*level 'c' is 'x' at 0 and level 'c' is 'y' at 2"):
         loss(np.zeros(loss.size))
+
+
+def blas_threads():
+    return [library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+@pytest.fixture
+def two_blas_threads():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        yield
+
+
+def test_blas_has_one_thread_while_we_work_and_its_own_again_after(two_blas_threads):
+    before = blas_threads()
+    assert set(before) == {2}
+    seen = []
+
+    class Spy:
+        def minimize(self, objective, weights, *rest):
+            seen.append(blas_threads())
+            return hscrf.LBFGS(max_iter=1).minimize(objective, weights, *rest)
+
+    model = hscrf.ChainCRF(solver=Spy()).fit([[["a"], ["b"]]] * 3, [["x", "y"]] * 3)
+    assert set(seen[0]) == {1}
+    assert blas_threads() == before
+    model._decode = lambda *_: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        model.predict([[["a"]]])
+    assert blas_threads() == before
+
+
+def test_the_last_of_several_holds_frees_blas(two_blas_threads):
+    outer, inner = Workers(), Workers()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    assert set(blas_threads()) == {1}
+    inner.__exit__()
+    assert set(blas_threads()) == {2}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.objective.blas import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,13 +21,17 @@ STRANDS = 8  # items of a sum are dealt to this many partial sums
 
 
 class Workers:
-    """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock."""
+    """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock.
+
+    Used as a context it holds BLAS to one thread, so that only these threads work.
+    """
 
     def __init__(self, n_jobs: int = 1) -> None:
         if n_jobs != -1 and not n_jobs >= 1:
             raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one per core")
         self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+        self.blas = one_blas_thread()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of the function in the order of the items."""
@@ -52,9 +57,11 @@ class Workers:
         return total, vector
 
     def __enter__(self) -> Workers:
+        self.blas.__enter__()
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self.blas.__exit__(None, None, None)
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=True)
 

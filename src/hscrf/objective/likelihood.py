@@ -43,7 +43,8 @@ class Likelihood:
         self.n_parts = len(labels)
         self.workers = workers or Workers()
         self.sample_weight = checked_weights(sample_weight, self.n_parts)
-        self.complete = np.array([y.is_complete for y in labels])
+        self.known = pack_labels(labels)
+        self.complete = self.known.complete_sequences()
         partial = np.flatnonzero(~self.complete).tolist()
         self.closed = dict(zip(partial, closed_labels([labels[n] for n in partial], partial), strict=True))
         self.chunks = [(which, self._chunk(which, again=True)) for which in self._cut(np.arange(self.n_parts))]
@@ -57,7 +58,7 @@ class Likelihood:
         """Some sequences by themselves; ``again`` makes ready for many evaluations."""
         observations = self.observations.take(which)
         if self.complete[which[0]]:
-            labels: Any = pack_labels([self.labels[n] for n in which])
+            labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
         return Chunk(

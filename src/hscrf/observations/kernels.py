@@ -27,6 +27,33 @@ def find_names(given, hashes, numbers, unknown, found):
         found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
 
 
+@kernel
+def mark_cells(indptr, indices, steps, cells, width, seen):
+    """Set seen[feature * width + cells[k]] for all features of steps[k]. Cost O(entries of the steps)."""
+    for k in range(steps.size):
+        for e in range(indptr[steps[k]], indptr[steps[k] + 1]):
+            seen[indices[e] * width + cells[k]] = True
+
+
+@kernel
+def count_features(indices, places):
+    """Add to places[f + 1] the number of entries of feature f."""
+    for e in range(indices.size):
+        places[indices[e] + 1] += 1
+
+
+@kernel
+def sort_by_feature(indptr, indices, data, places, rows, sorted_data):
+    """Put the row of each entry, and its value, where its feature has the next place. Entries keep their order."""
+    for t in range(indptr.size - 1):
+        for e in range(indptr[t], indptr[t + 1]):
+            place = places[indices[e]]
+            places[indices[e]] = place + 1
+            rows[place] = t
+            if data.size:
+                sorted_data[place] = data[e]
+
+
 SPARSE = 8  # a single pair takes as long as this many states of a row
 
 

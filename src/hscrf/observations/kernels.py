@@ -17,14 +17,23 @@ def store_names(given, hashes, numbers):
 
 
 @kernel
-def find_names(given, hashes, numbers, unknown, found):
-    """The number of each hash, ``unknown`` if it is not in the table."""
+def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_data):
+    """The numbers of the hashes of each row that are in the table, and their values; returns how many there are."""
     mask = hashes.size - 1
-    for k in range(given.size):
-        slot = given[k] & mask
-        while numbers[slot] >= 0 and hashes[slot] != given[k]:
-            slot = (slot + 1) & mask
-        found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
+    n = 0
+    found_indptr[0] = 0
+    for t in range(indptr.size - 1):
+        for k in range(indptr[t], indptr[t + 1]):
+            slot = given[k] & mask
+            while numbers[slot] >= 0 and hashes[slot] != given[k]:
+                slot = (slot + 1) & mask
+            if numbers[slot] >= 0:
+                found[n] = numbers[slot]
+                if data.size:
+                    found_data[n] = data[k]
+                n += 1
+        found_indptr[t + 1] = n
+    return n
 
 
 @kernel

@@ -55,8 +55,17 @@ def check_options(options: Mapping[str, Any]) -> None:
         value = options.get(name, 0 if bool not in types else False)
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
+    check_margin(options.get("margin", 0.0))
     if not isinstance(options.get("scheme", "plain"), str | Mapping):
         raise ValueError(f"scheme is {options['scheme']!r}, expected a name or a dict by level")
+
+
+def check_margin(margin: Any) -> None:
+    """Refuse what is neither a cost nor costs by level; that the levels are there is checked where they are known."""
+    for name, cost in margin.items() if isinstance(margin, Mapping) else [(None, margin)]:
+        if isinstance(cost, bool) or not isinstance(cost, NUMBERS) or not 0 <= cost < np.inf:
+            what = "margin" if name is None else f"margin[{name!r}]"
+            raise ValueError(f"{what} is {cost!r}, expected a finite number of at least 0, or a dict of them by level")
 
 
 def warn_of_typos(topology: Topology, labels: Sequence[Labels]) -> None:

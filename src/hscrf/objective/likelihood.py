@@ -15,6 +15,7 @@ from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.objective.chunk import Chunk
+from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.packed import Observations
@@ -24,7 +25,8 @@ from hscrf.potentials import Potentials
 class Likelihood:
     """Weighted sum over sequences of log Z(free) - log Z(labels), its gradient, and the perceptron's.
 
-    Complete labels cost one inference, partial ones two; labels are closed once. The same bits for any number of
+    Complete labels cost one inference, partial ones two; labels are closed once. ``costs`` of wrong states make it
+    the softmax-margin loss, see :class:`Chunk`. The same bits for any number of
     threads: chunks and partial sums depend on the data alone, and are added in a fixed order.
     """
 
@@ -35,11 +37,13 @@ class Likelihood:
         labels: Sequence[Labels],
         sample_weight: Floats | None = None,
         workers: Workers | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
         self.size = scorer.size
+        self.costs = costs
         self.n_parts = len(labels)
         self.workers = workers or Workers()
         self.sample_weight = checked_weights(sample_weight, self.n_parts)
@@ -61,9 +65,8 @@ class Likelihood:
             labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
-        return Chunk(
-            self.scorer, observations.by_columns() if again else observations, labels, self.sample_weight[which]
-        )
+        observations = observations.by_columns() if again else observations
+        return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
@@ -83,11 +86,13 @@ class Likelihood:
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
-        gradient = np.zeros(self.size)
+        cost, gradient = 0.0, np.zeros(self.size)
         for some in self._cut(np.asarray(which)):
             with self._explained(weights, some):
-                gradient += self._chunk(some).mistakes(weights)
-        return float(weights @ gradient), gradient
+                own, pull = self._chunk(some).mistakes(weights)
+            cost += own
+            gradient += pull
+        return float(weights @ gradient) + cost, gradient
 
     @contextmanager
     def _explained(self, weights: Floats, which: Ints) -> Iterator[None]:

@@ -40,7 +40,7 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
 NUMBERS = (int, float, np.integer, np.floating)
 OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and what they are called
     "c1": (NUMBERS, "a number of at least 0"),
-    "c2": (NUMBERS, "a number of at least 0"),
+    "c2": (NUMBERS, "a number of at least 0, or 'auto'"),
     "min_count": (NUMBERS, "a number"),
     "n_jobs": ((int, np.integer), "the number of threads, or -1 for one per core"),
     "verbose": ((int, bool, np.integer), "0, 1 or 2"),
@@ -53,6 +53,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse arguments of a wrong type, such as a number that is a string."""
     for name, (types, expected) in OPTIONS.items():
         value = options.get(name, 0 if bool not in types else False)
+        if name == "c2" and isinstance(value, str) and value == "auto":
+            continue
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
     check_margin(options.get("margin", 0.0))

@@ -32,7 +32,7 @@ class ChainCRF(HSCRF):
         features: Sequence[Any] | None = None,
         edges: bool = False,
         c1: float = 0.0,
-        c2: float = 1.0,
+        c2: float | str = 1.0,
         margin: float | Mapping[str, float] = 0.0,
         solver: Any = "lbfgs",
         min_count: int = 1,

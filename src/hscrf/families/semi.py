@@ -35,7 +35,7 @@ class SemiCRF(HSCRF):
         features: Sequence[Any] | None = None,
         max_duration: int | Mapping[str, int] | None = None,
         c1: float = 0.0,
-        c2: float = 1.0,
+        c2: float | str = 1.0,
         margin: float | Mapping[str, float] = 0.0,
         solver: Any = "lbfgs",
         scheme: str = "bio",

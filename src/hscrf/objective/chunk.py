@@ -94,6 +94,16 @@ class Chunk:
         self.scorer.pull(counts, self.observations, gradient)
         return loss
 
+    def log_likelihood(self, weights: Floats) -> float:
+        """The weighted sum of log Z(labels) - log Z(free), without costs."""
+        values = self.scorer.values(weights, self.observations)
+        free = self._total(self.free.log_partition(values))
+        if self.bound is None:
+            return self.observed.score(values) - free
+        known = self.bound.log_partition(values)
+        self._check(known)
+        return self._total(known) - free
+
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
         """Features of the best configurations minus those of the best ones that have the labels.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,32 @@ class Likelihood:
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
         return self._evaluate(weights, self.chunks)
+
+    def log_likelihood(self, weights: Floats) -> float:
+        """Weighted sum of the log probabilities of the labels, without costs."""
+
+        def of_chunk(item: tuple[Ints, Chunk]) -> float:
+            which, chunk = item
+            with self._explained(weights, which):
+                return chunk.log_likelihood(weights)
+
+        return sum(self.workers.map(of_chunk, self.chunks))
+
+    def folds(self, parts: Sequence[Ints]) -> list[tuple[Likelihood, Likelihood]]:
+        """For each part of the sequences the loss of all others, and its own; they share their chunks.
+
+        Sequences keep their numbers.
+        """
+        cuts = [[(which, self._chunk(which, again=True)) for which in self._cut(np.sort(part))] for part in parts]
+        return [
+            (self._of([item for other in cuts if other is not own for item in other]), self._of(own)) for own in cuts
+        ]
+
+    def _of(self, chunks: list[tuple[Ints, Chunk]]) -> Likelihood:
+        """The same with other chunks."""
+        found = copy(self)
+        found.chunks = chunks
+        return found
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""

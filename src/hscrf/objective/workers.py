@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -35,9 +35,11 @@ class Workers:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of the function in the order of the items."""
-        if self.pool is None:
-            return [function(item) for item in items]
-        return list(self.pool.map(function, items))
+        return list(self.each(function, items))
+
+    def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The same one by one, so that each result can be done with before the next."""
+        return map(function, items) if self.pool is None else self.pool.map(function, items)
 
     def sum(self, add: Callable[[Item, Floats], float], items: Sequence[Item], size: int) -> tuple[float, Floats]:
         """Sum a number and a vector over items: ``add`` adds an item's to the vector and returns its number.
@@ -51,7 +53,7 @@ class Workers:
 
         strands = [items[k::STRANDS] for k in range(min(STRANDS, len(items)))]
         total, vector = 0.0, np.zeros(size)
-        for number, partial in self.map(run, strands):
+        for number, partial in self.each(run, strands):
             total += number
             vector += partial
         return total, vector

@@ -79,7 +79,7 @@ class Search:
             self.attempt(STRONG, {})
             self.change(1 / STEP) or self.change(STEP)
             for group in self.weighting.names:
-                self.weigh(group, 1 / STEP) or self.weigh(group, STEP)
+                self.weigh(group, STEP if self.is_overfitted(group) else 1 / STEP)
             self.progress.close(f"the best is c2 {self.best['c2']:.3g}{spoken(self.best['factors'])}")
         except KeyboardInterrupt:
             self.progress.close("the search for c2 was interrupted")
@@ -99,6 +99,12 @@ class Search:
         ):
             moved, factor = True, factor * step**2
         return moved
+
+    def is_overfitted(self, group: str) -> bool:
+        """Would smaller weights of a group make what is held out more probable: the slope along these weights."""
+        own = np.repeat([name == group for name in self.weighting.groups], self.weighting.sizes)
+        pull = [held_out(w)[1][own] @ w[own] for (_, held_out), w in zip(self.folds, self.weights, strict=True)]
+        return sum(pull) > 0
 
     def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> bool:
         """Fit all folds with these penalties; is what they hold out more probable than with the best so far."""

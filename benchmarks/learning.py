@@ -20,8 +20,6 @@ import tempfile
 import time
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 
 def sentences(folder, split, limit):
     """Sentences as lists of [word, tag, chunk]."""

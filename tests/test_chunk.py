@@ -72,7 +72,7 @@ def test_the_same_bits_in_another_process(tmp_path, kind, labels):
     expected = chunk.evaluate(weights)
     assert loss == expected[0]
     assert np.array_equal(gradient, expected[1])
-    assert np.array_equal(mistakes, chunk.mistakes(weights))
+    assert np.array_equal(mistakes[1], chunk.mistakes(weights)[1])
 
 
 @pytest.mark.parametrize("labels", ["full", "partial"])

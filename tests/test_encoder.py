@@ -391,4 +391,9 @@ def test_names_are_found_as_in_a_dict(known, asked, step):
     """Small integers are their own hashes: multiples of 64 want the same few slots."""
     names = {step * value: k for k, value in enumerate(known)}
     hashes = np.array([step * value for value in asked], dtype=np.int64)
-    assert Lookup(names).find(hashes).tolist() == [names.get(h, len(names)) for h in hashes.tolist()]
+    indptr = np.append(np.arange(0, len(hashes), 7), len(hashes))
+    found = Lookup(names).find(hashes, indptr, np.empty(0))
+    rows = [hashes[a:b].tolist() for a, b in pairwise(indptr.tolist())]
+    assert [found.indices[a:b].tolist() for a, b in pairwise(found.indptr.tolist())] == [
+        [names[h] for h in row if h in names] for row in rows
+    ]

@@ -1171,3 +1171,26 @@ def test_segments_of_one_level_and_a_column_of_another():
     assert one.loss_ == other.loss_
     with pytest.raises(ValueError, match=r"Y\[1\]: level 'tag' has 2 labels for 3 steps"):
         HSCRF().fit(X, [mixed, {**mixed, "tag": ["D", "N"]}])
+
+
+@pytest.mark.parametrize("margin", [1.0, {"phrase": 0.5, "tag": 2.0}])
+@pytest.mark.parametrize("family", [hscrf.HSCRF, hscrf.DynamicCRF])
+def test_margin_holds_other_labels_at_a_distance(family, margin, tmp_path):
+    """The loss has a margin, prediction has none, and files and clones keep it."""
+    X = [[["w=the"], ["w=cat"], ["w=sleeps"]], [["w=cat"], ["w=the"]]]
+    Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}, {"phrase": ["NP", "NP"], "tag": ["N", "D"]}]
+    plain = family(c2=0.5).fit(X, Y)
+    model = family(c2=0.5, margin=margin).fit(X, Y)
+    assert model.loss_ > plain.loss_
+    assert model.log_likelihood(X, Y).sum() > plain.log_likelihood(X, Y).sum()
+    model.save(tmp_path / "model")
+    again = hscrf.load(tmp_path / "model")
+    assert again.margin == clone(model).margin == margin
+    assert again.predict(X) == model.predict(X)
+
+
+def test_margins_that_are_none():
+    with pytest.raises(ValueError, match=r"margin\['tag'\] is -1, expected a finite number of at least 0"):
+        hscrf.HSCRF(margin={"tag": -1}).fit([[["a"]]], [{"tag": ["x"]}])
+    with pytest.raises(ValueError, match="phrase"):
+        hscrf.HSCRF(margin={"phrase": 1}).fit([[["a"]]], [{"tag": ["x"]}])

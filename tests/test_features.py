@@ -23,6 +23,7 @@ from hscrf import (
     Topology,
     Trans,
 )
+from hscrf.features import occurrences
 from hscrf.features.blocks import Block
 from hscrf.features.fitting import fit_blocks
 from hscrf.features.occurrences import Occurrences
@@ -413,3 +414,21 @@ def test_bad_words():
     unlimited = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]})
     with pytest.raises(ValueError, match=r"Token\(.*average=True.*\) needs a longest duration, but level 'b' has none"):
         fit_one(Token("b", average=True), topology=unlimited)
+
+
+@pytest.mark.parametrize("chosen", [[True] * 6, [True, False] * 3])
+def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
+    """Which feature meets which state does not depend on how it is found out."""
+    encoder = Encoder()
+    observations = encoder.fit_pack([[["a", "b"], ["c", "b"], ["d"]], [["e", "a"], ["f", "f"]]])
+    topology = Topology({"tag": ["N", "V"]})
+    labels = [Labels.from_columns(topology, {"tag": column}) for column in (["N", "V", "N"], ["V", "?"])]
+    found = []
+    for small in (1 << 20, -1):
+        monkeypatch.setattr(occurrences, "SMALL", small)
+        cells = occurrences.FeatureCells(topology, ("token", 1), 2, np.array(chosen))
+        monkeypatch.setattr(occurrences, "mark_cells", occurrences.mark_cells if small > 0 else None)
+        cells.update(observations, pack_labels(labels))
+        found.append(cells.found.tolist())
+    everything = [0, 1, 2, 3, 5, 6, 9]  # a N, a V, b N, b V, c V, d N, e V
+    assert found == [[pair for pair in everything if chosen[pair // 2]]] * 2

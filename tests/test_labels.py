@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hscrf.errors import InfeasibleError, LabelError
 from hscrf.labels.labels import Labels
+from hscrf.labels.many import read_many
 from hscrf.labels.reading import as_labels, is_segments, read_labels
 from hscrf.topology import Topology
 
@@ -642,3 +643,42 @@ def test_segments_and_the_class_of_the_root():
     assert labels.column("root") == ["odd", "odd"]
     assert labels.column("tag") == ["V", "?"]
     assert read_labels(CLASSES, {"root": "odd"}, "plain", 2).column("root") == ["odd", "odd"]
+
+
+COLUMNS = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["B-x", "I-x", "B-y", "I-y", "O", "?"]), st.sampled_from(["a", "b", "O", None]))
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(
+    rows=COLUMNS, levels=st.sampled_from([("top", "low"), ("low", "top"), ("low",), ("top",)]), lasting=st.booleans()
+)
+def test_many_sequences_are_read_as_one_by_one(rows, levels, lasting):
+    """Whatever the columns, the same labels or the same error."""
+    topology = Topology({"top": ["x", "y", "O"], "low": ["a", "b", "O"]}, max_duration={"low": 2} if lasting else None)
+    Y = [{level: [row[level == "low"] for row in y] for level in levels} for y in rows]
+    lengths = [max(len(y), 1) for y in rows]
+    scheme = {"top": "bio"}
+
+    def outcome(read):
+        try:
+            return [(y.states.tolist(), y.ends.tolist()) for y in read()]
+        except ValueError as error:
+            return str(error)
+
+    one_by_one = outcome(lambda: [as_labels(y, n + 5, lengths[n], topology, scheme) for n, y in enumerate(Y)])
+    assert outcome(lambda: read_many(Y, lengths, topology, scheme, offset=5)) == one_by_one
+
+
+def test_columns_are_read_at_once_and_errors_name_the_step():
+    topology = Topology({"tag": ["N", "V"]})
+    first, second = read_many([["N", "V"], ["V"]], [2, 1], topology, "plain")
+    assert first.states.base is second.states.base  # parts of one array
+    with pytest.raises(LabelError, match=r"Y\[1\].*'Q'") as caught:
+        read_many([["N", "V"], ["V", "Q"]], [2, 2], topology, "plain")
+    assert (caught.value.sequence, caught.value.step) == (1, 1)

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401 - loads its BLAS
 from scipy.sparse import csr_matrix
+from threadpoolctl import ThreadpoolController
 
 import hscrf
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
+from hscrf.engine import Evidence
 from hscrf.features.fitting import fit_blocks
 from hscrf.labels.packed import pack_labels
 from hscrf.objective import workers
 from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.margin import costs_of_steps, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
@@ -74,7 +78,9 @@ def blocks_of(own, family):
 BLOCKS = list(blocks_of("c", "root"))
 
 
-def build(depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=WEIGHTS, workers=None, seed=0):
+def build(
+    depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=WEIGHTS, workers=None, seed=0, margin=0.0
+):
     """A likelihood on random data, and random weights for it."""
     rng = np.random.default_rng(seed + depth)
     topology = TOPOLOGIES[depth]
@@ -82,7 +88,7 @@ def build(depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
-    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers)
+    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, equal_costs(topology, margin))
     return loss, rng.normal(size=loss.size)
 
 
@@ -264,3 +270,99 @@ def test_impossible_partial_labels_name_the_sequence_and_the_labels():
     loss = Likelihood(Scorer(topology, blocks), seen, labels)
     with pytest.raises(InfeasibleError, match=r"Y\[2\]: .*level 'c' is 'x' at 0 and level 'c' is 'y' at 2"):
         loss(np.zeros(loss.size))
+
+
+# ------------------------------------------------------------------------------
+# The margin
+
+MARGINS = {2: 0.7, 3: {"b": 1.5, "c": 0.4}, 4: {"a": 0.3, "c": 2.0}}
+
+
+def margin_of(y, z, margin):
+    """What the known states of y cost where z has others."""
+    by_level = margin if isinstance(margin, dict) else dict.fromkeys(y.topology.levels, margin)
+    rows = [(y.topology.level(level), cost) for level, cost in by_level.items()]
+    return sum(cost * ((y.states[d] >= 0) & (y.states[d] != z.states[d])).sum() for d, cost in rows)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+@pytest.mark.parametrize("features", [[], ["token"]], ids=["no tokens", "tokens"])
+def test_margin_is_a_cost_in_the_exponent(depth, features):
+    """All configurations, listed: each gains the cost of what it has wrong."""
+    own, family = PLACES[depth]
+    blocks = blocks_of(own, family)
+    specifications = [blocks[name] for name in [*features, "Trans constant", "Init constant"]]
+    loss, w = build(depth, specifications, margin=MARGINS[depth])
+    expected, hinge = 0.0, 0.0
+    for n in (1, 2):  # short sequences
+        p, y = potentials_of(loss, w, n), loss.labels[n]
+        augmented = [z.score + margin_of(y, z, MARGINS[depth]) for z in hscrf.k_best(p, 100_000)]
+        expected += loss.sample_weight[n] * (np.logaddexp.reduce(augmented) - hscrf.score(p, y))
+        hinge += loss.sample_weight[n] * (max(augmented) - hscrf.score(p, y))
+    np.testing.assert_allclose(loss.part(w, [1, 2])[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(loss.mistakes(w, [1, 2])[0], hinge, rtol=1e-9)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.5], ids=["full", "partial"])
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_gradient_with_a_margin(depth, hidden):
+    own, family = PLACES[depth]
+    blocks = blocks_of(own, family)
+    specifications = [blocks[name] for name in ("token", "start", "each", "Trans constant")]
+    loss, w = build(depth, specifications, hidden=hidden, margin=MARGINS[depth])
+    without, _ = build(depth, specifications, hidden=hidden)
+    assert loss(w)[0] > without(w)[0]
+    check_gradient(loss, w, np.random.default_rng(1))
+    everything = np.arange(loss.n_parts)
+    check_gradient(lambda v: loss.mistakes(v, everything), w, np.random.default_rng(2))
+
+
+def test_margin_of_a_set_is_that_of_the_nearest_state():
+    topology = Topology({"c": ["x", "y", "z"]})
+    labels = Labels(topology, [[0, 0], [-1, 2]], [[0, 1], [1, 1]], {"c": np.array([[1, 1, 0], [1, 1, 1]], dtype=bool)})
+    table = np.array([[0.0, 3, 4], [5, 0, 1], [6, 7, 0]])
+    found = costs_of_steps({1: table}, Evidence.of([labels.closed()]))
+    assert found[1].tolist() == [[0, 0, 1], [6, 7, 0]]
+
+
+# ------------------------------------------------------------------------------
+# Threads of others
+
+
+def blas_threads():
+    return [library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+@pytest.fixture
+def two_blas_threads():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        yield
+
+
+def test_blas_has_one_thread_while_we_work_and_its_own_again_after(two_blas_threads):
+    before = blas_threads()
+    assert set(before) == {2}
+    seen = []
+
+    class Spy:
+        def minimize(self, objective, weights, *rest):
+            seen.append(blas_threads())
+            return hscrf.LBFGS(max_iter=1).minimize(objective, weights, *rest)
+
+    model = hscrf.ChainCRF(solver=Spy()).fit([[["a"], ["b"]]] * 3, [["x", "y"]] * 3)
+    assert set(seen[0]) == {1}
+    assert blas_threads() == before
+    model._decode = lambda *_: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        model.predict([[["a"]]])
+    assert blas_threads() == before
+
+
+def test_the_last_of_several_holds_frees_blas(two_blas_threads):
+    outer, inner = Workers(), Workers()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    assert set(blas_threads()) == {1}
+    inner.__exit__()
+    assert set(blas_threads()) == {2}

@@ -39,7 +39,11 @@ def add_arguments(parser: Parser) -> None:
         "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
     )
     parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: %(default)s)")
-    parser.add_argument("--c2", type=float, help="L2 penalty (default: 1, the perceptron has none)")
+    parser.add_argument(
+        "--c2",
+        type=penalty,
+        help="L2 penalty, auto to choose it by held-out folds (default: 1, the perceptron has none)",
+    )
     parser.add_argument(
         "--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs", help="(default: %(default)s)"
     )
@@ -165,6 +169,11 @@ def describe_best(model: Any) -> str:
     scores = {entry["iteration"]: entry["score"] for entry in model.history_}
     share = f"{100 * scores[model.best_iter_]:.2f} % of the steps of --dev are right at every level"
     return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
+
+
+def penalty(text: str) -> float | str:
+    """A number, or the word auto."""
+    return text if text == "auto" else float(text)
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:

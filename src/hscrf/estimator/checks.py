@@ -44,7 +44,7 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
 NUMBERS = (int, float, np.integer, np.floating)
 OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and what they are called
     "c1": (NUMBERS, "a number of at least 0"),
-    "c2": (NUMBERS, "a number of at least 0"),
+    "c2": (NUMBERS, "a number of at least 0, or 'auto'"),
     "min_count": (NUMBERS, "a number"),
     "smoothing": (NUMBERS, "a number of at least 0"),
     "tol": (NUMBERS, "a number"),
@@ -63,12 +63,15 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse arguments of a wrong type, such as a number that is a string."""
     for name, (types, expected) in OPTIONS.items():
         value = options.get(name, 0 if bool not in types else False)
+        if name == "c2" and isinstance(value, str) and value == "auto":
+            continue
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
     if not isinstance(options.get("topology"), Topology | None):
         raise ValueError(f"topology is a {type(options['topology']).__name__}, expected a Topology or None")
     check_seed(options.get("random_state"))
     check_scheme_names(options.get("scheme", "plain"))
+    check_margin(options.get("margin", 0.0))
 
 
 def check_seed(random_state: Any) -> None:
@@ -88,6 +91,14 @@ def check_scheme_names(scheme: Any) -> None:
 def check_development(development: Any) -> None:
     if development is not None and not (isinstance(development, tuple | list) and len(development) == 2):
         raise ValueError(f"development is a {type(development).__name__}, expected a pair (X, Y)")
+
+
+def check_margin(margin: Any) -> None:
+    """Refuse what is neither a cost nor costs by level; that the levels are there is checked where they are known."""
+    for name, cost in margin.items() if isinstance(margin, Mapping) else [(None, margin)]:
+        if isinstance(cost, bool) or not isinstance(cost, NUMBERS) or not 0 <= cost < np.inf:
+            what = "margin" if name is None else f"margin[{name!r}]"
+            raise ValueError(f"{what} is {cost!r}, expected a finite number of at least 0, or a dict of them by level")
 
 
 def warn_of_typos(topology: Topology, labels: Sequence[Labels]) -> None:

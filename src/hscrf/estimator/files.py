@@ -35,6 +35,8 @@ CHOICES = {  # parameters that are one of some strings
 }
 HISTORY = ("iteration", "loss", "gradient_norm", "seconds", "score", "log_likelihood", "objective")
 
+PENALTIES = {"c2": float, "factors": Mapping[str, float], "log_likelihood": float, "better": bool, "group": str | None}
+
 
 # -- parameters
 
@@ -65,6 +67,8 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
             scheme.choice(*SCHEMES)
     if name in CHOICES and value is not None:
         item.choice(*CHOICES[name])
+    if name == "c2" and isinstance(value, str):
+        item.choice("auto")
     if name == "n_jobs" and not (value == -1 or value >= 1):
         raise item.wrong("a number of threads, or -1")
     return value
@@ -195,6 +199,17 @@ def check_training(given: Field) -> None:
     given["n_iter"].read(int)
     given["stop_reason"].read(str)
     check_history(given["history"])
+    if "penalties" in given.items():
+        check_penalties(given["penalties"])
+
+
+def check_penalties(given: Field) -> None:
+    """Raise unless the path through penalties can be shown."""
+    for entry in given.entries():
+        for name, hint in PENALTIES.items():
+            entry[name].read(hint)
+    if given.value and not any(entry["better"] for entry in given.value):
+        raise given.wrong("a path that chose something")
 
 
 def check_history(given: Field) -> None:

@@ -23,6 +23,7 @@ from hscrf.estimator.container import write_container
 from hscrf.estimator.cost import foresee
 from hscrf.estimator.decoding import expected_gains
 from hscrf.estimator.parameters import saved_parameters
+from hscrf.estimator.penalties import chosen
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
@@ -337,6 +338,8 @@ class Predictor(BaseEstimator):
                 "history": self.history_,
             },
         }
+        if getattr(self, "penalties_", None):
+            header["training"]["penalties"] = self.penalties_
         if self._scheme() != getattr(self, "scheme", None):
             header["scheme"] = dict(self._scheme())
         arrays = {"coef": self.coef_, **arrays}
@@ -356,6 +359,9 @@ class Predictor(BaseEstimator):
         training = header["training"]
         self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
         self.stop_reason_, self.history_ = training["stop_reason"], training["history"]
+        if training.get("penalties"):
+            self.penalties_ = training["penalties"]
+            self.c2_, self.factors_ = chosen(self.penalties_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):

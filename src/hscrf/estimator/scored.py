@@ -34,7 +34,7 @@ class Scored:
         known: Sequence[Labels] | None,
         name: str,
     ) -> None:
-        part = observations.take(numbers)
+        part = observations if numbers.size == observations.offsets.size - 1 else observations.take(numbers)
         self.scorer = scorer
         self.topology = scorer.topology
         self.values = scorer.values(weights, part)

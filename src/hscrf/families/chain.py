@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
@@ -32,7 +32,8 @@ class ChainCRF(HSCRF):
         features: Sequence[Any] | None = None,
         edges: bool = False,
         c1: float = 0.0,
-        c2: float = 1.0,
+        c2: float | str = 1.0,
+        margin: float | Mapping[str, float] = 0.0,
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
@@ -48,6 +49,7 @@ class ChainCRF(HSCRF):
             features=features,
             c1=c1,
             c2=c2,
+            margin=margin,
             solver=solver,
             scheme="plain",
             min_count=min_count,

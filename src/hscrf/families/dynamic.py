@@ -26,6 +26,7 @@ from hscrf.inference import Marginals, Posterior
 from hscrf.labels.given import widened
 from hscrf.labels.labels import Labels
 from hscrf.labels.renumbering import over
+from hscrf.objective.margin import Costs, equal_costs
 from hscrf.topology import Topology
 
 
@@ -61,7 +62,8 @@ class DynamicCRF(HSCRF):
         features: Sequence[Any] | None = None,
         combinations: str = "seen",
         c1: float = 0.0,
-        c2: float = 1.0,
+        c2: float | str = 1.0,
+        margin: float | Mapping[str, float] = 0.0,
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
@@ -77,6 +79,7 @@ class DynamicCRF(HSCRF):
             features=features,
             c1=c1,
             c2=c2,
+            margin=margin,
             solver=solver,
             scheme="plain",
             min_count=min_count,
@@ -101,6 +104,14 @@ class DynamicCRF(HSCRF):
         super()._adopt(frame)
         statistics: Any = frame.statistics
         self.levels_, self.combinations_ = statistics.levels(), statistics.table()
+
+    def _costs(self) -> Costs:
+        """A combination costs what the wrong states of its levels cost."""
+        table = np.zeros((len(self.combinations_),) * 2)
+        for d, cost in equal_costs(self.levels_, self.margin).items():
+            own = self.combinations_[:, d - 1]
+            table += cost[own[:, None], own]
+        return {1: table}
 
     def _separate(self, labels: Labels) -> Labels:
         """Labels of every level from complete labels of combinations."""

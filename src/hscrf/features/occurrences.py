@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.features.events import find_events
+from hscrf.features.events import Events, find_events
 from hscrf.features.segments import SegmentFunction, segment_vector
 from hscrf.labels.packed import Known
 from hscrf.observations.encoder import Encoder
-from hscrf.observations.packed import Observations, entries_of, of_names
+from hscrf.observations.kernels import mark_cells
+from hscrf.observations.packed import Observations, Sparse, entries_of, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
     from hscrf.features.specifications import Specification
+
+
+SMALL = 1 << 25  # cells of a table that is worth its memory
 
 
 class Record(Protocol):
@@ -81,14 +85,21 @@ class FeatureCells:
 
     def update(self, observations: Observations, known: Known) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
-        entries, counts = entries_of(x, events.steps)
-        features, cells = x.indices[entries], np.repeat(events.cells, counts)
-        if not self.chosen.all():
-            kept = self.chosen[features]
-            features, cells = features[kept], cells[kept]
-        self.found = union(self.found, np.unique(features.astype(np.int64) * self.width + cells))
+        self.found = union(self.found, self._met(x, events))
         self.open[x.indices[entries_of(x, events.open)[0]]] = True
         self.open &= self.chosen
+
+    def _met(self, x: Sparse, events: Events) -> Ints:
+        """Feature * width + cell of the known events, in ascending order; only of chosen features."""
+        size = self.chosen.size * self.width
+        if size <= max(SMALL, x.indices.size):  # a table of all that could be
+            seen = np.zeros(size, dtype=bool)
+            mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
+            seen.reshape(-1, self.width)[~self.chosen] = False
+            return np.flatnonzero(seen)
+        entries, counts = entries_of(x, events.steps)
+        found = np.unique(x.indices[entries].astype(np.int64) * self.width + np.repeat(events.cells, counts))
+        return found if self.chosen.all() else found[self.chosen[found // self.width]]
 
     def merge(self, other: FeatureCells) -> None:
         self.found = union(self.found, other.found)

@@ -78,15 +78,19 @@ def fill_columns(
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
     held: Collection[int] = (),
+    last: Any = -1,
 ) -> None:
-    """Read columns into rows (D, T), from top to bottom, so that each follows the ends above it; held rows stay."""
+    """Read columns into rows (D, T), from top to bottom, so that each follows the ends above it; held rows stay.
+
+    The rows may be those of several sequences one after the other; ``last`` are the last steps of each.
+    """
     if boundaries not in ("runs", "fixed", "unknown"):
         raise ValueError(f"boundaries is {boundaries!r}; expected 'runs', 'fixed' or 'unknown'")
     for d in range(1, topology.depth):
         if d in held:
             continue
         if d in given:
-            states[d], ends[d], inside = read_column(topology, d, given[d], schemes[d])
+            states[d], ends[d], inside = read_column(topology, d, given[d], schemes[d], last)
             open_runs(ends[d], inside, ends[d - 1], boundaries)
             _check_cuts(topology, d, ends)
         ends[d][ends[d - 1] == 1] = 1
@@ -95,11 +99,11 @@ def fill_columns(
 
 
 def read_column(
-    topology: Topology, d: int, column: Column, scheme: str
+    topology: Topology, d: int, column: Column, scheme: str, last: Any = -1
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.bool_]]:
     """States and ends (T,) of one level from its labels alone, and whether a step is inside a run without prefixes.
 
-    LabelError has the step of the first bad label.
+    ``last`` are the last steps of sequences. LabelError has the step of the first bad label.
     """
     tags = _distinct(column)
     parsed = []
@@ -109,9 +113,11 @@ def read_column(
         except ValueError as error:
             raise LabelError(str(error), level=topology.levels[d], step=list(column).index(tag)) from None
     code = {tag: k for k, tag in enumerate(tags)}
-    state, opens, closes, named = np.array(parsed)[[code[tag] for tag in column]].T
+    codes = np.fromiter(map(code.__getitem__, column), dtype=np.intp, count=len(column))
+    state, opens, closes, named = np.array(parsed).T[:, codes]
     ends = ends_of_runs(state)
     ends[:-1][(closes[:-1] == 1) | (opens[1:] == 1)] = 1
+    ends[last] = np.where(state[last] >= 0, 1, -1)
     inside = ends == 0
     inside[:-1] &= named[1:] == 0
     return state.astype(np.int32), ends, inside

@@ -107,6 +107,8 @@ def _column(column: Any) -> Any:
         distinct = set(labels)
     except TypeError:
         return labels
+    if "?" not in distinct and set(map(type, distinct)) == {str}:
+        return labels
     unknown = {label for label in distinct if is_unknown(label)}
     if -1 in distinct and all(_is_integer(label) for label in distinct - unknown):
         unknown.add(-1)

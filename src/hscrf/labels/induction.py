@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hscrf.errors import LabelError
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
+from hscrf.labels.many import read_many
 from hscrf.labels.packed import Known, pack_labels
-from hscrf.labels.reading import as_labels, by_level, is_segments
+from hscrf.labels.reading import by_level, is_segments
 from hscrf.labels.renumbering import over
 from hscrf.topology import Topology, in_order
 
@@ -92,10 +93,7 @@ class LabelStatistics:
         if len(Y) == 0:
             return []
         topology = self.collect(Y, offset)
-        labels = [
-            as_labels(y, offset + n, length, topology, self.scheme)
-            for n, (y, length) in enumerate(zip(Y, lengths, strict=True))
-        ]
+        labels = read_many(Y, lengths, topology, self.scheme, offset=offset)
         self.note(labels)
         return labels
 

@@ -65,8 +65,10 @@ class Labels:
         put("allowed", _sets(self.topology, self.allowed, self.length))
 
     @classmethod
-    def _found(cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float) -> Labels:
-        """Labels that decoding found, which are complete and legal, so that nothing is checked."""
+    def _found(
+        cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None
+    ) -> Labels:
+        """Labels that are known to be sound, as those that decoding found: nothing is checked or copied."""
         labels = object.__new__(cls)
         for name, value in (("topology", topology), ("states", states), ("ends", ends), ("score", score)):
             object.__setattr__(labels, name, value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Ints, ranges
 from hscrf.labels.labels import Labels
 
 
@@ -22,6 +22,18 @@ class Known:
 
     def complete(self, *levels: int) -> bool:
         return all((self.states[d] >= 0).all() and (self.ends[d] >= 0).all() for d in levels)
+
+    def complete_sequences(self) -> NDArray[np.bool_]:
+        """Whether all is known of each sequence (n,)."""
+        known = (self.states >= 0).all(axis=0) & (self.ends >= 0).all(axis=0)
+        return np.logical_and.reduceat(known, self.offsets[:-1])
+
+    def take(self, which: Ints) -> Known:
+        """Some of the sequences."""
+        lengths = np.diff(self.offsets)[which]
+        steps = ranges(self.offsets[which], lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return Known(self.states[:, steps], self.ends[:, steps], offsets)
 
 
 def pack_labels(labels: Sequence[Labels]) -> Known:

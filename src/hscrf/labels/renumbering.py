@@ -22,13 +22,20 @@ def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
     """
     found, source, tables = [], None, None
     for y in labels:
-        if y.topology == topology:
+        if y.topology is topology or (y.topology is not source and y.topology == topology):
             found.append(y)
             continue
         if y.topology is not source:
             source, tables = y.topology, renumbering(y.topology, topology)
-        found.append(replace(y, topology=topology) if tables is None else moved(y, topology, tables))
+        found.append(_with_rules(y, topology) if tables is None else moved(y, topology, tables))
     return found
+
+
+def _with_rules(y: Labels, topology: Topology) -> Labels:
+    """The same labels over a topology with the same states."""
+    if y.allowed is None:
+        return Labels._found(topology, y.states, y.ends, y.score)
+    return replace(y, topology=topology)
 
 
 def renumbering(source: Topology, target: Topology) -> list[NDArray[np.int32]] | None:

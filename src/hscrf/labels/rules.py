@@ -128,6 +128,8 @@ RULES: tuple[Callable[[Labels], None], ...] = (
     _durations_fit,
     _allowed_sets_fit,
 )
+RULES_OF_MANY = tuple(rule for rule in RULES if rule is not _root_goes_on)
+"""What holds for sequences one after the other, in each of which all levels end at the last step, as for one."""
 
 
 def _name(labels: Labels, d: int, t: int) -> str:

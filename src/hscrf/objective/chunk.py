@@ -13,6 +13,7 @@ from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.labels.packed import Known
 from hscrf.objective.events import LabelCounts
+from hscrf.objective.margin import Costs, add_costs, costs_of_steps
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
@@ -25,17 +26,26 @@ class Chunk:
     of log Z(free) - log Z(labels) and its gradient: the transpose of the scores applied to (expected counts - counts
     of the labels). Complete labels need no inference for their own term.
 
+    ``costs`` of wrong states make it the softmax-margin loss (Gimpel and Smith 2010): each configuration in Z(free)
+    gains exp(cost) for what is wrong in it, so that it must be outscored by its cost.
+
     A chunk knows nothing of its neighbours. It pickles, and gives the same bits in every process on the same machine.
     Errors number its sequences from 0.
     """
 
     def __init__(
-        self, scorer: Scorer, observations: Observations, labels: Known | Evidence, weights: Floats | None = None
+        self,
+        scorer: Scorer,
+        observations: Observations,
+        labels: Known | Evidence,
+        weights: Floats | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
         self.weights = None if weights is None or (weights == 1).all() else weights
+        self.costs = costs or {}
         self.free = Batch(scorer.topology, observations.offsets)
         self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
 
@@ -56,6 +66,13 @@ class Chunk:
         shapes = self.scorer.shapes(self.observations.steps)
         return LabelCounts(self.scorer.topology, shapes, known, self.weights)
 
+    def _values(self, weights: Floats) -> dict[Key, Floats]:
+        """The scores of all sequences, wrong states with their costs."""
+        values = self.scorer.values(weights, self.observations)
+        if self.costs:
+            add_costs(values, costs_of_steps(self.costs, self.labels))
+        return values
+
     def evaluate(self, weights: Floats) -> tuple[float, Floats]:
         """The loss at these weights, and its gradient."""
         gradient = np.zeros(self.scorer.size)
@@ -63,7 +80,7 @@ class Chunk:
 
     def add_to(self, gradient: Floats, weights: Floats) -> float:
         """The loss at these weights; its gradient is added to the array given."""
-        values = self.scorer.values(weights, self.observations)
+        values = self._values(weights)
         result = self.free.expectations(values, self.weights)
         loss, counts = self._total(result.log_z), result.counts
         if self.bound is None:
@@ -77,16 +94,37 @@ class Chunk:
         self.scorer.pull(counts, self.observations, gradient)
         return loss
 
-    def mistakes(self, weights: Floats) -> Floats:
-        """Features of the best configurations minus those of the best ones that have the labels."""
+    def log_likelihood(self, weights: Floats) -> float:
+        """The weighted sum of log Z(labels) - log Z(free), without costs."""
         values = self.scorer.values(weights, self.observations)
+        free = self._total(self.free.log_partition(values))
+        if self.bound is None:
+            return self.observed.score(values) - free
+        known = self.bound.log_partition(values)
+        self._check(known)
+        return self._total(known) - free
+
+    def mistakes(self, weights: Floats) -> tuple[float, Floats]:
+        """Features of the best configurations minus those of the best ones that have the labels.
+
+        Also the weighted sum of the costs of the former: with costs the best are those whose score and cost are best.
+        """
+        values = self._values(weights)
         truth = self.observed if self.bound is None else self._counts_of(self._best(self.bound, values))
         counts = {key: np.zeros(shape) for key, shape in self.scorer.shapes(self.observations.steps).items()}
-        self._counts_of(self._best(self.free, values)).add_to(counts)
+        best = self._best(self.free, values)
+        self._counts_of(best).add_to(counts)
         truth.add_to(counts, -1.0)
         gradient = np.zeros(self.scorer.size)
         self.scorer.pull(counts, self.observations, gradient)
-        return gradient
+        return self._cost_of(best), gradient
+
+    def _cost_of(self, known: Known) -> float:
+        """The weighted sum of the costs of complete labels."""
+        each = np.zeros(known.states.shape[1])
+        for d, cost in costs_of_steps(self.costs, self.labels).items():
+            each += cost[np.arange(each.size), known.states[d]]
+        return self._total(np.add.reduceat(each, known.offsets[:-1]))
 
     def _best(self, batch: Batch, values: dict[Key, Floats]) -> Known:
         states, ends, score = batch.best(values)

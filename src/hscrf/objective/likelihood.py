@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.objective.chunk import Chunk
+from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.packed import Observations
@@ -24,7 +26,8 @@ from hscrf.potentials import Potentials
 class Likelihood:
     """Weighted sum over sequences of log Z(free) - log Z(labels), its gradient, and the perceptron's.
 
-    Complete labels cost one inference, partial ones two; labels are closed once. The same bits for any number of
+    Complete labels cost one inference, partial ones two; labels are closed once. ``costs`` of wrong states make it
+    the softmax-margin loss, see :class:`Chunk`. The same bits for any number of
     threads: chunks and partial sums depend on the data alone, and are added in a fixed order.
     """
 
@@ -35,15 +38,18 @@ class Likelihood:
         labels: Sequence[Labels],
         sample_weight: Floats | None = None,
         workers: Workers | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
         self.size = scorer.size
+        self.costs = costs
         self.n_parts = len(labels)
         self.workers = workers or Workers()
         self.sample_weight = checked_weights(sample_weight, self.n_parts)
-        self.complete = np.array([y.is_complete for y in labels])
+        self.known = pack_labels(labels)
+        self.complete = self.known.complete_sequences()
         partial = np.flatnonzero(~self.complete).tolist()
         self.closed = dict(zip(partial, closed_labels([labels[n] for n in partial], partial), strict=True))
         self.chunks = [(which, self._chunk(which, again=True)) for which in self._cut(np.arange(self.n_parts))]
@@ -57,16 +63,41 @@ class Likelihood:
         """Some sequences by themselves; ``again`` makes ready for many evaluations."""
         observations = self.observations.take(which)
         if self.complete[which[0]]:
-            labels: Any = pack_labels([self.labels[n] for n in which])
+            labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
-        return Chunk(
-            self.scorer, observations.by_columns() if again else observations, labels, self.sample_weight[which]
-        )
+        observations = observations.by_columns() if again else observations
+        return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
         return self._evaluate(weights, self.chunks)
+
+    def log_likelihood(self, weights: Floats) -> float:
+        """Weighted sum of the log probabilities of the labels, without costs."""
+
+        def of_chunk(item: tuple[Ints, Chunk]) -> float:
+            which, chunk = item
+            with self._explained(weights, which):
+                return chunk.log_likelihood(weights)
+
+        return sum(self.workers.map(of_chunk, self.chunks))
+
+    def folds(self, parts: Sequence[Ints]) -> list[tuple[Likelihood, Likelihood]]:
+        """For each part of the sequences the loss of all others, and its own; they share their chunks.
+
+        Sequences keep their numbers.
+        """
+        cuts = [[(which, self._chunk(which, again=True)) for which in self._cut(np.sort(part))] for part in parts]
+        return [
+            (self._of([item for other in cuts if other is not own for item in other]), self._of(own)) for own in cuts
+        ]
+
+    def _of(self, chunks: list[tuple[Ints, Chunk]]) -> Likelihood:
+        """The same with other chunks."""
+        found = copy(self)
+        found.chunks = chunks
+        return found
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""
@@ -82,11 +113,13 @@ class Likelihood:
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
-        gradient = np.zeros(self.size)
+        cost, gradient = 0.0, np.zeros(self.size)
         for some in self._cut(np.asarray(which)):
             with self._explained(weights, some):
-                gradient += self._chunk(some).mistakes(weights)
-        return float(weights @ gradient), gradient
+                own, pull = self._chunk(some).mistakes(weights)
+            cost += own
+            gradient += pull
+        return float(weights @ gradient) + cost, gradient
 
     @contextmanager
     def _explained(self, weights: Floats, which: Ints) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.objective.blas import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,19 +21,25 @@ STRANDS = 8  # items of a sum are dealt to this many partial sums
 
 
 class Workers:
-    """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock."""
+    """Maps a function over items on ``n_jobs`` threads, results in order; kernels release the interpreter's lock.
+
+    Used as a context it holds BLAS to one thread, so that only these threads work.
+    """
 
     def __init__(self, n_jobs: int = 1) -> None:
         if n_jobs != -1 and not n_jobs >= 1:
             raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one per core")
         self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+        self.blas = one_blas_thread()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of the function in the order of the items."""
-        if self.pool is None:
-            return [function(item) for item in items]
-        return list(self.pool.map(function, items))
+        return list(self.each(function, items))
+
+    def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The same one by one, so that each result can be done with before the next."""
+        return map(function, items) if self.pool is None else self.pool.map(function, items)
 
     def sum(self, add: Callable[[Item, Floats], float], items: Sequence[Item], size: int) -> tuple[float, Floats]:
         """Sum a number and a vector over items: ``add`` adds an item's to the vector and returns its number.
@@ -46,15 +53,17 @@ class Workers:
 
         strands = [items[k::STRANDS] for k in range(min(STRANDS, len(items)))]
         total, vector = 0.0, np.zeros(size)
-        for number, partial in self.map(run, strands):
+        for number, partial in self.each(run, strands):
             total += number
             vector += partial
         return total, vector
 
     def __enter__(self) -> Workers:
+        self.blas.__enter__()
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self.blas.__exit__(None, None, None)
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=True)
 

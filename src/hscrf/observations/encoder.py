@@ -167,11 +167,7 @@ class Encoder:
             return Observations(offsets_of(X), None, self._standardized(rows), X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
-        hashes, indptr, data = pack_items(X, kind, hash, array("q"))
-        unknown = len(self.names)
-        sparse = Sparse(indptr, self.lookup.find(hashes), data, unknown + 1)
-        mask = np.arange(unknown + 1) < unknown
-        return Observations(offsets_of(X), sparse.keep(mask), None, X)
+        return Observations(offsets_of(X), self.lookup.find(*pack_items(X, kind, hash, array("q"))), None, X)
 
     @cached_property
     def lookup(self) -> Lookup:

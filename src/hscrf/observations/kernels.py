@@ -17,14 +17,50 @@ def store_names(given, hashes, numbers):
 
 
 @kernel
-def find_names(given, hashes, numbers, unknown, found):
-    """The number of each hash, ``unknown`` if it is not in the table."""
+def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_data):
+    """The numbers of the hashes of each row that are in the table, and their values; returns how many there are."""
     mask = hashes.size - 1
-    for k in range(given.size):
-        slot = given[k] & mask
-        while numbers[slot] >= 0 and hashes[slot] != given[k]:
-            slot = (slot + 1) & mask
-        found[k] = numbers[slot] if numbers[slot] >= 0 else unknown
+    n = 0
+    found_indptr[0] = 0
+    for t in range(indptr.size - 1):
+        for k in range(indptr[t], indptr[t + 1]):
+            slot = given[k] & mask
+            while numbers[slot] >= 0 and hashes[slot] != given[k]:
+                slot = (slot + 1) & mask
+            if numbers[slot] >= 0:
+                found[n] = numbers[slot]
+                if data.size:
+                    found_data[n] = data[k]
+                n += 1
+        found_indptr[t + 1] = n
+    return n
+
+
+@kernel
+def mark_cells(indptr, indices, steps, cells, width, seen):
+    """Set seen[feature * width + cells[k]] for all features of steps[k]. Cost O(entries of the steps)."""
+    for k in range(steps.size):
+        for e in range(indptr[steps[k]], indptr[steps[k] + 1]):
+            seen[indices[e] * width + cells[k]] = True
+
+
+@kernel
+def count_features(indices, places):
+    """Add to places[f + 1] the number of entries of feature f."""
+    for e in range(indices.size):
+        places[indices[e] + 1] += 1
+
+
+@kernel
+def sort_by_feature(indptr, indices, data, places, rows, sorted_data):
+    """Put the row of each entry, and its value, where its feature has the next place. Entries keep their order."""
+    for t in range(indptr.size - 1):
+        for e in range(indptr[t], indptr[t + 1]):
+            place = places[indices[e]]
+            places[indices[e]] = place + 1
+            rows[place] = t
+            if data.size:
+                sorted_data[place] = data[e]
 
 
 SPARSE = 8  # a single pair takes as long as this many states of a row

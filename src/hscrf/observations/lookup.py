@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Floats, Ints
 from hscrf.observations.kernels import find_names, store_names
+from hscrf.observations.packed import Sparse
 
 
 class Lookup:
@@ -22,12 +22,13 @@ class Lookup:
         size = 1 << (2 * len(names)).bit_length()
         self.hashes = np.zeros(size, dtype=np.int64)
         self.numbers = np.full(size, -1, dtype=np.int32)
-        self.unknown = len(names)
+        self.size = len(names)
         given = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
         store_names(given, self.hashes, self.numbers)
 
-    def find(self, hashes: Ints) -> NDArray[np.int32]:
-        """The number of each name, ``unknown`` if there is none."""
+    def find(self, hashes: Ints, indptr: Ints, data: Floats) -> Sparse:
+        """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""
         found = np.empty(len(hashes), dtype=np.int32)
-        find_names(hashes, self.hashes, self.numbers, self.unknown, found)
-        return found
+        begin, values = np.empty_like(indptr), np.empty_like(data)
+        n = find_names(hashes, indptr, data, self.hashes, self.numbers, begin, found, values)
+        return Sparse(begin, found[:n], values[:n], self.size)

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, ranges
-from hscrf.observations.kernels import pull_columns, pull_rows, score_columns, score_rows
+from hscrf.observations.kernels import (
+    count_features,
+    pull_columns,
+    pull_rows,
+    score_columns,
+    score_rows,
+    sort_by_feature,
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,16 @@ class Sparse:
 
     def by_columns(self) -> Columns:
         """The same by features: slower to make, faster to use again and again."""
-        order = np.argsort(self.indices, kind="stable")
-        names, counts = np.unique(self.indices, return_counts=True)
+        places = np.zeros(self.size + 1, dtype=np.int32)
+        count_features(self.indices, places)
+        names = np.flatnonzero(places[1:]).astype(np.int32)
+        np.cumsum(places, out=places)
+        begin = np.append(places[names], places[-1])
         steps = len(self.indptr) - 1
-        number = np.arange(steps, dtype=np.uint16 if steps <= 1 << 16 else np.int32)
-        rows = np.repeat(number, np.diff(self.indptr))[order]
-        begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return Columns(names, begin, rows, self.data[order] if self.data.size else self.data)
+        rows = np.empty(self.indices.size, dtype=np.uint16 if steps <= 1 << 16 else np.int32)
+        data = np.empty_like(self.data)
+        sort_by_feature(self.indptr, self.indices, self.data, places, rows, data)
+        return Columns(names, begin, rows, data)
 
     def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
         x = (self.indptr, self.indices, self.data)

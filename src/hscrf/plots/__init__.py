@@ -4,7 +4,7 @@ Colours run from dark to light and repeat with hatches, so that states stay apar
 readers. Matplotlib is imported by the functions that draw: ``pip install 'hscrf[plots]'``.
 """
 
-from hscrf.plots.curves import plot_confusion, plot_durations, plot_evidence_curve, plot_training
+from hscrf.plots.curves import plot_confusion, plot_durations, plot_evidence_curve, plot_penalties, plot_training
 from hscrf.plots.segments import plot_segments
 from hscrf.plots.topology import plot_topology
 from hscrf.plots.transitions import plot_transitions
@@ -13,6 +13,7 @@ __all__ = [
     "plot_confusion",
     "plot_durations",
     "plot_evidence_curve",
+    "plot_penalties",
     "plot_segments",
     "plot_topology",
     "plot_training",

@@ -113,6 +113,47 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw how probable held-out labels were along the path of ``c2="auto"``, with a dot at what was chosen.
+
+    One line is the overall penalty; the others are the penalties of groups of weights that were changed by themselves.
+    """
+    path = getattr(model, "penalties_", None)
+    if not path:
+        raise ValueError(f"the {type(model).__name__} has no path of penalties; expected one fitted with c2='auto'")
+    own = ax is None
+    ax = axes_or_new(ax, (6.4, 4.0))
+    lines: list[Any] = []
+    for k, (group, points) in enumerate(_penalty_lines(path).items()):
+        style: dict[str, Any] = {
+            "linestyle": LINES[k % len(LINES)],
+            "marker": MARKERS[k % len(MARKERS)],
+            "markersize": 4,
+        }
+        lines += ax.plot(*zip(*sorted(points), strict=True), color=INK, label=plain_text(group or "all"), **style)
+    best = [entry for entry in path if entry["better"]][-1]
+    ax.plot(best["c2"] * best["factors"].get(best["group"], 1.0), best["log_likelihood"], "o", color=INK, markersize=9)
+    ax.set(xlabel="penalty", ylabel="held-out log-likelihood", xscale="log")
+    ax.spines[["right", "top"]].set_visible(False)
+    if len(lines) > 1:
+        legend_below(ax, [lines], own)
+    return ax
+
+
+def _penalty_lines(path: Sequence[Mapping[str, Any]]) -> dict[str | None, list[tuple[float, float]]]:
+    """Penalty and held-out log-likelihood of the entries that changed each group, and of the one they started from."""
+    lines: dict[str | None, list[tuple[float, float]]] = {}
+    best = path[0]
+    for entry in path:
+        group = entry["group"]
+        first = [best] if group not in lines and entry is not path[0] else []
+        for point in [*first, entry]:
+            place = point["c2"] * point["factors"].get(group, 1.0), point["log_likelihood"]
+            lines.setdefault(group, []).append(place)
+        best = entry if entry["better"] else best
+    return lines
+
+
 def _curve(history: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
     """Iteration and value of every entry that has the key."""
     return [

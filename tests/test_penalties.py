@@ -1,0 +1,174 @@
+"""Penalties that are chosen by held-out likelihood: what the path says is true, and it leads to the best of it."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import hscrf
+from hscrf import HSCRF, LBFGS, datasets, plots
+from hscrf.cli import main
+from hscrf.estimator import penalties
+from hscrf.objective.likelihood import Likelihood
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, Y = datasets.make_nested(24, sizes=(2, 4), random_state=3)
+    return X, [{level: y.column(level) for level in y.topology.levels[1:]} for y in Y]
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return HSCRF(c2="auto", random_state=1).fit(*data)
+
+
+def test_the_path_goes_from_strong_to_weak_until_it_gets_worse(model):
+    overall = [entry for entry in model.penalties_ if entry["group"] is None]
+    assert overall[0]["c2"] == penalties.STRONG
+    turned = [entry["better"] for entry in overall]
+    assert turned == [True] * (len(overall) - 1) + [False]
+    best = max(overall, key=lambda entry: entry["log_likelihood"])
+    assert model.c2_ == best["c2"] < penalties.STRONG
+    tried = {entry["group"] for entry in model.penalties_} - {None}
+    assert tried == {"transitions", *model.topology_.levels[1:]}
+
+
+def test_what_is_chosen_is_what_is_used(data, model):
+    """The weights minimise the loss with these penalties: its gradient is zero."""
+    each = []
+    for spec, block in zip(model._specifications(), model.blocks_, strict=True):
+        group = "transitions" if type(spec).__name__ in ("Init", "Trans", "End") else spec.level
+        each += [model.c2_ * model.factors_.get(group, 1.0)] * block.size
+    fixed = HSCRF(c2=1.0, solver=LBFGS(max_iter=1))
+    with hscrf.objective.workers.Workers() as workers:
+        objective, _ = fixed._objective(*data, None, workers)
+        loss, gradient = objective(model.coef_)
+    np.testing.assert_allclose(model.loss_, loss + (np.array(each) * model.coef_**2).sum(), rtol=1e-9)
+    pull = np.abs(gradient + 2 * np.array(each) * model.coef_).max()
+    assert pull < 0.02 * np.abs(objective(np.zeros(objective.size))[1]).max()
+
+
+def test_held_out_likelihood_is_that_of_models_of_the_other_folds(data):
+    """Models fitted by hand to the rest of each fold give the same to what is held out."""
+    X, Y = data
+    topology = hscrf.Topology.from_labels(Y)
+    options = {"pairs": "all", "standardize": False}
+    path = HSCRF(topology, c2="auto", random_state=5, **options).fit(X, Y).penalties_
+    order = np.random.default_rng(5).permutation(len(X))
+    folds = [order[k :: penalties.FOLDS] for k in range(penalties.FOLDS)]
+    total = 0.0
+    for held_out in folds:
+        rest = np.setdiff1d(order, held_out)
+        fitted = HSCRF(topology, c2=penalties.STRONG, **options).fit([X[n] for n in rest], [Y[n] for n in rest])
+        total += fitted.log_likelihood([X[n] for n in held_out], [Y[n] for n in held_out]).sum()
+    np.testing.assert_allclose(path[0]["log_likelihood"], total, rtol=0.01)
+
+
+def test_a_seed_decides_and_threads_do_not(data, model):
+    again = HSCRF(c2="auto", random_state=1, n_jobs=2).fit(*data)
+    assert np.array_equal(again.coef_, model.coef_)
+    other = HSCRF(c2="auto", random_state=2).fit(*data)
+    held_out = [entry["log_likelihood"] for entry in (model.penalties_[0], other.penalties_[0])]
+    assert held_out[0] != held_out[1]
+
+
+@pytest.mark.parametrize("family", [hscrf.ChainCRF, hscrf.SemiCRF, hscrf.DynamicCRF])
+def test_every_family(family, data):
+    X, Y = data
+    levels = list(Y[0])
+    labels = Y if family is hscrf.DynamicCRF else [y[levels[-1]] for y in Y]
+    fitted = family(c2="auto", **({"scheme": "plain"} if family is hscrf.SemiCRF else {})).fit(X, labels)
+    assert fitted.c2_ > 0
+    assert set(fitted.factors_) <= {"transitions", "label", *levels}
+    assert fitted.score(X, labels) > 0.5
+
+
+def test_partial_labels_and_sample_weights(data):
+    X, Y = data
+    top, bottom = Y[0]
+    some = [
+        {top: y[top], bottom: ["?" if (t + n) % 3 else s for t, s in enumerate(y[bottom])]} for n, y in enumerate(Y)
+    ]
+    weights = np.arange(len(X)) % 2 + 0.5
+    fitted = HSCRF(c2="auto", random_state=0, solver=LBFGS(max_iter=30)).fit(X, some, sample_weight=weights)
+    doubled = HSCRF(c2="auto", random_state=0, solver=LBFGS(max_iter=30)).fit(X, some, sample_weight=2 * weights)
+    assert doubled.penalties_[0]["log_likelihood"] != fitted.penalties_[0]["log_likelihood"]
+    assert fitted.score(X, Y) > 0.5
+
+
+def test_clones_pipelines_and_files(data, model, tmp_path):
+    X, Y = data
+    assert clone(model).c2 == "auto"
+    pipeline = make_pipeline(FunctionTransformer(), HSCRF(c2="auto", random_state=1)).fit(X, Y)
+    assert np.array_equal(pipeline[-1].coef_, model.coef_)
+    model.save(tmp_path / "model")
+    again = hscrf.load(tmp_path / "model")
+    assert again.c2 == "auto"
+    assert (again.c2_, again.factors_, again.penalties_) == (model.c2_, model.factors_, model.penalties_)
+
+
+def test_a_number_is_taken_as_it_is(data):
+    fitted = HSCRF(c2=0.7, solver=LBFGS(max_iter=2)).fit(*data)
+    assert (fitted.c2_, fitted.factors_, fitted.penalties_) == (0.7, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"c2": "best"}, "c2 is 'best', expected a number of at least 0, or 'auto'"),
+        ({"c2": "auto", "solver": "perceptron"}, "c2 is 'auto', but the perceptron has no penalties"),
+        ({"c2": "auto"}, "c2='auto' holds sequences out, but there is 1"),
+    ],
+)
+def test_what_cannot_be_chosen(options, message):
+    with pytest.raises(ValueError, match=message):
+        HSCRF(**options).fit([[["a"], ["b"]]], [{"tag": ["x", "y"]}])
+
+
+def test_an_interrupt_ends_the_search_and_the_fit_goes_on(data, monkeypatch):
+    calls = []
+
+    def interrupted(self, weights, original=Likelihood.log_likelihood):
+        calls.append(1)
+        if len(calls) > 2 * penalties.FOLDS:
+            raise KeyboardInterrupt
+        return original(self, weights)
+
+    monkeypatch.setattr(Likelihood, "log_likelihood", interrupted)
+    fitted = HSCRF(c2="auto").fit(*data)
+    assert len(fitted.penalties_) == 2
+    assert fitted.converged_
+
+
+def test_the_search_is_shown(data, capsys):
+    HSCRF(c2="auto", verbose=2, solver=LBFGS(max_iter=2)).fit(*data)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("c2 3.16  held-out log-likelihood -")
+    assert any(line.startswith("stopped: the best is c2 ") for line in shown)
+
+
+def test_the_shell_has_it_too(data, tmp_path, monkeypatch):
+    X, Y = data
+    steps = [zip(x, *y.values(), strict=True) for x, y in zip(X, Y, strict=True)]
+    blocks = ["\n".join(f"{names[0]:.0f}\t{a}\t{b}" for names, a, b in rows) for rows in steps]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.txt").write_text("\n\n".join(blocks) + "\n")
+    levels = ["--levels", "top=2,low=3"]
+    assert main(["fit", "train.txt", *levels, "-m", "model", "--c2", "auto", "--progress", "none"]) in (0, None)
+    assert hscrf.load(tmp_path / "model").c2_ > 0
+
+
+def test_the_picture_has_a_line_for_each_group(model):
+    ax = plots.plot_penalties(model)
+    *lines, dot = ax.lines
+    assert [line.get_label() for line in lines] == ["all", "transitions", *model.topology_.levels[1:]]
+    points = [(entry["c2"], entry["log_likelihood"]) for entry in model.penalties_ if entry["group"] is None]
+    assert sorted(points) == list(map(tuple, lines[0].get_xydata().tolist()))
+    best = [entry for entry in model.penalties_ if entry["better"]][-1]
+    assert dot.get_ydata()[0] == best["log_likelihood"]
+    plt.close(ax.figure)
+    with pytest.raises(ValueError, match="c2='auto'"):
+        plots.plot_penalties(HSCRF())

@@ -10,7 +10,7 @@ from typing import Any
 
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
-ORDER = ("indoor", "chunking", "joint", "citations")
+ORDER = ("indoor", "chunking", "joint", "citations", "hiding")
 INTRODUCTION = """# Results
 
 What the library does on the paper's tasks and beyond them. This page is written by `python experiments/report.py` from
@@ -33,6 +33,13 @@ c3cd400: within four, penalties by level, any activity after any other, 200 iter
 penalties were chosen), HSCRF was 2 and 7 points behind the flat chain at the upper level with hidden names, and in the
 second 2.5 points ahead at the lower with plain names (4 of 4 people, p = 0.011). A fourth (commit 1c173a1), as the last
 but with 200 iterations, was stopped half way: penalties chosen for 60 iterations did not suit 200.
+
+Hidden labels: no way of hiding made legal data illegal. True evidence gained 3.0 points on average over the ways and
+levels of the generated documents, and 2.6 of the citations, where it lowered no level. In the documents the lowest
+level, whose names hardly depend on what lies above, changed by -0.1 to +0.1 points: evidence makes the true labels more
+probable on average, not every tag of every test set more often right. With every run of O read as one segment ("fixed")
+evidence cost 0.3 and 2.4 points on average, up to 23, and three of the ten ways were refused. A level with labels
+in every fourth sequence only is learned less well, by up to 7 points in citations. This is one run with one seed.
 """
 
 

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "hscrf"
 ROOMS = (  # in the order of their dependencies: each may import those before it
     "arrays",
     "errors",
+    "progress",
     "replacing",
     "topology",
     "potentials",

@@ -16,9 +16,10 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
-from hscrf.cli.shell import Progress, counted
-from hscrf.cli.stray import is_stray
+from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
+from hscrf.labels.stray import is_stray
+from hscrf.progress import Waiting
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 COMMAND = [sys.executable, "-m", "hscrf.cli"]
@@ -565,6 +566,13 @@ class TestWarnings:
         Path("stray.txt").write_text(self.STRAY.replace("I-VP", "B-VP"))
         assert f"{self.LINE}\n" in call("fit", "stray.txt", *fit).err
 
+    def test_prefixes_that_are_not_read(self, call):
+        Path("stray.txt").write_text(self.STRAY)
+        fit = ["-m", "m", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
+        line = "hscrf: level 'phrase' has labels such as B-NP, which --scheme plain takes for names of states"
+        assert line in call("fit", "stray.txt", *fit, "--scheme", "plain").err
+        assert "names of states" not in call("fit", "stray.txt", *fit).err
+
     @pytest.mark.parametrize(
         ("tags", "within", "stray"),
         [
@@ -741,7 +749,7 @@ class TestProgress:
 
     def test_one_long_step_is_alive_too(self):
         terminal = self.Terminal()
-        with Progress("drawing", terminal):
+        with Waiting("drawing", terminal):
             time.sleep(1.5)
         assert terminal.getvalue().count("\rdrawing: 1 s ") >= 2
 
@@ -896,3 +904,100 @@ def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):
     assert cli.main(["score", str(tmp_path / "baseline.txt")]) == 0
     report = capsys.readouterr().out
     assert next(line for line in report.splitlines() if "micro avg" in line).split()[2:5] == ["0.726", "0.821", "0.771"]
+
+
+class TestLastingBottom:
+    """A lowest level with durations is compared by segments, also where its labels are a plain column."""
+
+    ROWS = (
+        ("s", 0.0, "a", "x"),
+        ("s", 0.1, "a", "x"),
+        ("s", 2.0, "a", "y"),
+        ("s", 2.1, "b", "y"),
+        ("s", 0.2, "b", "x"),
+    )
+
+    @pytest.fixture
+    def days(self, call):
+        lines = [f"{name}{k},{v},{act},{step}" for k in range(4) for name, v, act, step in self.ROWS]
+        Path("days.csv").write_text("\n".join(["sequence,v,act,step", *lines]) + "\n")
+        options = ["--levels", "act,step", "--progress", "none", "--max-iter", 3]
+        call("fit", "days.csv", "-m", "long", "--durations", "step=gamma", *options)
+        call("fit", "days.csv", "-m", "short", *options)
+        return call
+
+    def test_score_and_report_count_segments(self, days):
+        for model, support in (("long", 16), ("short", 20)):
+            report = days("predict", "days.csv", "-m", model, "-t", "-o", "out.csv").err
+            days("score", "out.csv", "-m", model, "--json", "scores.json")
+            assert json.loads(Path("scores.json").read_text())["levels"]["step"]["segments"]["support"] == support
+            assert re.search(rf"micro avg .* {support}\n", report)
+
+    def test_plain_columns_of_json_become_bio(self, days):
+        labels = {"act": ["a", "a", "a", "b", "b"], "step": ["x", "x", "y", "y", "x"]}
+        tokens = [[v] for _, v, _, _ in self.ROWS]
+        Path("days.jsonl").write_text(json.dumps({"tokens": tokens, "labels": labels}) + "\n")
+        days("predict", "days.jsonl", "-m", "long", "-t", "--to", "columns", "-o", "out.txt")
+        assert [line.split("\t")[2] for line in Path("out.txt").read_text().split("\n")[:5]] == [
+            "B-x",
+            "I-x",
+            "B-y",
+            "B-y",
+            "B-x",
+        ]
+
+
+class TestSegmentsAsColumns:
+    """What was segments in JSON Lines and is BIO in columns, tables or JSON can be given back as evidence."""
+
+    @pytest.fixture
+    def trained(self, call):
+        labels = {"chunk": [[0, 2, "NP"], [2, 3, "VP"], [3, 4, "NP"], [4, 5, "NP"]], "pos": ["D", "N", "V", "D", "N"]}
+        line = json.dumps({"tokens": ["the", "cat", "sees", "a", "dog"], "labels": labels})
+        Path("train.jsonl").write_text(f"{line}\n" * 4)
+        call("fit", "train.jsonl", "-m", "m", "--progress", "none", "--max-iter", 5)
+        return call
+
+    @pytest.mark.parametrize(("form", "ending"), [("columns", "txt"), ("table", "csv")])
+    def test_bio_is_evidence(self, trained, form, ending):
+        trained("predict", "train.jsonl", "-m", "m", "-t", "--to", form, "-o", f"out.{ending}")
+        sign = "\t" if ending == "txt" else ","
+        lines = [line.split(sign)[:-2] for line in Path(f"out.{ending}").read_text().splitlines()]
+        at = 0 if ending == "txt" else 1
+        assert [line[at + 1] for line in lines[at : at + 5]] == ["B-NP", "I-NP", "B-VP", "B-NP", "B-NP"]
+        Path(f"whole.{ending}").write_text("\n".join(map(sign.join, lines)) + "\n")
+        assert "all levels right: 1.000" in trained("predict", f"whole.{ending}", "-m", "m", "-t", "-o", "-").err
+        lines[at][at + 2] = "?"
+        Path(f"in.{ending}").write_text("\n".join(map(sign.join, lines)) + "\n")
+        said = trained("predict", f"in.{ending}", "-m", "m", "-o", f"again.{ending}").err
+        assert "nothing was predicted" not in said
+        again = [line.split(sign) for line in Path(f"again.{ending}").read_text().splitlines()]
+        assert [line[-2] for line in again[at : at + 5]] == ["B-NP", "I-NP", "B-VP", "B-NP", "B-NP"]
+        trained("plot", f"in.{ending}", "-m", "m", "-o", "a.png")
+
+    def test_a_file_without_labels_gets_borders(self, trained):
+        Path("bare.txt").write_text("the\ncat\nsees\na\ndog\n")
+        trained("predict", "bare.txt", "-m", "m", "-o", "out.txt")
+        assert all(line.split(" ")[1][:2] in ("B-", "I-") for line in Path("out.txt").read_text().split("\n")[:5])
+
+    def test_bio_in_json_is_evidence(self, trained):
+        labels = {"chunk": ["B-NP", "I-NP", "?", "?", "B-NP"]}
+        Path("in.jsonl").write_text(json.dumps({"tokens": ["the", "cat", "sees", "a", "dog"], "labels": labels}) + "\n")
+        trained("predict", "in.jsonl", "-m", "m", "--given", "chunk", "-o", "out.jsonl")
+        found = json.loads(Path("out.jsonl").read_text())["prediction"]["chunk"]
+        assert found[0] == [0, 2, "NP"]
+        assert found[-1] == [4, 5, "NP"]
+
+    def test_labels_that_are_all_impossible_are_said(self, trained):
+        Path("in.txt").write_text("the\tXX\tD\ncat\tXX\tN\n")
+        said = trained("plot", "in.txt", "-m", "m", "-o", "a.png", "--what", "evidence", code=2).err
+        assert "the labels of all sequences of in.txt are impossible for the model" in said
+
+
+class TestHints:
+    def test_a_separator_that_is_not_there_is_no_hint(self, call):
+        Path("train.txt").write_text("the\tD\ncat\tN\n\n" * 3)
+        call("fit", "train.txt", "-m", "m", "--levels", "tag", "--progress", "none", "--max-iter", 2)
+        Path("ragged.txt").write_text("the\tD\ncat\n")
+        said = call("predict", "ragged.txt", "-m", "m", code=2).err
+        assert said == "hscrf: ragged.txt, line 2: there is 1 column, expected 2\n"

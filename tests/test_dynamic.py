@@ -248,5 +248,5 @@ def test_errors_name_the_thing():
         DynamicCRF(features=[hscrf.Duration("a")]).fit(X, Y)
     with pytest.raises(ValueError, match="do not nest"):
         DynamicCRF().fit(X, Y).learned_topology()
-    with pytest.raises(ValueError, match=r"evidence\[0\]: unknown state"):
+    with pytest.raises(ValueError, match=r"evidence\[0\] at step 0: unknown state"):
         DynamicCRF().fit(X, Y).predict(X[:1], [{"a": ["zz"] * LENGTH}])

@@ -1146,7 +1146,7 @@ def test_not_fitted_either(tmp_path):
     [
         ({}, iter([]), [["a"]], "X is a list_iterator, expected a list of sequences"),
         ({}, [[["w"]]], iter([]), "Y is a list_iterator, expected a list of sequences"),
-        ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is neither a label nor a segment \(start, stop, state\)"),
+        ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is no segment \(start, stop, state\), and a state"),
         ({}, [pandas.DataFrame({"w": ["the"]})], [["a"]], r"X\[0\] is no table of numbers .*: text belongs in feature"),
         ({"topology": {"tag": ["a"]}}, [[["w"]]], [["a"]], "topology is a dict, expected a Topology or None"),
         ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one per core"),

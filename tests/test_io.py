@@ -207,7 +207,7 @@ class TestBrokenFiles:
         ("\n\n\n", "data.txt, line 1: the file is empty, expected at least one sequence"),
         (b"the D B-NP\n\xff N O\n", "data.txt, line 2: byte 1 is 0xff, expected UTF-8"),
         ("a D O\n\nb N NP\n", "data.txt, line 3: level 'chunk' has the label 'NP', expected B-x, I-x, O or ?"),
-        ("one\n", "data.txt, line 1: level 'chunk' is column 3, but there are 1 columns"),
+        ("one\n", "data.txt, line 1: level 'chunk' is column 3, but there is 1 column"),
     )
 
     @pytest.mark.parametrize(("content", "message"), COLUMNS)
@@ -217,7 +217,7 @@ class TestBrokenFiles:
 
     def test_too_few_columns(self):
         message = complaint(read_columns, "a\n", levels=["tag"], extra=["guess"])
-        assert message == "data.txt, line 1: there are 1 columns, expected at least 2"
+        assert message == "data.txt, line 1: there is 1 column, expected at least 2"
 
     def test_columns_with_names(self):
         message = complaint(read_columns, "a b\n", levels=["pos"], names=["word", "lemma", "pos"])

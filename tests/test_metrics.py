@@ -18,6 +18,7 @@ profile = settings(derandomize=True, max_examples=80, deadline=None)
 
 UNIT = Topology({"phrase": ["NP", "VP", "O"], "tag": ["N", "V"]})
 PERSISTING = Topology({"phrase": ["O", "VP", "NP"], "tag": ["V", "N"]}, max_duration={"tag": None})
+REORDERED = Topology({"phrase": ["NP", "VP", "O"], "tag": ["N", "V"]}, max_duration={"tag": None})
 CLASSES = Topology({"tag": ["N", "V"]}, root=["even", "odd"])
 
 
@@ -42,7 +43,7 @@ def labels_of_length(draw, topology, length):
 def data(draw):
     """Truths and guesses of up to four sequences, under topologies that list states in different orders."""
     lengths = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
-    true, pred = draw(st.sampled_from([(UNIT, UNIT), (PERSISTING, PERSISTING), (UNIT, PERSISTING)]))
+    true, pred = draw(st.sampled_from([(UNIT, UNIT), (PERSISTING, PERSISTING), (REORDERED, PERSISTING)]))
     y_true = [draw(labels_of_length(true, length)) for length in lengths]
     # a guess at random is hardly ever right: mix in the truth
     y_pred = [
@@ -425,3 +426,28 @@ def test_the_report_has_both_accuracies(pair):
     if numbers["tag_accuracy"] is not None:
         assert numbers["tag_accuracy"] == pytest.approx(metrics.conlleval(*tags).accuracy, rel=1e-12)
     assert numbers["accuracy"] == metrics.accuracy(truth, guess, "phrase")
+
+
+def labels_over(lasting, columns):
+    bottom = list(columns)[-1]
+    states = {level: sorted(set(column)) for level, column in columns.items()}
+    topology = Topology(states, max_duration={bottom: None} if lasting else None)
+    return [Labels.from_columns(topology, columns)]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_labels_with_a_unit_bottom_are_scored_by_segments_beside_lasting_ones(swapped):
+    truth, guess = list("aaabb"), list("aabbb")
+    one, other = labels_over(swapped, {"tag": truth}), labels_over(not swapped, {"tag": guess})
+    scores = metrics.segment_scores(one, other)
+    assert (scores.support, scores.predicted, scores.correct) == (2, 2, 0)
+    assert metrics.accuracy(one, other) == {"tag": 0.8}
+    assert metrics.exact_match(labels_over(True, {"tag": truth}), labels_over(False, {"tag": truth})) == 1.0
+
+
+def test_a_chain_is_scored_by_segments_at_a_level_that_is_nested_in_the_truth():
+    phrases = ["NP", "NP", "VP"]
+    truth = labels_over(False, {"phrase": phrases, "tag": ["D", "N", "V"]})
+    guess = labels_over(False, {"phrase": phrases})
+    assert metrics.segment_scores(truth, guess, "phrase").support == 2
+    assert metrics.segment_scores(truth, guess, "phrase").f1 == 1.0

@@ -103,7 +103,7 @@ class Topology:
             return self.levels.index(name)
         if isinstance(name, (int, np.integer)) and 0 <= name < self.depth:
             return int(name)
-        raise ValueError(_unknown("level", name, self.levels))
+        raise ValueError(unknown_name("level", name, self.levels))
 
     def state(self, level: str | int, name: State) -> int:
         """Return the index of a state within its level.
@@ -116,7 +116,7 @@ class Topology:
             return self._state_index[d][name]
         except (KeyError, TypeError):
             kind = f"state of level {self.levels[d]!r}"
-            raise ValueError(_unknown(kind, name, self.states[d])) from None
+            raise ValueError(unknown_name(kind, name, self.states[d])) from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the constructor's arguments as lists and dicts of names and ints.
@@ -239,7 +239,7 @@ class Topology:
         return type(self).from_dict, (self.to_dict(),)
 
 
-def _unknown(kind: str, name: object, known: Sequence[State]) -> str:
+def unknown_name(kind: str, name: object, known: Sequence[State]) -> str:
     """The message for an unknown name: the known name closest to it, and all known names."""
     words = [word for word in known if isinstance(word, str)]
     close = get_close_matches(name, words, n=1) if isinstance(name, str) else []

@@ -24,10 +24,11 @@ class Comparison:
     scheme: Mapping[str, str]
     truth: list[Document]
     guess: list[Document]
+    lasting: bool = False  # segments of the lowest level matter, also where its labels are a plain column
 
     def labels(self) -> tuple[list[Labels], list[Labels]]:
         """True and predicted labels over the states of both."""
-        both = truth_labels([*self.truth, *self.guess], self.scheme)
+        both = truth_labels([*self.truth, *self.guess], self.scheme, self.lasting)
         return both[: len(self.truth)], both[len(self.truth) :]
 
     def conlleval(self, level: str) -> metrics.ConllScores:
@@ -42,17 +43,24 @@ class Comparison:
         return metrics.conlleval(*columns)
 
 
-def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str]) -> list[Labels]:
-    """Labels over all states that the documents have, whatever a model knows."""
-    topology = loose_topology([document.labels for document in documents], scheme)
+def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str], lasting: bool = False) -> list[Labels]:
+    """Labels over all states that the documents have, whatever a model knows but that its lowest segments last."""
+    topology = loose_topology([document.labels for document in documents], scheme, lasting)
     return [to_labels(document, topology, scheme) for document in documents]
 
 
-def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str, Any] | None = None) -> Comparison:
+def compare(
+    recipe: Recipe,
+    source: Any,
+    other: Any = None,
+    places: Mapping[str, Any] | None = None,
+    lasting: bool = False,
+) -> Comparison:
     """Read the truth from a source, and predictions from the same or from another.
 
     ``places`` gives for each level where the predictions are: a column counted from 0, or the name of a table's column.
-    Otherwise they are where ``hscrf predict`` writes them or, in another source, where its labels are.
+    Otherwise they are where ``hscrf predict`` writes them or, in another source, where its labels are. ``lasting``
+    says that equal labels in a row are one segment at the lowest level too.
     """
     own = recipe.written() if other is None else recipe
     extra = () if places is not None else recipe.predicted
@@ -71,7 +79,7 @@ def compare(recipe: Recipe, source: Any, other: Any = None, places: Mapping[str,
         guess = [predicted(document, levels) for document in truth]
     check_pairs(truth, guess)
     seen = {level: recipe.scheme.get(level) or detect_scheme([*truth, *guess], level) for level in levels}
-    return Comparison(levels, seen, truth, guess)
+    return Comparison(levels, seen, truth, guess, lasting)
 
 
 def read_elsewhere(recipe: Recipe, source: Any, places: Mapping[str, Any]) -> list[Document]:

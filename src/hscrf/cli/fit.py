@@ -101,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
     from hscrf.estimator.cost import estimate
+    from hscrf.labels.stray import unread_lines
 
     check_folder(args.model)
     recipe = recipe_of(args)
@@ -110,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
     stray = StrayTags(recipe.scheme)
     list(stray.watched([*documents, *dev]))
     stray.say()
+    for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
+        note(f"hscrf: {line}")
     durations = durations_of(args)
     everyone = args.children == "all"
     topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)
@@ -151,6 +154,7 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
         return complain("interrupted before the first iteration: no model written", 130)
+    model.set_params(verbose=0)  # progress was asked for once
     save()
     if interrupted:
         return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)

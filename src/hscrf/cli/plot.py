@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser, add_format, open_model
-from hscrf.cli.shell import Progress, UserError, note, whole
+from hscrf.cli.shell import UserError, note, whole
+from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
     from hscrf.cli.recipe import Recipe
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if (what in MODEL_PLOTS) != is_model:
         kind = "model" if what in MODEL_PLOTS else "data file"
         raise UserError(f"--what {what} needs a {kind}, but {args.file} is not one")
-    with Progress("drawing"):
+    with Waiting("drawing"):
         axes = plot_model(args, what) if is_model else plot_data(args, what)
         save_figure(axes, args.output)
     note(f"{args.output} written")
@@ -101,12 +102,19 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
         raise UserError("a data file needs the model that reads it: -m MODEL")
     model, recipe = open_model(args, args.file)
     documents = list(recipe.read(args.file, unlabelled=what == "segments"))
+    recipe = recipe.settled(documents, model.topology_)
     if what == "segments":
         return plot_document(args, model, recipe, documents)
     if what == "confusion":
         found = model.predict([recipe.observe(document) for document in documents])
-        return plots.plot_confusion(truth_labels(documents, recipe.scheme), found, args.level or recipe.levels[-1])
+        return plots.plot_confusion(
+            truth_labels(documents, recipe.scheme, not model.topology_.unit_bottom),
+            found,
+            args.level or recipe.levels[-1],
+        )
     possible = [document for document in documents if is_possible(document, model, recipe)]
+    if not possible:
+        raise UserError(f"the labels of all sequences of {args.file} are impossible for the model")
     if len(possible) < len(documents):
         left_out = f"{len(documents) - len(possible)} of {len(documents)} sequences"
         note(f"{left_out} are left out, because their labels are impossible for the model")

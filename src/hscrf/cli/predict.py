@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from itertools import chain
+from itertools import chain, islice
 
 from hscrf.cli.options import FILES, FORMATS, Parser, add_format, open_model
 from hscrf.cli.shell import counted, note, source_of, target_of, whole
+
+SEEN = 100  # sequences that tell how labels are written
 
 HELP = f"""\
 Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
@@ -47,10 +49,13 @@ def run(args: argparse.Namespace) -> int:
 
     model, recipe = open_model(args, args.data)
     model.n_jobs = args.jobs
+    read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
+    first = list(islice(read, SEEN))
+    recipe = recipe.settled(first, model.topology_)
     output = Output(recipe, model.topology_, args.to, args.data)
     prediction = Prediction(args, model, recipe, output)
     stray = StrayTags(recipe.scheme)
-    documents = stray.watched(recipe.read(source_of(args.data), unlabelled=not args.evaluate))
+    documents = stray.watched(chain(first, read))
     results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
     with target_of(args.output) as target:
         output.write(target, results)

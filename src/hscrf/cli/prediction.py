@@ -172,4 +172,5 @@ class Prediction:
         guess = [predicted(document, self.recipe.levels) for document in self.done]
         scheme = {level: self.output.scheme(level) for level in self.recipe.levels}
         truth = [replace(d, labels=self.output.labels(d)) for d in self.done] if not self.output.alike else self.done
-        return metrics.report(*Comparison(self.recipe.levels, scheme, truth, guess).labels())
+        lasting = not self.model.topology_.unit_bottom
+        return metrics.report(*Comparison(self.recipe.levels, scheme, truth, guess, lasting).labels())

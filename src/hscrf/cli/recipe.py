@@ -24,6 +24,7 @@ from hscrf.io.lines import number_in
 from hscrf.io.tags import check_tags
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
+from hscrf.labels.reading import is_segments
 from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
@@ -153,6 +154,24 @@ class Recipe:
         for document in documents:
             check_tags(document, recipe.scheme)
         return replace(recipe, template=recipe._template(first.tokens[0], template))
+
+    def settled(self, documents: Sequence[Document], topology: Topology) -> Recipe:
+        """The recipe with the schemes that the columns of a file turn out to be in.
+
+        Training may have had a level as segments, or plain, and this file has it in BIO. Where columns tell nothing of
+        a level that training had as segments, it is in BIO.
+        """
+        scheme = dict(self.scheme)
+        for level in self.levels:
+            states = topology.states[topology.level(level)]
+            unit = topology.unit_bottom and level == topology.levels[-1]
+            columns = [(document.labels or {}).get(level, ()) for document in documents]
+            known = {tag for column in columns if not is_segments(column) for tag in column} - {"?", "O", None}
+            if level not in scheme and self.format != "jsonl" and not known:
+                scheme[level] = "plain" if unit else "bio"
+            elif scheme.get(level, "plain") == "plain" and known.isdisjoint(states):
+                scheme[level] = io.detect_scheme(documents, level)
+        return replace(self, scheme=scheme)
 
     def _feature_names(self, document: Document) -> tuple[str, ...]:
         token = document.tokens[0]

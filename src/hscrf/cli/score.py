@@ -18,6 +18,9 @@ HELP = f"""\
 Compare true and predicted labels: accuracy per step; precision, recall and F1 of segments; F1 of boundaries. For each
 level, and for all levels together.
 
+A level whose segments matter to the model, by durations, segments or BIO, is compared by segments, also where its
+labels are a plain column.
+
 One file: it has both, as hscrf predict writes it. A model (-m) knows which columns they are; without a model the last
 two are truth and prediction, as in conlleval, and for two levels the last four.
 Two files: the first has the truth, the second the prediction, in the same columns or in those that hscrf predict
@@ -69,10 +72,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.model and (args.levels or args.columns):
         raise UserError("the model knows its columns: give either -m or --levels and --columns")
-    recipe = open_model(args, args.data)[1] if args.model else recipe_of(args)
+    model, recipe = open_model(args, args.data) if args.model else (None, recipe_of(args))
+    lasting = model is not None and not model.topology_.unit_bottom
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
-    pair = compare(recipe, source, None if args.other is None else source_of(args.other), places)
+    pair = compare(recipe, source, None if args.other is None else source_of(args.other), places, lasting)
     stray = StrayTags(pair.scheme)
     list(stray.watched(pair.truth))
     stray.say()

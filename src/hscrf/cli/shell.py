@@ -6,12 +6,11 @@ import argparse
 import contextlib
 import re
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO, TypeVar
 
 from hscrf.errors import DataFileError
+from hscrf.progress import Waiting
 
 T = TypeVar("T")
 
@@ -97,45 +96,10 @@ def target_of(path: str) -> Iterator[Any]:
 
 def counted(items: Iterable[T], what: str, stream: TextIO | None = None) -> Iterator[T]:
     """The same items; a terminal shows a live count if they take longer than a second."""
-    with Progress(what, stream) as progress:
+    with Waiting(what, stream) as progress:
         for item in items:
             progress.count += 1
             yield item
-
-
-class Progress:
-    """A live line on terminals while something takes longer than a second: a count, if there is one, and seconds."""
-
-    def __init__(self, what: str, stream: TextIO | None = None) -> None:
-        self.what, self.stream = what, stream or sys.stderr
-        self.count = 0
-        self.begin = time.monotonic()
-        self.over = threading.Event()
-        self.thread: threading.Thread | None = None
-
-    def __enter__(self) -> Progress:
-        if self.stream.isatty():
-            self.thread = threading.Thread(target=self._tick, daemon=True)
-            self.thread.start()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.over.set()
-        if self.thread is not None:
-            self.thread.join()
-
-    def _tick(self) -> None:
-        if self.over.wait(1.0):
-            return
-        while not self.over.wait(0.2):
-            self._show("\r")
-        self._show("\r", "\n")
-
-    def _show(self, before: str, after: str = "") -> None:
-        seconds = time.monotonic() - self.begin
-        done = f"{self.count} sequences, {self.count / seconds:.0f} per second, " if self.count else ""
-        self.stream.write(f"{before}{self.what}: {done}{seconds:.0f} s {after}")
-        self.stream.flush()
 
 
 def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> dict[str, Any]:

@@ -52,7 +52,7 @@ def describe_recipe(recipe: Recipe) -> str:
     made = (
         "as they are"
         if recipe.template is None
-        else f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)}"
+        else f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)} patterns"
     )
     schemes = ", ".join(f"{level} ({scheme})" for level, scheme in recipe.scheme.items())
     return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(recipe.features or ('given',))} {made}"

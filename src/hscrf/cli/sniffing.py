@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,8 @@ def options_for(path: Any, recipe: Recipe) -> str:
     """Options with which a file can be read that cannot be read by a recipe; nothing if there are none."""
     line = first_line(path)
     for form, separator, comment in product(_formats(path, line, recipe), (None, "\t", ",", ";", "|"), (None, "#")):
+        if separator is not None and not _has_sign(path, separator):
+            continue
         other = recipe.as_format(form) if form != recipe.format else recipe
         other = replace(other, separator=separator or other.separator, comment=comment or other.comment)
         if other != recipe and _reads(other, path):
@@ -110,9 +112,18 @@ def _formats(path: Any, line: str, recipe: Recipe) -> list[str]:
 
 
 def _has_blank_line(path: Any) -> bool:
+    return _some_line(path, lambda line: not line.strip())
+
+
+def _has_sign(path: Any, sign: str) -> bool:
+    """Whether there is anything in a file that a separator separates."""
+    return _some_line(path, lambda line: sign in line)
+
+
+def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
     try:
         with open(path, encoding="utf-8") as file:
-            return any(not line.strip() for line in file)
+            return any(map(holds, file))
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from hscrf.cli.shell import note
 from hscrf.io.documents import Document
-from hscrf.labels.reading import is_segments
-
-CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment
+from hscrf.labels.stray import stray_tags
 
 
 class StrayTags:
@@ -31,18 +28,10 @@ class StrayTags:
         """The same documents, looked at as they pass."""
         for document in documents:
             for level, column in (document.labels or {}).items():
-                within = CONTINUES.get(self.scheme.get(level, "plain"))
-                if within and not isinstance(column, str) and not is_segments(column):
-                    self._look(document, level, column, within)
+                for t, told in stray_tags(level, column, self.scheme.get(level, "plain")):
+                    self.count += 1
+                    self.first = self.first or str(document.error(told, t))
             yield document
-
-    def _look(self, document: Document, level: str, column: list[Any], within: str) -> None:
-        for t, (before, tag) in enumerate(zip([None, *column], column, strict=False)):
-            if is_stray(before, tag, within, t):
-                self.count += 1
-                place = f"after {before}" if t else "at the beginning"
-                whole = f"level {level!r} has {tag} {place}, which begins a segment as B-{tag[2:]} would"
-                self.first = self.first or str(document.error(whole, t))
 
     def __str__(self) -> str:
         return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
@@ -51,12 +40,3 @@ class StrayTags:
         """One line, if there is anything to say."""
         if self.count:
             note(f"hscrf: {self}")
-
-
-def is_stray(before: str | None, tag: str | None, within: str, t: int) -> bool:
-    """Whether a label continues a segment that does not go on from the label before; unknown labels may fit."""
-    if tag is None or tag[1:2] != "-" or tag[0] not in within:
-        return False
-    if t and before in (None, "?"):
-        return False
-    return before is None or before[:2] not in ("B-", "I-") or before[2:] != tag[2:]

@@ -91,7 +91,7 @@ class Output:
         given = document.labels or {}
         if not given:
             return {level: ["?"] * len(document) for level in levels}
-        labels = truth_labels([document], self.recipe.scheme)[0]
+        labels = truth_labels([document], self.recipe.scheme, not self.topology.unit_bottom)[0]
         return {
             level: labels.column(level, self.scheme(level)) if level in given else ["?"] * len(document)
             for level in levels

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
+from hscrf.labels.stray import stray_line, unread_lines
 from hscrf.observations.packed import Observations
+from hscrf.observations.readers import check_several
 from hscrf.topology import Topology
 
 
@@ -21,6 +24,7 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
     for name, given in (("X", X), ("Y", Y)):
         if not hasattr(given, "__len__"):
             raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
+    check_several(X)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
 
@@ -42,7 +46,13 @@ OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and 
     "c1": (NUMBERS, "a number of at least 0"),
     "c2": (NUMBERS, "a number of at least 0, or 'auto'"),
     "min_count": (NUMBERS, "a number"),
+    "smoothing": (NUMBERS, "a number of at least 0"),
+    "tol": (NUMBERS, "a number"),
+    "min_variance": (NUMBERS, "a number"),
+    "max_iter": ((int, np.integer), "a whole number of at least 0"),
     "n_jobs": ((int, np.integer), "the number of threads, or -1 for one per core"),
+    "edges": ((bool, np.bool_), "True or False"),
+    "root_ends": ((bool, np.bool_), "True or False"),
     "verbose": ((int, bool, np.integer), "0, 1 or 2"),
     "standardize": ((bool, np.bool_), "True or False"),
     "warm_start": ((bool, np.bool_), "True or False"),
@@ -58,8 +68,29 @@ def check_options(options: Mapping[str, Any]) -> None:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
     check_margin(options.get("margin", 0.0))
-    if not isinstance(options.get("scheme", "plain"), str | Mapping):
-        raise ValueError(f"scheme is {options['scheme']!r}, expected a name or a dict by level")
+    if not isinstance(options.get("topology"), Topology | None):
+        raise ValueError(f"topology is a {type(options['topology']).__name__}, expected a Topology or None")
+    check_seed(options.get("random_state"))
+    check_scheme_names(options.get("scheme", "plain"))
+
+
+def check_seed(random_state: Any) -> None:
+    if not isinstance(random_state, int | np.integer | np.random.Generator | np.random.RandomState | None):
+        raise ValueError(f"random_state is {random_state!r}, expected a whole number, a generator or None")
+
+
+def check_scheme_names(scheme: Any) -> None:
+    """Refuse a scheme that is none, whatever levels there are."""
+    if not isinstance(scheme, str | Mapping):
+        raise ValueError(f"scheme is {scheme!r}, expected a name or a dict by level")
+    for name in [scheme] if isinstance(scheme, str) else scheme.values():
+        if name != "auto":
+            check_scheme(name)
+
+
+def check_development(development: Any) -> None:
+    if development is not None and not (isinstance(development, tuple | list) and len(development) == 2):
+        raise ValueError(f"development is a {type(development).__name__}, expected a pair (X, Y)")
 
 
 def check_margin(margin: Any) -> None:
@@ -84,6 +115,14 @@ def warn_of_typos(topology: Topology, labels: Sequence[Labels]) -> None:
                     f"level {topology.levels[d]!r} has the state {name!r} at one step only; is it {like!r}?",
                     stacklevel=5,
                 )
+
+
+def warn_of_tags(Y: Sequence[Any], scheme: Any, asked: Any) -> None:
+    """Warn of prefixes that were asked not to be read, and of tags that continue nothing."""
+    lines = unread_lines(Y, scheme, "scheme='plain'") if asked != "auto" else []
+    for line in [*lines, stray_line(Y, scheme)]:
+        if line:
+            warnings.warn(line, stacklevel=5)
 
 
 def _resembling(name: str, common: Sequence[str]) -> str | None:

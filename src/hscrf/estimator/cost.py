@@ -127,8 +127,12 @@ def timed_levels(model: Any) -> list[int]:
     return [block.key[1] for block in model.blocks_ if block.key[0] in ("duration", "segment")]
 
 
-def foresee(model: Any, lengths: Sequence[int]) -> None:
-    """Say on standard error what an iteration of learning will cost, if that is worth a word."""
-    line = estimate(model.topology_, lengths, timed_levels(model)).warning(learning=True, jobs=model.n_jobs)
-    if model.verbose == 1 and line:
+def foresee(model: Any, lengths: Sequence[int], learning: bool = True) -> None:
+    """Say on standard error what an iteration of learning, or a prediction, will cost, if that is worth a word."""
+    if getattr(model, "verbose", 0) != 1:
+        return
+    each, option = ("an iteration", OPTION) if learning else (f"{len(lengths)} sequences", f"a model with {OPTION}")
+    cost = estimate(model.topology_, lengths, timed_levels(model))
+    line = cost.warning(learning, model.n_jobs, option, each)
+    if line:
         print(line, file=sys.stderr, flush=True)

@@ -18,12 +18,14 @@ from hscrf.arrays import Floats, generator
 from hscrf.estimator.blocks import dump_block
 from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
+    check_development,
     check_durations,
     check_lengths,
     check_options,
     check_specifications,
     lengths_of,
     unchanged_on_failure,
+    warn_of_tags,
     warn_of_typos,
 )
 from hscrf.estimator.cost import foresee
@@ -43,6 +45,8 @@ from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
+from hscrf.observations.stacked import cut_apart
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -81,7 +85,9 @@ class HSCRF(Predictor):
     n_jobs : threads, -1 for one per core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
-    verbose : 0 silent, 1 a live progress line on terminals, 2 a line per iteration.
+    verbose : 0 silent; 1 what is going on, packing, compiling, choosing features, training or predicting, if it takes
+        longer than a second (a live line in terminals and notebooks, few lines elsewhere), and a word before what will
+        be dear; 2 a line per iteration.
 
     Attributes
     ----------
@@ -145,14 +151,19 @@ class HSCRF(Predictor):
         development: tuple[Sequence[Any], Sequence[Any]] | None = None,
         patience: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        lengths: Any = None,
     ) -> Self:
         """Learn from sequences X and their labels Y, complete or partial.
 
         ``development`` = (X, Y) stops when its score has not improved for ``patience`` iterations and keeps the best
         model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
-        Ctrl-C keeps the best weights so far.
+        Ctrl-C keeps the best weights so far. With ``lengths``, the steps of each sequence, X and Y are stacks: tables
+        that hold all sequences below each other.
         """
         check_options(self.get_params(deep=False))
+        check_development(development)
+        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers)
             foresee(self, np.diff(objective.observations.offsets).tolist())
@@ -171,17 +182,18 @@ class HSCRF(Predictor):
         self, X: Sequence[Any], Y: Sequence[Any], sample_weight: Any, workers: Workers
     ) -> tuple[Likelihood, Floats]:
         """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
-        if not isinstance(self.topology, Topology | None):
-            raise ValueError(f"topology is a {type(self.topology).__name__}, expected a Topology or None")
         Y = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
         check_lengths(X, Y)
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration)
         self.scheme_ = schemes_in(Y, self.scheme, self.topology)
+        if "scheme" in self.get_params(deep=False):  # other families take tags as they are
+            warn_of_tags(Y, self.scheme_, self.scheme)
         if isinstance(solvers.solver_of(self.solver), solvers.Perceptron) and self.c2 == "auto":  # before any work
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
-        part = frame.update(X, Y)
+        with waiting("packing", self.verbose):
+            part = frame.update(X, Y)
         longest = max(lengths_of(part.observations))
         (part,) = frame.settle(part, narrow=lambda learned: self._narrowed(learned).shortened(longest))
         former = getattr(self, "topology_", None)
@@ -191,8 +203,9 @@ class HSCRF(Predictor):
         if self.topology is None and not isinstance(Y[0], Labels):
             warn_of_typos(frame.topology, part.labels)
         self._adopt(frame)
-        frame.observe(part, self._meetings(frame))
-        blocks = frame.blocks()
+        with waiting("choosing features", self.verbose):
+            frame.observe(part, self._meetings(frame))
+            blocks = frame.blocks()
         weights = self._first_weights(frame.encoder, blocks, part.labels, former)
         self.encoder_, self.blocks_ = frame.encoder, blocks
         scorer = Scorer(self.topology_, blocks)

@@ -20,6 +20,7 @@ from hscrf.errors import FileFormatError
 from hscrf.estimator.blocks import check_function_names, dump_block, load_block
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
 from hscrf.estimator.container import write_container
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.decoding import expected_gains
 from hscrf.estimator.parameters import saved_parameters
 from hscrf.estimator.penalties import chosen
@@ -36,7 +37,9 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
+from hscrf.observations.stacked import cut_apart
 from hscrf.potentials import Potentials
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 
@@ -67,19 +70,22 @@ class Predictor(BaseEstimator):
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Sequence[Any], evidence: Sequence[Any] | None = None, loss: str = "sequence") -> list[Labels]:
+    def predict(self, X: Any, evidence: Any = None, loss: str = "sequence", *, lengths: Any = None) -> list[Labels]:
         """The best labels of each sequence; what the evidence knows stays, the rest follows.
 
         ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
         with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
-        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit.
+        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit. With ``lengths``,
+        the steps of each sequence, X and the evidence are stacks that hold all sequences below each other.
         """
         if loss not in ("sequence", "step", "segment"):
             raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._answer(X, evidence, partial(self._decode, loss))
 
-    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
-        """Posterior probabilities of states, endings and segments of each sequence."""
+    def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
+        """Posterior probabilities of states, endings and segments of each sequence; ``lengths`` as in predict."""
+        X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._answer(X, evidence, self._marginals)
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
@@ -105,11 +111,13 @@ class Predictor(BaseEstimator):
         found = self._answer(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
         return [[self._shown(labels) for labels in draws] for draws in found]
 
-    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any]) -> Floats:
+    def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
         """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them.
 
-        Labels that the model holds impossible, such as a state that training never showed, have -inf.
+        Labels that the model holds impossible, such as a state that training never showed, have -inf. ``lengths`` as
+        in predict.
         """
+        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
 
         def answer(scored: Scored) -> Floats:
             bound = scored.batch.log_partition(scored.values)
@@ -126,21 +134,27 @@ class Predictor(BaseEstimator):
         known = [
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
         ]
-        values = np.array(self._in_chunks(observations, known, answer, "Y"))
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("scoring", self._verbose):
+            values = np.array(self._in_chunks(observations, known, answer, "Y"))
         return np.where([z is not None for z in found], values, -np.inf)
 
     def _possible(self, y: Labels, n: int) -> Labels | None:
         """Labels of the model's topology; None if it forbids them."""
         return possible_labels(y, self.topology_, n)
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+    def score(self, X: Any, Y: Any, *, lengths: Any = None) -> float:
         """Fraction of time steps with the right state at every level at once; unknown steps are left out.
 
         Labels that training never showed, a state or a child under its parent, are wrong, not an error. For other
-        measures see :func:`hscrf.metrics.scorer`.
+        measures see :func:`hscrf.metrics.scorer`. ``lengths`` as in predict.
         """
         self._check_fitted()
-        return self._accuracy(*self._to_score(X, Y), self.coef_)
+        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
+        observations, labels = self._to_score(X, Y)
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("scoring", self._verbose):
+            return self._accuracy(observations, labels, self.coef_)
 
     def _accuracy(self, observations: Observations, labels: Sequence[Labels], weights: Floats) -> float:
         return metrics.joint_accuracy(
@@ -207,8 +221,16 @@ class Predictor(BaseEstimator):
     ) -> list[Any]:
         """Ask the sequences, encoded and scored in chunks on the model's threads; an answer for each."""
         self._check_fitted()
-        observations = self.encoder_.pack(X)
-        return self._in_chunks(observations, self._evidence(evidence, observations, name), answer, name)
+        with waiting("packing", self._verbose):
+            observations = self.encoder_.pack(X)
+            known = self._evidence(evidence, observations, name)
+        foresee(self, lengths_of(observations), learning=False)
+        with waiting("predicting", self._verbose):
+            return self._in_chunks(observations, known, answer, name)
+
+    @property
+    def _verbose(self) -> int:
+        return int(getattr(self, "verbose", 0))
 
     def _in_chunks(
         self,

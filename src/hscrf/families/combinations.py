@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.errors import Cell, InfeasibleError
+from hscrf.errors import Cell, InfeasibleError, LabelError, SequenceError
 from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.occurrences import Occurrences
@@ -172,8 +172,10 @@ def labels_by_level(levels: Topology, y: Any, n: int, name: str) -> Labels:
     """Labels of every level of one sequence, each segment of one step; errors name the sequence."""
     try:
         return step_labels(levels, y)
+    except SequenceError as error:
+        raise error.of_sequence(n, name) from None
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}[{n}]: {error}") from None
+        raise LabelError(str(error)).of_sequence(n, name) from None
 
 
 def combined(levels: Topology, table: Ints, topology: Topology, y: Labels, n: int, name: str) -> Labels:
@@ -219,9 +221,20 @@ def step_labels(topology: Topology, y: Any) -> Labels:
     states, ends = one_step_rows(next(iter(lengths.values())), topology.depth)
     for level, column in y.items():
         d = topology.level(level)
-        codes = {tag: -1 if is_unknown(tag) else topology.state(d, tag) for tag in set(column)}
+        codes: dict[Any, int] = {}
+        for t, tag in enumerate(column):
+            if tag not in codes:
+                codes[tag] = -1 if is_unknown(tag) else state_at(topology, d, tag, t)
         states[d] = [codes[tag] for tag in column]
     return Labels(topology, states, ends)
+
+
+def state_at(topology: Topology, d: int, tag: Any, t: int) -> int:
+    """The number of a state; an unknown one is a LabelError that has its level and step."""
+    try:
+        return topology.state(d, tag)
+    except ValueError as error:
+        raise LabelError(str(error), level=topology.levels[d], step=t) from None
 
 
 def legal_combinations(levels: Topology) -> Ints:

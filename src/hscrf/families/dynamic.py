@@ -139,9 +139,9 @@ class DynamicCRF(HSCRF):
 
     # the doors
 
-    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+    def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
         """Posterior probabilities of each sequence; ``state`` has every level and, as "combination", all at once."""
-        return [self._marginals_by_level(found) for found in super().predict_marginals(X, evidence)]
+        return [self._marginals_by_level(found) for found in super().predict_marginals(X, evidence, lengths=lengths)]
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """The posterior of each sequence, encoded and scored once, with labels and marginals of every level."""

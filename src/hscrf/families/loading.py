@@ -15,8 +15,9 @@ from hscrf.estimator.files import check_model, check_weights, read_parameters, r
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
+from hscrf.families.hhmm.checks import check_generative
 from hscrf.families.hhmm.emissions import MomentBlock
-from hscrf.families.hhmm.model import HHMM, check_generative
+from hscrf.families.hhmm.model import HHMM
 from hscrf.families.semi import SemiCRF
 from hscrf.features.blocks import Block
 from hscrf.potentials import FAMILY

@@ -64,11 +64,15 @@ def column_names(
     places = dict(levels) if isinstance(levels, Mapping) else last_places(width, levels)
     for level, place in places.items():
         if not 0 <= place < width:
-            raise ValueError(f"level {level!r} is column {place + 1}, but there are {width} columns")
+            raise ValueError(f"level {level!r} is column {place + 1}, but {number_of(width)}")
     if len(set(places.values())) < len(places):
         raise ValueError(f"two of the levels {', '.join(map(repr, places))} are the same column")
     by_place = {place: level for level, place in places.items()}
     return tuple(by_place.get(k, str(k)) for k in range(width))
+
+
+def number_of(columns: int) -> str:
+    return "there is 1 column" if columns == 1 else f"there are {columns} columns"
 
 
 def last_places(width: int, levels: Sequence[str]) -> dict[str, int]:
@@ -97,7 +101,7 @@ class ColumnFrame:
         rows, numbers = block.rows, block.numbers
         for t, (number, row) in enumerate(zip(numbers, rows, strict=True)):
             if len(row) != len(self.names):
-                problem = f"there are {len(row)} columns, expected {len(self.names)}"
+                problem = f"{number_of(len(row))}, expected {len(self.names)}"
                 raise DataFileError(self.file, number, problem, sequence=n, step=t)
         return Document(
             tokens=[[row[k] for k in self.features] for row in rows],
@@ -132,7 +136,7 @@ def _frame(
         extra = _loose_columns(width - len(names), extra)
     least = len(levels) + len(extra)
     if width < least and names is None and not isinstance(levels, Mapping):
-        raise DataFileError(file, number, f"there are {width} columns, expected at least {least}")
+        raise DataFileError(file, number, f"{number_of(width)}, expected at least {least}")
     try:
         known = column_names(width - len(extra), levels, names)
     except ValueError as error:
@@ -141,7 +145,7 @@ def _frame(
     labelled = not (unlabelled and width == len(bare) + len(extra))
     used = (*(known if labelled else bare), *extra)
     if width != len(used):
-        raise DataFileError(file, number, f"there are {width} columns, expected {len(used)} ({', '.join(used)})")
+        raise DataFileError(file, number, f"{number_of(width)}, expected {len(used)} ({', '.join(used)})")
     place = {name: k for k, name in enumerate(used)}
     own = {level: place[level] for level in levels} if labelled and levels else None
     return ColumnFrame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})

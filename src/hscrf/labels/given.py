@@ -13,7 +13,7 @@ from hscrf.labels.induction import LabelStatistics, loosened, state_names
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
 from hscrf.labels.renumbering import over
-from hscrf.topology import Topology, in_order
+from hscrf.topology import Topology, in_order, unknown_name
 
 SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are no level
 
@@ -136,7 +136,7 @@ def _is_integer(label: Any) -> bool:
 # -- schemes
 
 
-def schemes_in(Y: Iterable[Any], scheme: Any, topology: Topology | None = None) -> Any:
+def schemes_in(Y: Sequence[Any], scheme: Any, topology: Topology | None = None) -> Any:
     """The scheme, with "auto" replaced by what the columns of each level look like.
 
     A level is in BIO if one of its labels is B-x or I-x, in BIOES if another is E-x or S-x; it is plain if the
@@ -146,15 +146,29 @@ def schemes_in(Y: Iterable[Any], scheme: Any, topology: Topology | None = None) 
     {'phrase': 'bio', 'tag': 'plain'}
     """
     asked = scheme if isinstance(scheme, Mapping) else None
+    if asked:
+        _check_levels(asked, Y, topology)
     if scheme != "auto" and (asked is None or "auto" not in asked.values()):
         return scheme
-    tags = _tags(Y, topology)
+    tags = tags_in(Y, topology)
     if asked is not None:
-        return {level: _looks(tags.get(level, set())) if kind == "auto" else kind for level, kind in asked.items()}
-    return {level: _looks(found) for level, found in tags.items()}
+        return {level: looks_like(tags.get(level, set())) if kind == "auto" else kind for level, kind in asked.items()}
+    return {level: looks_like(found) for level, found in tags.items()}
 
 
-def _tags(Y: Iterable[Any], topology: Topology | None) -> dict[str, set[str]]:
+def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology | None) -> None:
+    """Raise for a scheme of a level that is not there, as far as the levels are known."""
+    known = () if topology is None else topology.levels
+    for y in () if known else Y:
+        if y is not None:
+            known = y.topology.levels if isinstance(y, Labels) else ("root", *by_level(y))
+            break
+    for level in asked:
+        if known and level not in known:
+            raise ValueError(f"scheme names the {unknown_name('level', level, known)}")
+
+
+def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
     """The strings in the columns of each level that are no states of the topology."""
     only = None if topology is None else topology.levels[1]
     found: dict[str, set[str]] = {}
@@ -173,7 +187,8 @@ def _tags(Y: Iterable[Any], topology: Topology | None) -> dict[str, set[str]]:
     return found
 
 
-def _looks(tags: set[str]) -> str:
+def looks_like(tags: set[str]) -> str:
+    """The scheme that labels look as if they were in."""
     prefixes = {tag[0] for tag in tags if re.match(r"[BIESLU]-.", tag)}
     if not prefixes & {"B", "I"}:
         return "plain"

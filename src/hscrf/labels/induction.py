@@ -290,7 +290,8 @@ def state_names(column: Any, scheme: str) -> set[str]:
     if is_segments(column):
         for item in column:
             if len(item) != 3:
-                raise ValueError(f"{item!r} is neither a label nor a segment (start, stop, state)")
+                kind = type(item).__name__
+                raise ValueError(f"{item!r} is no segment (start, stop, state), and a state is never a {kind}")
         return {state for _, _, state in column}
     tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
     if scheme == "plain":
@@ -328,8 +329,9 @@ def loosened(topology: Topology) -> Topology:
     return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
 
 
-def loose_topology(Y: Sequence[Any], scheme: Any) -> Topology:
-    """A topology without rules, of all states that labels name."""
+def loose_topology(Y: Sequence[Any], scheme: Any, lasting: bool = False) -> Topology:
+    """A topology without rules, of all states that labels name; ``lasting``: segments of the bottom may be long."""
     statistics = LabelStatistics(None, scheme)
     statistics.collect(Y)
+    statistics.persists |= lasting
     return statistics.loose_topology()

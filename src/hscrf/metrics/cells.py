@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.given import given_labels, labels_to_score, schemes_in, steps_of, widened
-from hscrf.labels.induction import loose_topology
+from hscrf.labels.induction import loose_topology, loosened
 from hscrf.labels.labels import Labels
+from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 Pairs = list[tuple[Labels, Labels]]
@@ -57,20 +58,41 @@ def _given(labels: Any, levels: Sequence[str], what: str) -> list[Any]:
     return given_labels(labels, levels, what)
 
 
-def _read(true: list[Any], pred: list[Any], scheme: Any) -> tuple[list[Labels], list[Labels]]:
+def _read(true: list[Any], pred: list[Any], scheme: Any) -> tuple[list[Labels], ...]:
     """Both sides as Labels: over the levels of the Labels among them, or over those that they name."""
     both = [*pred, *true]
     if all(isinstance(y, Labels) for y in both):
-        return true, pred
+        return lasting_alike(true, pred)
     known = [y.topology for y in both if isinstance(y, Labels)]
     kinds = schemes_in(both, scheme, known[0] if known else None)
     topology = known[0] if known else loose_topology([y for y in both if y is not None], kinds)
     steps = [max(0 if y is None else steps_of(y) for y in pair) for pair in zip(true, pred, strict=True)]
     wide = widened(topology, both, kinds)
-    return (
+    return lasting_alike(
         labels_to_score(true, steps, wide, kinds, "y_true"),
         labels_to_score(pred, steps, wide, kinds, "y_pred"),
     )
+
+
+def lasting_alike(*sides: list[Labels]) -> tuple[list[Labels], ...]:
+    """The same labels; a level whose segments may be long in some of them has runs as segments in all.
+
+    >>> unit, lasting = Topology({"tag": ["N", "V"]}), Topology({"tag": ["N", "V"]}, max_duration={"tag": None})
+    >>> one, other = (Labels.from_columns(topology, {"tag": ["N", "N", "V"]}) for topology in (unit, lasting))
+    >>> [y.segments() for side in lasting_alike([one], [other]) for y in side]
+    [[(0, 2, 'N'), (2, 3, 'V')], [(0, 2, 'N'), (2, 3, 'V')]]
+    """
+    topologies = {id(y.topology): y.topology for side in sides for y in side}.values()
+    lasting = {level for topology in topologies for level in topology.levels[: topology.depth - topology.unit_bottom]}
+    return tuple([_lasting(y) if y.topology.levels[-1] in lasting else y for y in side] for side in sides)
+
+
+def _lasting(y: Labels) -> Labels:
+    """Labels whose bottom may have segments of any length."""
+    if not y.topology.unit_bottom:
+        return y
+    loose = loosened(y.topology).to_dict()
+    return over([y], Topology(loose["levels"], root=loose["root"], max_duration={y.topology.levels[-1]: None}))[0]
 
 
 def level_names(pairs: Pairs) -> list[str]:

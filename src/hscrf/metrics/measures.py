@@ -155,7 +155,8 @@ def boundary_f1(
     """Return the F1 of the times where a new segment begins within a sequence, whatever its state.
 
     A predicted boundary is right within ``tolerance`` steps of a true one; each is matched at most once,
-    and as many as can be. Without any boundary on either side the result is 1.
+    and as many as can be. A filler such as O has the boundaries of its parent, so that a wrong one above counts below
+    it too. Without any boundary on either side the result is 1.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "O"]}, max_duration={"phrase": None})

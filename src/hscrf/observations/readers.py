@@ -25,6 +25,7 @@ def kind_of(X: Sequence[Any]) -> str:
     """What the observations are: dicts, strings, dense or matrix; checked on the first non-empty sequence."""
     if not hasattr(X, "__len__"):
         raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
+    check_several(X)
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
     for n, x in enumerate(X):
@@ -47,6 +48,15 @@ def kind_of(X: Sequence[Any]) -> str:
     raise ValueError(f"X[0][0] is a {type(item).__name__}, expected a feature dict, strings or numbers")
 
 
+def check_several(X: Any) -> None:
+    """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
+    rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols
+    if rows or hasattr(X, "columns") or hasattr(X, "tocsr"):
+        shape = " by ".join(map(str, X.shape))
+        told = "expected a list of sequences: [X] if it is one, or lengths= where several are stacked"
+        raise ValueError(f"X is one table of {shape}, {told}")
+
+
 def length_of(x: Any) -> int:
     return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
@@ -63,6 +73,7 @@ def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
         try:
             rows = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
+            check_widths(x, n)
             raise ValueError(
                 f"X[{n}] is no table of numbers ({error}): text belongs in feature dicts or strings"
             ) from None
@@ -78,6 +89,14 @@ def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
             raise ValueError(f"X[{n}] is {rows[t, k]} at step {t}, column {k}, expected a finite number")
         arrays.append(rows)
     return np.concatenate(arrays), columns or unnamed(arrays[0].shape[1])
+
+
+def check_widths(x: Any, n: int) -> None:
+    """Raise for the first row that has more or fewer columns than the first."""
+    widths = [len(row) if hasattr(row, "__len__") else 0 for row in x]
+    for t, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(f"X[{n}] has {width} columns at step {t} but {widths[0]} at step 0")
 
 
 def unnamed(size: int) -> list[str]:

@@ -11,10 +11,12 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random
+from hscrf.progress import Waiting, is_live
 
 Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
+RARELY = 10.0  # seconds between lines where a line cannot be written over
 CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
 
 
@@ -64,7 +66,7 @@ class Monitor:
     evaluate: Callable[[Floats], float] | None = None  # weights -> value on development data, higher is better
     patience: int | None = None  # stop after this many evaluations without a better value
     checkpoint: Callable[[Floats, list[dict[str, Any]]], None] | None = None  # given the weights and the history
-    verbose: int = 0  # 0: silent; 1: one live line, on terminals only; 2: a line per iteration
+    verbose: int = 0  # 0: silent; 1: one live line, or a line now and then; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
     done: int = 0  # iterations of the run that this one goes on with; counting goes on too
 
@@ -105,10 +107,25 @@ class Progress:
     def __init__(self, verbose: int, stream: TextIO | None) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.lines = verbose >= 2
-        self.live = verbose == 1 and self.stream.isatty()
+        self.live = verbose == 1 and is_live(self.stream)
+        self.rare = verbose == 1 and not self.live
+        self.said = time.perf_counter()  # when a rare line was shown last
         self.width = 0
+        self.first = Waiting("training", self.stream, plain=True) if verbose == 1 else None
+
+    def begin(self) -> None:
+        """The first evaluation begins."""
+        if self.first is not None:
+            self.first.__enter__()
+
+    def begun(self) -> None:
+        """The first evaluation is over, or the run is."""
+        if self.first is not None:
+            self.first.__exit__()
+            self.first = None
 
     def show(self, entry: dict[str, Any]) -> None:
+        self.begun()
         line = (
             f"iteration {entry['iteration']}  loss {entry['loss']:.2f}  "
             f"|g| {entry['gradient_norm']:.1e}  {entry['seconds']:.1f} s"
@@ -119,12 +136,14 @@ class Progress:
         if self.live:
             self.stream.write("\r" + line.ljust(self.width))
             self.width = len(line)
-        elif self.lines:
+        elif self.lines or (self.rare and time.perf_counter() - self.said > RARELY):
+            self.said = time.perf_counter()
             self.stream.write(line + "\n")
-        if self.live or self.lines:
+        if self.live or self.lines or self.rare:
             self.stream.flush()
 
     def close(self, reason: str) -> None:
+        self.begun()
         if self.live and self.width:
             self.stream.write("\n")
             self.width = 0
@@ -146,6 +165,7 @@ class Run:
         self.waited = 0  # evaluations since then
         self.kept: int | None = None  # the iteration of the best
         self.history: list[dict[str, Any]] = []
+        self.progress.begin()
         if self.monitor.done:
             self.progress.write(f"resumed at iteration {self.monitor.done}")
 

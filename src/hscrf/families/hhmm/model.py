@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hscrf.arrays import Floats, generator
-from hscrf.estimator.checks import check_lengths, check_steps, lengths_of, unchanged_on_failure
+from hscrf.estimator.checks import check_lengths, check_options, check_steps, lengths_of, unchanged_on_failure
+from hscrf.estimator.cost import foresee
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
+from hscrf.families.hhmm.checks import check_components, check_generative, check_normalised
 from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
 from hscrf.families.hhmm.emissions import (
     Categorical,
@@ -35,7 +37,9 @@ from hscrf.labels.packed import pack_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations, of_names
+from hscrf.observations.stacked import cut_apart
 from hscrf.potentials import FAMILY, Key, Potentials
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HHMM")
@@ -53,12 +57,14 @@ class HHMM(Predictor):
     Parameters
     ----------
     topology : as in HSCRF; needed if a level has no labels at all. Durations cannot be limited.
-    emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X.
+    n_components : instead of a topology, the number of states of one level, "state": they are 0, 1 and so on.
+    emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X. A symbol that was
+        not in training tells nothing: its step counts as one without an observation.
     smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
     root_ends : see above.
     max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     min_variance : no variance of a Gaussian falls below, in units of the data.
-    scheme, n_jobs, random_state, warm_start : as in HSCRF; a warm start goes on from the present parameters.
+    scheme, n_jobs, random_state, warm_start, verbose : as in HSCRF; a warm start goes on from the present parameters.
 
     Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
     logarithms of the probabilities: the model is an HSCRF with these weights and predicts as one.
@@ -76,6 +82,7 @@ class HHMM(Predictor):
         self,
         topology: Topology | None = None,
         *,
+        n_components: int | None = None,
         emission: str | None = None,
         smoothing: float = 0.1,
         root_ends: bool = False,
@@ -86,8 +93,10 @@ class HHMM(Predictor):
         n_jobs: int = 1,
         random_state: Any = None,
         warm_start: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.topology = topology
+        self.n_components = n_components
         self.emission = emission
         self.smoothing = smoothing
         self.root_ends = root_ends
@@ -98,6 +107,7 @@ class HHMM(Predictor):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     @classmethod
     def from_parameters(
@@ -139,40 +149,51 @@ class HHMM(Predictor):
 
     # learning
 
-    def fit(self: Self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Self:
+    def fit(self: Self, X: Any, Y: Any = None, *, lengths: Any = None) -> Self:
         """Learn from sequences X and their labels Y: complete, partial, or none at all.
 
-        ``history_`` holds the log-likelihood of every step, and the objective: with the prior.
+        ``history_`` holds the log-likelihood of every step, and the objective: with the prior. With ``lengths``, the
+        steps of each sequence, X and Y are stacks that hold all sequences below each other, as in hmmlearn.
         """
+        check_options(self.get_params(deep=False))
+        check_components(self.n_components, self.topology)
+        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             going_on = self.warm_start and hasattr(self, "coef_")
-            seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+            with waiting("packing", self.verbose):
+                seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
-            self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
+            foresee(self, lengths_of(seen))
+            with waiting("training", self.verbose):
+                weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
+                self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
         return self
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         """Learn the frame of the model and pack the data in it."""
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing is {self.smoothing!r}, expected a number of at least 0")
-        encoder, labels = EmissionEncoder(), None
+        encoder, labels, wanted = EmissionEncoder(), None, self._wanted()
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:
-            given = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
+            given = given_labels(Y, () if wanted is None else wanted.levels[1:])
             check_lengths(X, given)
-            self.scheme_ = schemes_in(given, self.scheme, self.topology)
-            topology, labels = encode_labels(given, lengths_of(seen), self.topology, self.scheme_)
+            self.scheme_ = schemes_in(given, self.scheme, wanted)
+            topology, labels = encode_labels(given, lengths_of(seen), wanted, self.scheme_)
             check_steps(seen, labels)
-        elif self.topology is not None:
-            topology = self.topology
+        elif wanted is not None:
+            topology = wanted
         else:
-            raise ValueError("there are no labels, so the states are unknown: give a topology")
+            raise ValueError("there are no labels, so the states are unknown: give a topology or n_components")
         check_generative(topology)
         self.topology_, self.encoder_ = topology, encoder
         self.blocks_ = self._new_blocks()
         return seen, labels
+
+    def _wanted(self) -> Topology | None:
+        """The topology that was asked for."""
+        return self.topology if self.n_components is None else Topology({"state": range(self.n_components)})
 
     def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         seen = self.encoder_.pack(X)
@@ -275,17 +296,20 @@ class HHMM(Predictor):
 
     # the doors of a generative model
 
-    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> Floats:
+    def log_likelihood(self, X: Any, Y: Any = None, *, lengths: Any = None) -> Floats:
         """Log probability of the observations of each sequence (n,), together with their labels if given."""
+        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
 
         def answer(scored: Scored) -> Floats:
             return scored.batch.log_partition(scored.values)
 
         return np.array(self._answer(X, None, answer)) if Y is None else self._of_possible(X, Y, answer)
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> float:
+    def score(self, X: Any, Y: Any = None, *, lengths: Any = None) -> float:
         """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
-        return float(self.log_likelihood(X).sum()) if Y is None else super().score(X, Y)
+        if Y is None:
+            return float(self.log_likelihood(X, lengths=lengths).sum())
+        return super().score(X, Y, lengths=lengths)
 
     def generate(
         self, n: int = 1, length: int | None = None, random_state: Any = None
@@ -385,33 +409,6 @@ class HHMM(Predictor):
             return Gaussian((linear * variance).T * scale + self.encoder_.mean, variance.T * scale**2)
         names = tuple(self.encoder_.names)
         return Categorical(names, np.exp(weights.reshape(len(names), -1)).T)
-
-
-def check_generative(topology: Topology) -> None:
-    for d, level in enumerate(topology.levels):
-        if topology.has_limits(d):
-            raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot respect")
-    if not topology.unit_bottom:
-        raise ValueError(f"the bottom level {topology.levels[-1]!r} persists, expected segments of length 1")
-
-
-def check_normalised(model: HHMM) -> None:
-    """Raise unless the probabilities of what may happen sum to one."""
-    topology = model.topology_
-    sums = {"root": model.root_.sum()}
-    if isinstance(model.emission_, Categorical):
-        sums["emission"] = model.emission_.probability.sum(axis=-1)
-    for d, level in enumerate(topology.levels[:-1]):
-        sums[f"init[{level!r}]"] = model.init_[level].sum(axis=-1)
-        free = topology.children[d]
-        if level not in model.end_:  # a child without successors is the last
-            free = free & (topology.children[d] @ topology.successors[d + 1].T)
-        sums[f"trans[{level!r}] and end[{level!r}]"] = (model.trans_[level].sum(axis=-1) + model.end_.get(level, 0.0))[
-            free
-        ]
-    for name, found in sums.items():
-        if not np.allclose(found, 1, rtol=0, atol=1e-6):
-            raise ValueError(f"{name} sums to {np.round(found, 6)} over what the topology allows, expected 1")
 
 
 def hhmm_potentials(model: HHMM, x: Any) -> Potentials:

@@ -1,0 +1,136 @@
+"""The line one sees while waiting: what, when, and where."""
+
+import io
+import time
+
+import numba
+import numpy as np
+import pytest
+
+import hscrf
+from hscrf import progress
+from hscrf.estimator import cost
+from hscrf.progress import Waiting, is_live, waiting
+from hscrf.solvers import course
+
+X = [[["w=a"], ["w=b"]] * 4] * 2
+Y = [{"day": ["work"] * 8, "act": ["sit", "walk"] * 4}] * 2
+ROWS = [np.arange(16.0).reshape(8, 2)] * 2
+
+
+def stream_like(live, module=None):
+    kind = type("Stream", (io.StringIO,), {"__module__": module or __name__, "isatty": lambda self: live})
+    return kind()
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+
+
+def written(stream, **options):
+    with Waiting("packing", stream, **options):
+        time.sleep(0.1)
+    return stream.getvalue()
+
+
+def test_terminals_and_notebooks_have_one_live_line(soon):
+    for stream in (stream_like(True), stream_like(False, "ipykernel.iostream")):
+        text = written(stream, plain=True)
+        assert text.startswith("\rpacking: 0 s")
+        assert text.count("\r") > 1
+        assert text.count("\n") == 1
+        assert is_live(stream)
+
+
+def test_files_have_two_lines_or_none(soon):
+    assert written(stream_like(False), plain=True) == "packing ...\npacking: 0 s \n"
+    assert written(stream_like(False)) == ""
+
+
+def test_what_is_quick_is_not_spoken_of():
+    assert written(stream_like(True), plain=True) == ""
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_compiling_is_named(soon):
+    stream = stream_like(False)
+
+    @numba.njit
+    def slow(values):
+        return np.sort(values) @ np.sort(values)
+
+    with Waiting("training", stream, plain=True):
+        time.sleep(0.05)
+        slow(np.zeros(3))
+    assert stream.getvalue().startswith("training ...\ntraining, compiling ...\n")
+    assert stream.getvalue().splitlines()[-1].startswith("training: ")
+
+
+@pytest.mark.parametrize("verbose", [0, 2])
+def test_only_who_asks_is_told(capfd, soon, verbose):
+    with waiting("packing", verbose):
+        time.sleep(0.05)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def slowed(monkeypatch, soon):
+    """Every step of a model takes a while."""
+
+    def late(function):
+        def called(*arguments, **options):
+            time.sleep(0.05)
+            return function(*arguments, **options)
+
+        return called
+
+    from hscrf.estimator.frame import Frame
+    from hscrf.estimator.predictor import Predictor
+    from hscrf.families.hhmm.model import HHMM
+    from hscrf.objective.likelihood import Likelihood
+    from hscrf.observations.encoder import Encoder
+
+    places = [(Frame, "update"), (Frame, "observe"), (Likelihood, "__call__"), (Encoder, "pack"), (Encoder, "fit_pack")]
+    for owner, name in [*places, (Predictor, "_in_chunks"), (HHMM, "_climb")]:
+        monkeypatch.setattr(owner, name, late(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_every_slow_step_is_shown(capfd, slowed, verbose):
+    model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=1), verbose=verbose).fit(X, Y)
+    said = [capfd.readouterr().err]
+    for ask in (model.predict, model.predict_marginals, model.sample, lambda X: model.score(X, Y)):
+        ask(X)
+        said.append(capfd.readouterr().err)
+    words = ["packing", "choosing features", "training"]
+    expected = [words, *[["packing", "predicting"]] * 3, ["scoring"]]
+    for text, steps in zip(said, expected, strict=True):
+        assert [f"{step} ..." in text for step in steps] == [verbose == 1] * len(steps)
+        assert verbose or text == ""
+
+
+def test_an_hhmm_shows_its_steps(capfd, slowed):
+    hscrf.HHMM(n_components=2, max_iter=1, random_state=0, verbose=1).fit(ROWS)
+    said = capfd.readouterr().err
+    assert "packing ..." in said
+    assert "training ..." in said
+
+
+def test_training_shows_a_line_now_and_then_where_lines_stay(monkeypatch):
+    monkeypatch.setattr(course, "RARELY", -1.0)
+    stream = io.StringIO()
+    shown = course.Progress(1, stream)
+    shown.show({"iteration": 3, "loss": 2.0, "gradient_norm": 0.1, "seconds": 12.0, "score": None})
+    assert stream.getvalue() == "iteration 3  loss 2.00  |g| 1.0e-01  12.0 s\n"
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+@pytest.mark.parametrize("ask", ["predict", "predict_marginals", "sample", "entropy", "score", "log_likelihood"])
+def test_the_cost_of_a_prediction_is_foreseen(capsys, monkeypatch, ask, verbose):
+    shape = hscrf.Topology({"day": ["work"], "act": ["sit", "walk"]}, max_duration={"day": None})
+    model = hscrf.HSCRF(shape, solver=hscrf.LBFGS(max_iter=1)).fit(X, Y).set_params(verbose=verbose)
+    monkeypatch.setattr(cost, "LONG", 0.0)
+    getattr(model, ask)(*([X, Y] if ask in ("score", "log_likelihood") else [X]))
+    assert capsys.readouterr().err.count("about 1 s for 2 sequences and") == verbose

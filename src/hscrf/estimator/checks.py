@@ -67,11 +67,11 @@ def check_options(options: Mapping[str, Any]) -> None:
             continue
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
+    check_margin(options.get("margin", 0.0))
     if not isinstance(options.get("topology"), Topology | None):
         raise ValueError(f"topology is a {type(options['topology']).__name__}, expected a Topology or None")
     check_seed(options.get("random_state"))
     check_scheme_names(options.get("scheme", "plain"))
-    check_margin(options.get("margin", 0.0))
 
 
 def check_seed(random_state: Any) -> None:

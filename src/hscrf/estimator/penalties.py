@@ -45,9 +45,9 @@ class Weighting:
         return sorted(found, key=lambda group: group != TRANSITIONS) if len(found) > 1 else []
 
     def each(self, amount: float, factors: Mapping[str, float]) -> Penalty:
-        """The penalty of each weight; one number if it is the same for all."""
-        own = [amount * own * factors.get(group, 1.0) for own, group in zip(self.own, self.groups, strict=True)]
-        return own[0] if len(set(own)) == 1 else np.repeat(own, self.sizes)
+        """The penalty of each weight; the amount itself where no factor differs from one."""
+        times = [own * factors.get(group, 1.0) for own, group in zip(self.own, self.groups, strict=True)]
+        return amount if set(times) <= {1.0} else amount * np.repeat(times, self.sizes)
 
 
 @dataclass

@@ -45,10 +45,10 @@ class Task(NamedTuple):
 def tasks(study: Study) -> list[Task]:
     """Kitchen days and citations; the smallest variant has only a few made-up citations."""
     if study.variant == "smallest":
-        words, labels = make_citations(12)
+        words, labels = make_citations(6)
         X = [seen_of(some) for some in words]
         quick = HSCRF(c2=0.5, solver=LBFGS(max_iter=10))
-        return [Task("citations", X[:8], labels[:8], X[8:], labels[8:], quick)]
+        return [Task("citations", X[:4], labels[:4], X[4:], labels[4:], quick)]
     pool, test = study.pick((0, 0), (60, 40), (120, 100))
     X, Y = datasets.make_activities(pool + test, random_state=1)
     days = Task("kitchen days", X[:pool], Y[:pool], X[pool:], Y[pool:], HSCRF(c2=0.5))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 
 import pytest
 
@@ -378,6 +379,19 @@ PAN = """async () => {
   }
   return times.sort((a, b) => a - b);
 }"""
+
+
+def test_a_view_that_is_older_than_the_news_is_asked_for_again(desk, session):
+    """The model was ready, and said so, while the first view was still on its way."""
+
+    def answer_late(route):
+        found = route.fetch()
+        time.sleep(0.5)  # by then the page has heard the server's greeting
+        route.fulfill(response=found, json={**found.json(), "exact": False, "entropy": None})
+
+    page = desk.page.context.new_page()
+    page.route("**/api/sequences/*?open=1", answer_late)
+    assert "doubt" in Desk(page).open(session.url).text("#about")
 
 
 def test_ten_thousand_steps_pan_and_zoom(new_tab, tmp_path, capsys):

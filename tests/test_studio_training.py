@@ -12,6 +12,7 @@ from hscrf import HSCRF, Labels
 from hscrf.studio import serve
 from hscrf.studio.learning import Job, learn
 from hscrf.studio.training import Training
+from hscrf.studio.worker import Worker
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
@@ -217,3 +218,13 @@ def test_news_end_when_the_studio_stops(tmp_path):
     assert ended.wait(20)
     listener.join()
     person.close()
+
+
+def test_a_task_that_fails_does_not_end_the_worker(caplog):
+    done = []
+    worker = Worker()
+    worker.urgent("bad", lambda: 1 / 0)
+    worker.urgent("good", lambda: done.append(1))
+    worker.stop(finish=True)
+    assert done == [1]
+    assert "ZeroDivisionError" in caplog.text

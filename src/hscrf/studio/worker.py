@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
 
 
 class Worker:
@@ -58,7 +61,15 @@ class Worker:
                 self.busy = True
                 urgent = bool(self._urgent)
                 key, task = (self._urgent if urgent else self._patient).popitem(last=False)
-            again = task()
+            again = self._done(task)
             if again and not urgent and not self._stopping:
                 with self._ready:
                     self._patient.setdefault(key, task)
+
+    def _done(self, task: Callable[[], object]) -> object:
+        """Run one task; its failure is logged and does not end the others."""
+        try:
+            return task()
+        except Exception:
+            logger.exception("a task in the background failed")
+            return None

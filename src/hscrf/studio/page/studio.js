@@ -139,6 +139,7 @@ export class Studio {
       this.state.selection = { level: this.state.selection.level || this.state.levels[0], step: 0, range: null };
       history.replaceState(null, "", `#${id}`);
       this.take(readView(raw));
+      if (raw.exact === false || raw.entropy === null) this.reload(); // news may have come before the view
       this.stage.open();
       this.state.say("selection window");
       if (["opening…", this.state.project?.warming.words].includes(byId("message").textContent)) this.say("");

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hscrf import HSCRF, InfeasibleError
 from hscrf.datasets import make_activities
-from hscrf.studio.conflicts import groups_of, only, smallest
+from hscrf.inference.conflicts import smallest_core
+from hscrf.studio.conflicts import groups_of, only
 from hscrf.studio.events import Invalid, State
 from hscrf.studio.evidence import labels_of, levels_of
 from hscrf.studio.queue import Candidate, is_random, ordered
@@ -127,7 +128,8 @@ def test_conflicts_are_minimal_and_real(events):
     if suggester.possible(potentials, knowledge):
         assert not suggester.suggest(1, knowledge, state.version).conflict
         return
-    core = smallest(knowledge, groups_of(knowledge, state.version), lambda k: suggester.possible(potentials, k))
+    groups = groups_of(knowledge, state.version)
+    core = smallest_core(groups, lambda some: suggester.possible(potentials, only(knowledge, some)))
     assert not suggester.possible(potentials, only(knowledge, core))
     for group in core:
         rest = [other for other in core if other is not group]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hscrf.errors import Cell, InfeasibleError
 from hscrf.labels.cells import end_cell, set_cell, state_cell
 from hscrf.labels.labels import Labels
 
+Item = TypeVar("Item")
 Fact = tuple[int, str, int]  # time, "state", "end" or "set", level
 
 
@@ -31,23 +33,34 @@ def conflict(evidence: Labels, possible: Callable[[Labels | None], bool]) -> lis
 
     Labels are tried in the order of time; halving finds each member in O(log n) inferences.
     """
-    facts = known_facts(evidence)
-    core: list[Fact] = []
-    low, high = 0, len(facts)
+    core = smallest_core(known_facts(evidence), lambda facts: possible(only(evidence, facts)))
+    return [cell_of(evidence, fact) for fact in core]
+
+
+def smallest_core(items: Sequence[Item], possible: Callable[[list[Item]], bool]) -> list[Item]:
+    """A smallest set of items that is impossible, in their order; none if all of them together are possible.
+
+    Halving finds each member in O(log n) questions.
+
+    >>> smallest_core([1, 2, 3, 4, 5], lambda some: not {2, 4} <= set(some))
+    [2, 4]
+    """
+    core: list[Item] = []
+    high = len(items)
     while high > 0:
-        # the shortest prefix that, with the core, is impossible; its last label belongs to the core
+        # the shortest prefix that, with the core, is impossible; its last item belongs to the core
         low = 0
         while low < high:
             middle = (low + high) // 2
-            if possible(only(evidence, facts[:middle] + core)):
+            if possible([*items[:middle], *core]):
                 low = middle + 1
             else:
                 high = middle
         if low == 0:
             break
-        core.append(facts[low - 1])
+        core.append(items[low - 1])
         high = low - 1
-    return [cell_of(evidence, fact) for fact in reversed(core)]
+    return core[::-1]
 
 
 def known_facts(labels: Labels) -> list[Fact]:

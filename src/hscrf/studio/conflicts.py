@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.inference.conflicts import smallest_core
 from hscrf.studio.events import span_of
 from hscrf.studio.knowledge import Cells, Knowledge, runs_of
 
@@ -95,28 +96,6 @@ def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:
     return found
 
 
-def smallest(knowledge: Knowledge, groups: Sequence[Group], possible: Callable[[Knowledge], bool]) -> list[Group]:
-    """A smallest set of groups that contradict each other: none of them can be left out. Oldest first.
-
-    Halving finds each member in O(log n) questions.
-    """
-    core: list[Group] = []
-    high = len(groups)
-    while high > 0:
-        low = 0
-        while low < high:  # the shortest prefix that, with the core, is impossible
-            middle = (low + high) // 2
-            if possible(only(knowledge, [*groups[:middle], *core])):
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            break
-        core.append(groups[low - 1])
-        high = low - 1
-    return core[::-1]
-
-
 def feasible(knowledge: Knowledge, newest: int, possible: Callable[[Knowledge], bool]) -> tuple[Knowledge, list[Group]]:
     """The knowledge without what contradicts older things, and the first smallest contradicting set, empty if none.
 
@@ -127,7 +106,7 @@ def feasible(knowledge: Knowledge, newest: int, possible: Callable[[Knowledge], 
     groups = groups_of(knowledge, newest)
     first: list[Group] = []
     while groups and not possible(only(knowledge, groups)):
-        core = smallest(knowledge, groups, possible)
+        core = smallest_core(groups, lambda some: possible(only(knowledge, some)))
         if not core:
             return Knowledge(knowledge.levels, knowledge.length), first
         first = first or core

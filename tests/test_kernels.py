@@ -1,5 +1,6 @@
 """How kernels are compiled: the cache on disk, the lanes and their twins in Python, and kernels without compilation."""
 
+import gc
 import json
 import shutil
 from types import SimpleNamespace
@@ -45,6 +46,7 @@ def all_answers():
 def test_kernels_run_without_compilation():
     """NUMBA_DISABLE_JIT=1: the same numbers, step by step in Python, and no warning on the way."""
     code = """
+import gc
 import json
 import test_kernels
 print(type(test_kernels.sweep).__name__, json.dumps(test_kernels.all_answers(), separators=(",", ":")))
@@ -171,3 +173,46 @@ def test_kernels_are_not_cached_where_there_is_no_folder_for_a_cache():
     compiled = compilation.kernel(names["triple"])
     assert cache_of(compiled) == "NullCache"
     assert compiled(3) == 9
+
+
+# ------------------------------------------------------------------------------------------------- the compiler
+
+
+def halve(x):
+    return x / 2
+
+
+def spoil(x):
+    return x.no_such_thing
+
+
+def of_kernel(function):
+    """A kernel that calls a part, neither of them compiled yet."""
+    inner = compilation.part(function)
+
+    def outer(x):
+        return inner(x) + 1
+
+    return compilation.jit(**compilation.KERNELS, **compilation.COMMON)(outer), inner
+
+
+def test_parts_become_machine_code_only_within_kernels():
+    outer, inner = of_kernel(halve)
+    assert outer(3.0) == 2.5
+    (part,), (whole,) = inner.overloads.values(), outer.overloads.values()
+    assert part.library.get_pointer_to_function(part.fndesc.llvm_func_name) == 0
+    assert whole.library.get_pointer_to_function(whole.fndesc.llvm_func_name) != 0
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        of_kernel(halve)[0](3.0)
+        assert gc.isenabled() == enabled
+        with pytest.raises(errors.TypingError):
+            of_kernel(spoil)[0](3.0)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

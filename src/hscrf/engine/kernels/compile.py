@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numba import config, njit
 
+from hscrf.engine.kernels.compiler import KernelCompiler, PartCompiler
+
 # Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted. No kernel
 # makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time of small
 # models, and threads waited for each other's counts.
 COMMON: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "nnan"}, "_nrt": False}
-UNWRAPPED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+KERNELS: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 
 jit: Any = njit  # compiled functions have no types that a checker could follow
 settings: Any = config
@@ -31,7 +34,7 @@ unsigned: Any = int if INTERPRETED else np.uint64
 
 def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile what Python calls; kept on disk until any kernel file changes."""
-    options = {**COMMON, **options}
+    options = {**KERNELS, **COMMON, **options}
     if INTERPRETED:
         return function
     try:
@@ -42,8 +45,8 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
 
 
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
-part = jit(**UNWRAPPED, **COMMON)  # what only other kernels call
-inlined = jit(forceinline=True, **UNWRAPPED, **COMMON)  # where a call at every step would cost more than the work
+part = jit(**PARTS, **COMMON)  # what only other kernels call
+inlined = jit(forceinline=True, **PARTS, **COMMON)  # where a call at every step would cost more than the work
 
 
 def stamped(compiled: Any) -> bool:

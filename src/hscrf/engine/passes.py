@@ -20,6 +20,7 @@ from hscrf.engine.kernels.runs import sweep
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.plan import LayerPlan, Plan, Span
+from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
 from hscrf.potentials import OWN, Arrays, Key
 
 Mode = bool | None
@@ -233,6 +234,9 @@ def _add_persist(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
     base, skip, width, reach, _, least, _ = plan.tables[d]
     rows = (base, skip, width, reach, least, plan.topology.min_duration[d])
     own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in OWN]
+    if d == 0:
+        add_persist_of_roots(width, skip, reach, plan.topology.min_duration[d], own, table)
+        return
     add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
 
 
@@ -288,7 +292,10 @@ def _add_persist_back(plan: Plan, d: int, result: Expectations) -> None:
     post, found = result.segments[d], (result.state[d], result.ending[d])
     own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
     alive = np.empty((1, post.shape[1]))
-    add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
+    if d == 0:
+        add_persist_of_roots_back(table.width, table.skip, post, found, own)
+    else:
+        add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
     if ("token", d) in result.counts:
         result.counts["token", d] = result.state[d]
 

@@ -19,6 +19,7 @@ from hscrf.arrays import Floats, ranges
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import BASE, CHILD_BASE, Layer
 from hscrf.engine.kernels.tables import find_reach, find_rows
+from hscrf.engine.root import reach_of_roots, rows_of_roots
 from hscrf.engine.tries import Trie, build_families, build_trie, places_of
 from hscrf.potentials import FAMILY, Arrays, Key
 from hscrf.topology import Topology
@@ -114,6 +115,10 @@ class Plan:
             if (part, d) in self.shapes:
                 longest = np.minimum(longest, self.shapes[part, d][axis])
         sets = self.evidence.allowed[d]
+        if d == 0:
+            reach = reach_of_roots(self.offsets, sets, self.evidence.may_go_on[d], longest)
+            base, skip, width, rows = rows_of_roots(self.offsets, reach, self.evidence.may_end[d])
+            return SegmentTable(base, skip, width, reach, reach.max(axis=1), reach.min(axis=1), rows)
         allowed = np.ones((1, longest.size), dtype=bool) if sets is None else sets
         may_start = np.empty(self.steps, dtype=bool)
         may_start[1:] = self.evidence.may_end[d, :-1]

@@ -15,6 +15,8 @@ from hscrf import HSCRF, Topology
 from hscrf.datasets import make_activities, make_nested
 from hscrf.studio import serve
 
+pytestmark = pytest.mark.xdist_group("browser")  # one process has the browser
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -610,7 +612,7 @@ def test_a_fix_is_foreseen_while_nobody_answers(watched):
 
 
 def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = [int(part) / 255 for part in re.findall(r"\d+", colour)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -636,7 +638,13 @@ MARKS = [("strong", "ground"), ("focus", "ground"), ("focus", "raised"), ("doubt
 def test_contrast_is_wcag_aa(watched, theme):
     watched.page.emulate_media(color_scheme=theme)
     names = sorted({name for pair in TEXT + MARKS for name in pair})
-    read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(`--${n}`).trim())"
+    read = """names => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      const read = (name) => ((probe.style.color = `var(--${name})`), getComputedStyle(probe).color);
+      const found = names.map(read);
+      probe.remove();
+      return found;
+    }"""
     colours = dict(zip(names, watched.page.evaluate(read, names), strict=True))
     forced = "theme => { document.documentElement.dataset.theme = theme }"
     watched.page.emulate_media(color_scheme="light" if theme == "dark" else "dark")

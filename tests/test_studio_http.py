@@ -113,6 +113,15 @@ def test_alternatives(person, fresh):
     assert answer.status_code == 409
 
 
+def test_a_fix_is_shown_while_kernels_are_compiled(opened, person, fresh):
+    desk = opened[0].studio.desk
+    desk.warm = False
+    view = person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
+    desk.warm = True
+    assert not view["exact"]
+    assert (view["segments"]["phrase"][0], view["by"]["phrase"][0]) == ([0, 1, "O"], "fixed")
+
+
 def test_a_retry_is_recognised(person, fresh):
     version = person.view(fresh)["version"]
     body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}

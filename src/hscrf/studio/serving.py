@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 import threading
@@ -57,6 +58,7 @@ class Server:
         """Serve until Ctrl-C or a signal to end, then close everything."""
         with stopping_at_signals(self._at_signal):
             self.studio.start()
+            gc.freeze()  # a collection in the midst of an answer need not look at what stays anyway
             self._server.run(sockets=[self.socket])
         self.studio.close()
 

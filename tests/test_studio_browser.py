@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from browsing import ROOM, Desk, find_browser, start_browser
+from browsing import ROOM, Desk, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -19,14 +19,10 @@ pytestmark = pytest.mark.xdist_group("browser")  # one process has the browser
 
 
 @pytest.fixture(scope="session")
-def browser():
-    find_browser()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = start_browser(playwright)
-        yield chromium
-        chromium.close()
+def browser(playwright):
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="session")

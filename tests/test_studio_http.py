@@ -187,13 +187,13 @@ def test_settings_are_remembered(person):
 
 def test_strangers_stay_out(opened):
     session, person = opened
+    used = session.url.partition("/?")[2]
     stranger = httpx.Client(base_url=person.base)
     for path in ("/api/project", "/api/queue", "/api/sequences/1", "/page/main.js", "/api/news", "/api/export/jsonl"):
         assert stranger.get(path).status_code == 401, path
     assert stranger.post("/api/training", json={}).status_code == 401
     assert stranger.get("/").status_code == 401
     assert stranger.get("/?token=guess").status_code == 401
-    used = session.url.partition("/?")[2]
     assert stranger.get(f"/?{used}").status_code == 401, "the token works once"
     stranger.cookies.set(session._server.keys.name, "guess")
     assert stranger.get("/api/project").status_code == 401
@@ -209,6 +209,19 @@ def test_the_cookie_is_strict_and_leaves_the_address(tmp_path):
         assert "SameSite=strict" in cookie
         assert answer.headers["location"] == "/"
     session.stop()
+
+
+def test_a_browser_that_lost_its_cookie_gets_in_by_a_new_address(opened):
+    session, person = opened
+    told = []
+    session._server.tell = told.append
+    browser = httpx.Client(base_url=person.base)
+    for _ in range(2):
+        assert browser.get("/").status_code == 401
+    assert told in ([], [session.url]), "told once for each token, and only to whoever started the studio"
+    assert browser.get(f"/?{session.url.partition('/?')[2]}").status_code == 303
+    assert browser.get("/api/project").status_code == 200
+    browser.close()
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ class Routes:
             answer.set_cookie(self.keys.name, self.keys.value, httponly=True, samesite="strict", path="/")
             return answer
         if not known:
+            self.keys.renew()
             return HTMLResponse(LOGIN, 401)
         return self._file("index.html", request) if "index.html" in self.files else HTMLResponse(BARE)
 

@@ -13,7 +13,12 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 
 from hscrf import HSCRF, Topology
 from hscrf.datasets import make_activities, make_nested
-from hscrf.studio import serve
+from hscrf.studio import Session, serve
+from hscrf.studio.items import items_of
+from hscrf.studio.project import Project
+from hscrf.studio.serving import Server
+from hscrf.studio.store import NotSaved
+from hscrf.studio.studio import Studio
 
 pytestmark = pytest.mark.xdist_group("browser")  # one process has the browser
 
@@ -323,6 +328,42 @@ def test_work_goes_on_when_the_server_comes_back(days, new_tab, tmp_path):
         events = desk.ask(f"/api/sequences/{sequence}/history")["events"]
         assert [event["kind"] for event in events] == ["boundary"]
     desk.errors.clear()  # the browser complains of the server that was away
+
+
+def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(desk, session, monkeypatch):
+    def full(*_, **__):
+        raise NotSaved("full", "the disk is full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(session.studio.store, "append", full)
+        desk.press("s")
+        desk.wait_text("#message", "not saved: the disk is full")
+        desk.wait_text("#saved", "NOT saved: 1 change")
+        assert len(desk.outline("activity")) == len(desk.view()["segments"]["activity"]) + 1, "drawn all the same"
+    desk.wait_version(1)
+    desk.wait_text("#saved", "all saved")
+    desk.wait_text("#message", "saved")
+    desk.errors.clear()  # the browser complains of 503
+
+
+def test_a_database_that_may_only_be_read_and_a_clock_that_went_back_are_told(days, new_tab, tmp_path):
+    X, model = days
+    path = str(tmp_path / "frozen.sqlite")
+    with serve(X, model=model, db=path) as session:
+        session.studio.store.set("filler", 1)
+    studio = Studio(Project(items_of(X), model.topology_, model=model), path, reading=True)
+    studio.store.clock_back = 3600.0
+    server = Server(studio, 0)
+    server.start()
+    with Session(server) as session:
+        desk = new_tab(session)
+        desk.wait_text("#notices", "the database may only be read: nothing will be saved")
+        desk.wait_text("#notices", "clock of this machine went back by 3600 s")
+        desk.press("s")
+        desk.wait_text("#message", "not saved: ")
+        desk.wait_text("#saved", "NOT saved: 1 change")
+        desk.page.evaluate("localStorage.clear()")
+    desk.errors.clear()
 
 
 def test_digits_of_many_labels_follow_their_likelihood(desk):

@@ -90,8 +90,23 @@ def test_a_conflict_names_a_smallest_set_and_leaves_the_newest_out(suggester):
     events = [fixed("tag", 3, 4, "N"), fixed("tag", 0, 1, "D"), fixed("phrase", 0, 1, "VP")]
     found = suggester.suggest(1, state_of(1, *events).knowledge, 3)
     assert [group.release for group in found.conflict] == [{"fix": 2}, {"fix": 3}]
+    assert [group.words for group in found.conflict] == ["tag is 'D' in step 0", "phrase is 'VP' in step 0"]
     before = suggester.suggest(1, state_of(1, *events[:2]).knowledge, 2)
     assert found.segments == before.segments
+
+
+def test_borders_in_a_conflict_are_named_by_the_step_after_them(suggester):
+    moved = ("boundary", {"level": "phrase", "at": 3, "on": True, "from": 1})
+    found = suggester.suggest(1, state_of(1, moved, fixed("tag", 0, 1, "D"), fixed("tag", 1, 3, "V")).knowledge, 3)
+    assert found.conflict
+    assert {group.words for group in found.conflict} <= {
+        "phrase has a border before step 3",
+        "tag is 'D' in step 0",
+        "tag is 'V' in steps 1 to 2",
+    }
+    merged = ("boundary", {"level": "phrase", "at": 1, "on": False})
+    found = suggester.suggest(1, state_of(1, merged, fixed("tag", 0, 1, "D"), fixed("tag", 1, 2, "V")).knowledge, 3)
+    assert found.conflict[0].words == "phrase has no border before step 1"
 
 
 def test_releasing_what_a_conflict_names_ends_it(suggester):

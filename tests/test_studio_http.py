@@ -122,6 +122,22 @@ def test_a_fix_is_shown_while_kernels_are_compiled(opened, person, fresh):
     assert (view["segments"]["phrase"][0], view["by"]["phrase"][0]) == ([0, 1, "O"], "fixed")
 
 
+def test_an_exact_answer_is_made_once_however_often_it_is_asked_for(opened, person, fresh, monkeypatch):
+    desk = opened[0].studio.desk
+    later, answers = [], []
+    suggest = desk.shelf.suggester.suggest
+    monkeypatch.setattr(desk.worker, "urgent", lambda key, task: later.append(task))
+    monkeypatch.setattr(desk.shelf.suggester, "suggest", lambda *given: answers.append(1) or suggest(*given))
+    monkeypatch.setattr(desk, "warm", False)
+    person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
+    assert not person.view(fresh)["exact"]
+    assert len(later) >= 2
+    for task in later:
+        task()
+    assert person.view(fresh)["exact"]
+    assert len(answers) == 1
+
+
 def test_a_retry_is_recognised(person, fresh):
     version = person.view(fresh)["version"]
     body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}

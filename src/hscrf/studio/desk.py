@@ -260,9 +260,10 @@ class Desk:
     def _exactly(self, sheet: Sheet, version: int) -> None:
         """Finish an answer that was for a window only."""
         suggester, number = self.suggester(sheet.id), self.shelf.number
-        if suggester is None or sheet.state.version != version:
-            return
         with sheet.guard:
+            there = sheet.suggestion is not None and sheet.suggestion.exact and sheet.model == number
+            if suggester is None or there or sheet.state.version != version:
+                return
             knowledge = sheet.state.knowledge.copy()
         found = suggester.suggest(sheet.id, knowledge, version)
         with sheet.guard:

@@ -599,6 +599,43 @@ def test_accepted_and_suggested_differ_without_colour(desk):
     assert desk.page.evaluate(OUTLINE, edge) > 0.95  # one line
 
 
+GLOW = """() => {
+  const canvas = document.querySelector(".glow");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((value, i) => i % 4 === 3 && value > 0);
+}"""
+
+
+def test_what_the_last_fix_changed_lights_up(desk):
+    labels = desk.ask("/api/project")["levels"][0]["labels"]
+    assert not desk.page.evaluate(GLOW)
+    desk.choose("activity", 0)
+    desk.fix(of_another_label(desk.view(), "activity", labels))
+    assert desk.page.evaluate(GLOW)
+
+
+NAMES = """async () => {
+  const { drawBars } = await import("/page/bars.js");
+  const written = [];
+  const base = document.createElement("canvas").getContext("2d");
+  const fillText = base.fillText;
+  base.fillText = (text, ...rest) => (written.push(text), fillText.call(base, text, ...rest));
+  const segments = [[0, 20, "alpha"], [20, 40, "beta"], [40, 140, "gamma"], [140, 142, "delta"]];
+  const view = { segments: { a: segments }, by: { a: segments.map(() => "model") }, fixed_borders: {}, fixes: [] };
+  const line = { start: 0, stop: 142, x: (step) => step, step: (x) => x };
+  base.font = "13px sans-serif";
+  drawBars(base, view, { name: "a", labels: ["alpha", "beta", "gamma", "delta"] }, line, 0, 20, 0, 142);
+  return written;
+}"""
+
+
+def test_a_narrow_segment_shows_the_beginning_of_its_name(watched):
+    """Not its hue alone: the outline says already that it is suggested."""
+    first, second, *rest = watched.page.evaluate(NAMES)
+    assert (first[0], second[0]) == ("a", "b")
+    assert rest == ["?", "gamma"]
+
+
 def test_no_peak_is_lost_by_downsampling(watched):
     found = watched.page.evaluate("""async () => {
       const { Pyramid } = await import("/page/signals.js");

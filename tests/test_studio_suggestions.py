@@ -12,6 +12,7 @@ from hscrf import HSCRF, InfeasibleError, Labels
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
+from hscrf.studio import suggestions
 from hscrf.studio.conflicts import groups_of, only
 from hscrf.studio.events import Invalid, State
 from hscrf.studio.evidence import labels_of, levels_of
@@ -172,13 +173,9 @@ def test_changes_are_ranges_of_steps(suggester):
     assert changed(before, before) == {"phrase": [], "tag": []}
 
 
-def test_a_window_pins_what_is_far_and_keeps_the_fixes():
-    days, labels = make_activities(12, random_state=0, persisting=True)
-    model = HSCRF(c2=0.5, durations={"trajectory": "gamma"}, max_duration={"trajectory": 30}).fit(days, labels)
-    levels = levels_of(model.topology_)
-    long = [step for day in days for step in day][:400]
-    suggester = Suggester(model, lambda n: long, levels)
-    state = State(levels, len(long))
+def test_a_window_pins_what_is_far_and_keeps_the_fixes(lasting):
+    suggester, levels = lasting, lasting.levels
+    state = State(levels, 400)
     before = suggester.suggest(0, state.knowledge)
     old = next(label for start, stop, label in before.segments["activity"] if start <= 200 < stop)
     new = next(label for label in levels[0].labels if label != old)
@@ -193,9 +190,37 @@ def test_a_window_pins_what_is_far_and_keeps_the_fixes():
     np.testing.assert_array_equal(quick.labels.states, whole.decode().states)
     np.testing.assert_array_equal(quick.labels.ends, whole.decode().ends)
     for level in levels:
-        d = model.topology_.level(level.name)
+        d = suggester.topology.level(level.name)
         sure = whole.marginals.state[level.name][np.arange(400), quick.labels.states[d]]
         np.testing.assert_allclose(quick.doubt[level.name][140:264], (255 * (1 - sure))[140:264], atol=0.5 + 1e-6)
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    """A suggester of a long sequence whose segments last at both levels."""
+    days, labels = make_activities(12, random_state=0, persisting=True)
+    model = HSCRF(c2=0.5, durations={"trajectory": "gamma"}, max_duration={"trajectory": 30}).fit(days, labels)
+    long = [step for day in days for step in day][:400]
+    return Suggester(model, lambda n: long, levels_of(model.topology_))
+
+
+@pytest.mark.parametrize("touched", [(0, 1), (399, 400), *((t, t + 3) for t in range(20, 380, 24))])
+def test_a_part_by_itself_is_decoded_as_in_the_whole(lasting, touched, monkeypatch):
+    monkeypatch.setattr(suggestions, "MARGIN", 6)
+    state = State(lasting.levels, 400)
+    before = lasting.suggest(0, state.knowledge)
+    old = next(label for start, stop, label in before.segments["activity"] if start <= touched[0] < stop)
+    new = next(label for label in lasting.levels[0].labels if label != old)
+    state.apply(Event(1, "label", state.check(*fixed("activity", *touched, new))))
+    quick = lasting.window(0, state.knowledge, state.touched(), before)
+    whole = pinned_everywhere(lasting, state, before, (max(touched[0] - 6, 0), min(touched[1] + 6, 400)))
+    try:
+        expected = whole.decode()
+    except InfeasibleError:
+        assert quick is None
+        return
+    np.testing.assert_array_equal(quick.labels.states, expected.states)
+    np.testing.assert_array_equal(quick.labels.ends, expected.ends)
 
 
 def pinned_everywhere(suggester, state, before, window):
@@ -204,7 +229,7 @@ def pinned_everywhere(suggester, state, before, window):
     known = labels_of(state.knowledge, suggester.topology)
     states, ends = before.labels.states.copy(), before.labels.ends.copy()
     states[:, start:stop] = known.states[:, start:stop]
-    ends[:, start - 1 : stop] = known.ends[:, start - 1 : stop]
+    ends[:, max(start - 1, 0) : stop] = known.ends[:, max(start - 1, 0) : stop]
     return Posterior(suggester.potentials(0), Labels(suggester.topology, states, ends))
 
 

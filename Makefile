@@ -7,8 +7,10 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run
 	$(BIN)/hscrf demo
 
+# Many tests start processes: all share the kernels and the bytecode that the first one has compiled.
 test: lint
-	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -q -n 2
+	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" PYTHONDONTWRITEBYTECODE= \
+		PYTHONPYCACHEPREFIX="$$cache/bytecode" $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

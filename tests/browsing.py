@@ -5,6 +5,11 @@ import shutil
 
 import pytest
 
+try:
+    from playwright.sync_api import Error as PlaywrightError
+except ImportError:
+    PlaywrightError = RuntimeError
+
 GUTTER, EDGE = 104, 12  # pixels at the left and at the right of the tracks, as in page/layout.js
 ROOM = {"width": 1280, "height": 800}
 
@@ -24,9 +29,11 @@ def find_browser():
     return found
 
 
-def start_browser(playwright):
-    """A browser without a window; its sandbox needs a user who is not root."""
+def start_browser(playwright, profile=None):
+    """A browser without a window, whose profile outlives it if one is named; its sandbox needs an ordinary user."""
     arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    if profile is not None:
+        return playwright.chromium.launch_persistent_context(profile, executable_path=find_browser(), args=arguments)
     return playwright.chromium.launch(executable_path=find_browser(), args=arguments)
 
 

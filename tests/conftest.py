@@ -21,3 +21,15 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"HSCRF_DATA is {folder}, which is not a folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def playwright():
+    """What drives a real browser; tests that need one are skipped where there is none."""
+    from browsing import find_browser
+
+    find_browser()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        yield driver

@@ -1,4 +1,5 @@
-"""Kill a real server with signal 9 at random moments of scripted work, and compare what it kept with what it said."""
+"""Kill a real server and a real browser with signal 9 at random moments of scripted work, and compare what the database
+kept with what the person was told."""
 
 import contextlib
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from browsing import PlaywrightError, start_browser
 from hscrf.studio.events import State
 from hscrf.studio.store import Store
 from studio_fixtures import Person, small_model
@@ -18,14 +20,20 @@ from studio_fixtures import Person, small_model
 TESTS = Path(__file__).resolve().parent
 
 
-def start(folder, train_after=1000):
-    """A server process and a person who has logged in."""
+def start_server(folder, train_after=1000, *port):
+    """A server process and its address."""
     if not (folder / "model.hscrf").exists():
         small_model().save(folder / "model.hscrf")
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
-    process = subprocess.Popen([sys.executable, str(TESTS / "studio_worker.py"), str(folder), str(train_after)],
+    process = subprocess.Popen([sys.executable, str(TESTS / "studio_worker.py"), str(folder), str(train_after), *port],
                                env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True)  # fmt: skip
-    return process, Person(process.stdout.readline().strip(), timeout=60)
+    return process, process.stdout.readline().strip()
+
+
+def start(folder, train_after=1000):
+    """A server process and a person who has logged in."""
+    process, url = start_server(folder, train_after, "0")
+    return process, Person(url, timeout=60)
 
 
 def work(person, rng, acknowledged, round_number, begun):
@@ -73,6 +81,83 @@ def kill_once(folder, rng, acknowledged, round_number, train_after=1000):
         process.kill()
         process.stdout.close()
         person.close()
+
+
+KEYS = ("s", "a", "1", "2", "3", "z", "Control+y", "A", "n", "u", "]", "ArrowRight", "ArrowRight", "ArrowDown", "Home")
+
+
+def kill_in_browser(playwright, folder, rng, acknowledged, victims, train_after=1000):
+    """One life of a page: keys are pressed at random, then server, browser or both are killed, and come back.
+
+    The browser keeps its profile. What the page was told to be saved is added to ``acknowledged``; at the end nothing
+    waits in the browser any more.
+    """
+    server, url = start_server(folder, train_after)
+    room = open_profile(playwright, folder, acknowledged)
+    try:
+        page = look(room, server, url)
+        timer = threading.Timer(rng.uniform(0.1, 1.5), kill_all, [victims, server, folder])
+        timer.start()
+        with contextlib.suppress(PlaywrightError):
+            while timer.is_alive():
+                page.keyboard.press(rng.choice(KEYS))
+            for _ in range(5):  # the page goes on by itself for a while
+                page.keyboard.press(rng.choice(KEYS))
+        timer.join()
+        if "browser" in victims:
+            with contextlib.suppress(PlaywrightError):
+                room.close()
+            room = open_profile(playwright, folder, acknowledged)
+        if "server" in victims:
+            server.wait()
+            server.stdout.close()
+            server, url = start_server(folder, train_after)
+        page = look(room, server, url)
+        page.wait_for_function(
+            "() => document.getElementById('saved').textContent.includes('all saved')", timeout=60_000
+        )
+        waiting = "Object.keys(localStorage).filter((key) => key.startsWith('hscrf-studio/')).length"
+        page.wait_for_function(f"() => {waiting} === 0", timeout=60_000)
+    finally:
+        with contextlib.suppress(PlaywrightError):
+            room.close()
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+def open_profile(playwright, folder, acknowledged):
+    """A browser whose storage outlives it; what it is told to be saved is noted."""
+    room = start_browser(playwright, profile=folder / "profile")
+
+    def hear(response):
+        if response.request.method == "POST" and response.status == 200 and response.url.endswith("/events"):
+            acknowledged[response.request.post_data_json["uid"]] = int(response.url.split("/")[-2])
+
+    room.on("response", hear)
+    return room
+
+
+def look(room, server, url):
+    """A page that shows the studio; to a browser that has lost its cookie the server prints a new address."""
+    page = room.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.set_default_timeout(60_000)
+    if page.goto(url).status == 401:
+        page.goto(server.stdout.readline().strip())
+    page.wait_for_selector("html[data-painted]")
+    return page
+
+
+def kill_all(victims, server, folder):
+    """Signal 9, at once, to the server, or to all processes of the browser that has its profile in the folder."""
+    if "server" in victims:
+        os.kill(server.pid, signal.SIGKILL)
+    if "browser" in victims:
+        for found in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if f"--user-data-dir={folder / 'profile'}".encode() in found.read_bytes().split(b"\0"):
+                    os.kill(int(found.parent.name), signal.SIGKILL)
 
 
 def check(folder, acknowledged):

@@ -1,6 +1,12 @@
-"""A studio in a process of its own, to be killed: prints its address, serves until it dies."""
+"""A studio in a process of its own, to be killed: prints its address, serves until it dies.
+
+    python studio_worker.py FOLDER TRAIN_AFTER [PORT]
+
+Without a port it takes that of the last time, so that an open page finds it again.
+"""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from hscrf import load
@@ -15,6 +21,8 @@ if __name__ == "__main__":
     after = int(sys.argv[2])
     model = load(folder / "model.hscrf")
     project = Project(items_of(sentences()[0]), TOPOLOGY, model=model, kind="text", train_after=after)
-    server = Server(Studio(project, str(folder / "labels.sqlite")), 0)
-    print(server.url, flush=True)
+    port = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    server = Server(Studio(project, str(folder / "labels.sqlite")), port)
+    server.tell = partial(print, flush=True)
+    server.tell(server.url)
     server.run()

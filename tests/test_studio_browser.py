@@ -6,25 +6,28 @@ import time
 
 import pytest
 
-from browsing import ROOM, Desk, find_browser, start_browser
+from browsing import ROOM, Desk, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
 
 from hscrf import HSCRF, Topology
 from hscrf.datasets import make_activities, make_nested
-from hscrf.studio import serve
+from hscrf.studio import Session, serve
+from hscrf.studio.items import items_of
+from hscrf.studio.project import Project
+from hscrf.studio.serving import Server
+from hscrf.studio.store import NotSaved
+from hscrf.studio.studio import Studio
+
+pytestmark = pytest.mark.xdist_group("browser")  # one process has the browser
 
 
 @pytest.fixture(scope="session")
-def browser():
-    find_browser()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = start_browser(playwright)
-        yield chromium
-        chromium.close()
+def browser(playwright):
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="session")
@@ -327,6 +330,42 @@ def test_work_goes_on_when_the_server_comes_back(days, new_tab, tmp_path):
     desk.errors.clear()  # the browser complains of the server that was away
 
 
+def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(desk, session, monkeypatch):
+    def full(*_, **__):
+        raise NotSaved("full", "the disk is full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(session.studio.store, "append", full)
+        desk.press("s")
+        desk.wait_text("#message", "not saved: the disk is full")
+        desk.wait_text("#saved", "NOT saved: 1 change")
+        assert len(desk.outline("activity")) == len(desk.view()["segments"]["activity"]) + 1, "drawn all the same"
+    desk.wait_version(1)
+    desk.wait_text("#saved", "all saved")
+    desk.wait_text("#message", "saved")
+    desk.errors.clear()  # the browser complains of 503
+
+
+def test_a_database_that_may_only_be_read_and_a_clock_that_went_back_are_told(days, new_tab, tmp_path):
+    X, model = days
+    path = str(tmp_path / "frozen.sqlite")
+    with serve(X, model=model, db=path) as session:
+        session.studio.store.set("filler", 1)
+    studio = Studio(Project(items_of(X), model.topology_, model=model), path, reading=True)
+    studio.store.clock_back = 3600.0
+    server = Server(studio, 0)
+    server.start()
+    with Session(server) as session:
+        desk = new_tab(session)
+        desk.wait_text("#notices", "the database may only be read: nothing will be saved")
+        desk.wait_text("#notices", "clock of this machine went back by 3600 s")
+        desk.press("s")
+        desk.wait_text("#message", "not saved: ")
+        desk.wait_text("#saved", "NOT saved: 1 change")
+        desk.page.evaluate("localStorage.clear()")
+    desk.errors.clear()
+
+
 def test_digits_of_many_labels_follow_their_likelihood(desk):
     desk.press("Home", "ArrowDown", "2")  # quicker than the answer that says which label is second
     desk.wait_version(1)
@@ -560,6 +599,43 @@ def test_accepted_and_suggested_differ_without_colour(desk):
     assert desk.page.evaluate(OUTLINE, edge) > 0.95  # one line
 
 
+GLOW = """() => {
+  const canvas = document.querySelector(".glow");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((value, i) => i % 4 === 3 && value > 0);
+}"""
+
+
+def test_what_the_last_fix_changed_lights_up(desk):
+    labels = desk.ask("/api/project")["levels"][0]["labels"]
+    assert not desk.page.evaluate(GLOW)
+    desk.choose("activity", 0)
+    desk.fix(of_another_label(desk.view(), "activity", labels))
+    assert desk.page.evaluate(GLOW)
+
+
+NAMES = """async () => {
+  const { drawBars } = await import("/page/bars.js");
+  const written = [];
+  const base = document.createElement("canvas").getContext("2d");
+  const fillText = base.fillText;
+  base.fillText = (text, ...rest) => (written.push(text), fillText.call(base, text, ...rest));
+  const segments = [[0, 20, "alpha"], [20, 40, "beta"], [40, 140, "gamma"], [140, 142, "delta"]];
+  const view = { segments: { a: segments }, by: { a: segments.map(() => "model") }, fixed_borders: {}, fixes: [] };
+  const line = { start: 0, stop: 142, x: (step) => step, step: (x) => x };
+  base.font = "13px sans-serif";
+  drawBars(base, view, { name: "a", labels: ["alpha", "beta", "gamma", "delta"] }, line, 0, 20, 0, 142);
+  return written;
+}"""
+
+
+def test_a_narrow_segment_shows_the_beginning_of_its_name(watched):
+    """Not its hue alone: the outline says already that it is suggested."""
+    first, second, *rest = watched.page.evaluate(NAMES)
+    assert (first[0], second[0]) == ("a", "b")
+    assert rest == ["?", "gamma"]
+
+
 def test_no_peak_is_lost_by_downsampling(watched):
     found = watched.page.evaluate("""async () => {
       const { Pyramid } = await import("/page/signals.js");
@@ -610,7 +686,7 @@ def test_a_fix_is_foreseen_while_nobody_answers(watched):
 
 
 def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = [int(part) / 255 for part in re.findall(r"\d+", colour)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -636,7 +712,13 @@ MARKS = [("strong", "ground"), ("focus", "ground"), ("focus", "raised"), ("doubt
 def test_contrast_is_wcag_aa(watched, theme):
     watched.page.emulate_media(color_scheme=theme)
     names = sorted({name for pair in TEXT + MARKS for name in pair})
-    read = "names => names.map(n => getComputedStyle(document.documentElement).getPropertyValue(`--${n}`).trim())"
+    read = """names => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      const read = (name) => ((probe.style.color = `var(--${name})`), getComputedStyle(probe).color);
+      const found = names.map(read);
+      probe.remove();
+      return found;
+    }"""
     colours = dict(zip(names, watched.page.evaluate(read, names), strict=True))
     forced = "theme => { document.documentElement.dataset.theme = theme }"
     watched.page.emulate_media(color_scheme="light" if theme == "dark" else "dark")

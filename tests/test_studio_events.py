@@ -9,6 +9,7 @@ from hscrf import Topology
 from hscrf.studio.events import Invalid, State
 from hscrf.studio.evidence import imported, labels_of, levels_of, without_levels
 from hscrf.studio.store import Event
+from hscrf.studio.views import origins
 
 TOPOLOGY = Topology({"phrase": ["NP", "VP", "O"], "tag": ["D", "N"]})
 LEVELS = levels_of(TOPOLOGY)
@@ -243,3 +244,12 @@ def test_nothing_known_of_one_level_contradicts_itself(events):
         cells = state.knowledge.cells["phrase"]
         one, other = cells.label[:-1], cells.label[1:]
         assert not ((cells.border[1:-1] == 0) & (one >= 0) & (other >= 0) & (one != other)).any()
+
+
+def test_a_part_of_what_was_accepted_is_not_accepted_itself():
+    state = State(LEVELS, 4)
+    body = state.check("accept", {"segments": {"phrase": [[0, 2, "NP"]]}})
+    state.apply(Event(1, "accept", body))
+    (phrase, _) = LEVELS
+    assert origins(state.knowledge, phrase, [[0, 2, "NP"], [2, 4, "O"]]) == ["accepted", "model"]
+    assert origins(state.knowledge, phrase, [[0, 1, "NP"], [1, 2, "NP"], [2, 4, "O"]]) == ["fixed", "fixed", "model"]

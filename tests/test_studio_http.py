@@ -113,6 +113,31 @@ def test_alternatives(person, fresh):
     assert answer.status_code == 409
 
 
+def test_a_fix_is_shown_while_kernels_are_compiled(opened, person, fresh):
+    desk = opened[0].studio.desk
+    desk.warm = False
+    view = person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
+    desk.warm = True
+    assert not view["exact"]
+    assert (view["segments"]["phrase"][0], view["by"]["phrase"][0]) == ([0, 1, "O"], "fixed")
+
+
+def test_an_exact_answer_is_made_once_however_often_it_is_asked_for(opened, person, fresh, monkeypatch):
+    desk = opened[0].studio.desk
+    later, answers = [], []
+    suggest = desk.shelf.suggester.suggest
+    monkeypatch.setattr(desk.worker, "urgent", lambda key, task: later.append(task))
+    monkeypatch.setattr(desk.shelf.suggester, "suggest", lambda *given: answers.append(1) or suggest(*given))
+    monkeypatch.setattr(desk, "warm", False)
+    person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
+    assert not person.view(fresh)["exact"]
+    assert len(later) >= 2
+    for task in later:
+        task()
+    assert person.view(fresh)["exact"]
+    assert len(answers) == 1
+
+
 def test_a_retry_is_recognised(person, fresh):
     version = person.view(fresh)["version"]
     body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
@@ -178,14 +203,16 @@ def test_settings_are_remembered(person):
 
 def test_strangers_stay_out(opened):
     session, person = opened
+    used = session.url
+    httpx.get(used)  # if nobody has used it yet
     stranger = httpx.Client(base_url=person.base)
+    assert stranger.get(used).status_code == 401, "the token works once"
     for path in ("/api/project", "/api/queue", "/api/sequences/1", "/page/main.js", "/api/news", "/api/export/jsonl"):
         assert stranger.get(path).status_code == 401, path
     assert stranger.post("/api/training", json={}).status_code == 401
     assert stranger.get("/").status_code == 401
     assert stranger.get("/?token=guess").status_code == 401
-    used = session.url.partition("/?")[2]
-    assert stranger.get(f"/?{used}").status_code == 401, "the token works once"
+    assert stranger.get(used).status_code == 401, "nor after a new one was made"
     stranger.cookies.set(session._server.keys.name, "guess")
     assert stranger.get("/api/project").status_code == 401
     stranger.close()
@@ -200,6 +227,19 @@ def test_the_cookie_is_strict_and_leaves_the_address(tmp_path):
         assert "SameSite=strict" in cookie
         assert answer.headers["location"] == "/"
     session.stop()
+
+
+def test_a_browser_that_lost_its_cookie_gets_in_by_a_new_address(opened):
+    session, person = opened
+    told = []
+    session._server.tell = told.append
+    browser = httpx.Client(base_url=person.base)
+    for _ in range(2):
+        assert browser.get("/").status_code == 401
+    assert told in ([], [session.url]), "told once for each token, and only to whoever started the studio"
+    assert browser.get(f"/?{session.url.partition('/?')[2]}").status_code == 303
+    assert browser.get("/api/project").status_code == 200
+    browser.close()
 
 
 @pytest.mark.parametrize(

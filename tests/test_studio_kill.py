@@ -1,8 +1,11 @@
 """Killed at any point, the database opens with everything that was acknowledged, and nothing twice."""
 
 import random
+import sys
 
-from studio_kills import check, kill_once, start
+import pytest
+
+from studio_kills import check, kill_in_browser, kill_once, start
 
 
 def test_kills_lose_nothing(tmp_path):
@@ -11,6 +14,15 @@ def test_kills_lose_nothing(tmp_path):
         kill_once(tmp_path, rng, acknowledged, k)
         assert check(tmp_path, acknowledged) >= len(acknowledged)
     assert len(acknowledged) >= 2
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of a browser are found in /proc")
+@pytest.mark.parametrize("victims", ["server", "browser"])
+def test_kills_of_server_and_browser_lose_nothing(playwright, tmp_path, victims):
+    acknowledged = {}
+    kill_in_browser(playwright, tmp_path, random.Random(3), acknowledged, victims)
+    assert check(tmp_path, acknowledged) >= len(acknowledged) > 0
 
 
 def test_a_server_that_is_asked_to_end_ends_well(tmp_path):

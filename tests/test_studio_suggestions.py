@@ -1,21 +1,24 @@
 """Suggestions are exact: they equal predict under the same evidence, alternatives equal posteriors of segments."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hscrf import HSCRF, InfeasibleError
+from hscrf import HSCRF, InfeasibleError, Labels
 from hscrf.datasets import make_activities
+from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
+from hscrf.studio import suggestions
 from hscrf.studio.conflicts import groups_of, only
 from hscrf.studio.events import Invalid, State
 from hscrf.studio.evidence import labels_of, levels_of
 from hscrf.studio.queue import Candidate, is_random, ordered
 from hscrf.studio.store import Event
-from hscrf.studio.suggestions import Suggester, changed, shown_segments
+from hscrf.studio.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 LEVELS = levels_of(TOPOLOGY)
@@ -88,8 +91,23 @@ def test_a_conflict_names_a_smallest_set_and_leaves_the_newest_out(suggester):
     events = [fixed("tag", 3, 4, "N"), fixed("tag", 0, 1, "D"), fixed("phrase", 0, 1, "VP")]
     found = suggester.suggest(1, state_of(1, *events).knowledge, 3)
     assert [group.release for group in found.conflict] == [{"fix": 2}, {"fix": 3}]
+    assert [group.words for group in found.conflict] == ["tag is 'D' in step 0", "phrase is 'VP' in step 0"]
     before = suggester.suggest(1, state_of(1, *events[:2]).knowledge, 2)
     assert found.segments == before.segments
+
+
+def test_borders_in_a_conflict_are_named_by_the_step_after_them(suggester):
+    moved = ("boundary", {"level": "phrase", "at": 3, "on": True, "from": 1})
+    found = suggester.suggest(1, state_of(1, moved, fixed("tag", 0, 1, "D"), fixed("tag", 1, 3, "V")).knowledge, 3)
+    assert found.conflict
+    assert {group.words for group in found.conflict} <= {
+        "phrase has a border before step 3",
+        "tag is 'D' in step 0",
+        "tag is 'V' in steps 1 to 2",
+    }
+    merged = ("boundary", {"level": "phrase", "at": 1, "on": False})
+    found = suggester.suggest(1, state_of(1, merged, fixed("tag", 0, 1, "D"), fixed("tag", 1, 2, "V")).knowledge, 3)
+    assert found.conflict[0].words == "phrase has no border before step 1"
 
 
 def test_releasing_what_a_conflict_names_ends_it(suggester):
@@ -155,13 +173,9 @@ def test_changes_are_ranges_of_steps(suggester):
     assert changed(before, before) == {"phrase": [], "tag": []}
 
 
-def test_a_window_pins_what_is_far_and_keeps_the_fixes():
-    days, labels = make_activities(12, random_state=0, persisting=True)
-    model = HSCRF(c2=0.5, durations={"trajectory": "gamma"}, max_duration={"trajectory": 30}).fit(days, labels)
-    levels = levels_of(model.topology_)
-    long = [step for day in days for step in day][:400]
-    suggester = Suggester(model, lambda n: long, levels)
-    state = State(levels, len(long))
+def test_a_window_pins_what_is_far_and_keeps_the_fixes(lasting):
+    suggester, levels = lasting, lasting.levels
+    state = State(levels, 400)
     before = suggester.suggest(0, state.knowledge)
     old = next(label for start, stop, label in before.segments["activity"] if start <= 200 < stop)
     new = next(label for label in levels[0].labels if label != old)
@@ -172,6 +186,117 @@ def test_a_window_pins_what_is_far_and_keeps_the_fixes():
     np.testing.assert_array_equal(quick.labels.states[:, :140], before.labels.states[:, :140])
     np.testing.assert_array_equal(quick.labels.states[:, 264:], before.labels.states[:, 264:])
     assert set(quick.labels.column("activity")[200:204]) == {new}
+    whole = pinned_everywhere(suggester, state, before, quick.window)
+    np.testing.assert_array_equal(quick.labels.states, whole.decode().states)
+    np.testing.assert_array_equal(quick.labels.ends, whole.decode().ends)
+    for level in levels:
+        d = suggester.topology.level(level.name)
+        sure = whole.marginals.state[level.name][np.arange(400), quick.labels.states[d]]
+        np.testing.assert_allclose(quick.doubt[level.name][140:264], (255 * (1 - sure))[140:264], atol=0.5 + 1e-6)
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    """A suggester of a long sequence whose segments last at both levels."""
+    days, labels = make_activities(12, random_state=0, persisting=True)
+    model = HSCRF(c2=0.5, durations={"trajectory": "gamma"}, max_duration={"trajectory": 30}).fit(days, labels)
+    long = [step for day in days for step in day][:400]
+    return Suggester(model, lambda n: long, levels_of(model.topology_))
+
+
+@pytest.mark.parametrize("touched", [(0, 1), (399, 400), *((t, t + 3) for t in range(20, 380, 24))])
+def test_a_part_by_itself_is_decoded_as_in_the_whole(lasting, touched, monkeypatch):
+    monkeypatch.setattr(suggestions, "MARGIN", 6)
+    state = State(lasting.levels, 400)
+    before = lasting.suggest(0, state.knowledge)
+    old = next(label for start, stop, label in before.segments["activity"] if start <= touched[0] < stop)
+    new = next(label for label in lasting.levels[0].labels if label != old)
+    state.apply(Event(1, "label", state.check(*fixed("activity", *touched, new))))
+    quick = lasting.window(0, state.knowledge, state.touched(), before)
+    whole = pinned_everywhere(lasting, state, before, (max(touched[0] - 6, 0), min(touched[1] + 6, 400)))
+    try:
+        expected = whole.decode()
+    except InfeasibleError:
+        assert quick is None
+        return
+    np.testing.assert_array_equal(quick.labels.states, expected.states)
+    np.testing.assert_array_equal(quick.labels.ends, expected.ends)
+
+
+def pinned_everywhere(suggester, state, before, window):
+    """The posterior of the whole sequence, with the former labels known outside a window."""
+    start, stop = window
+    known = labels_of(state.knowledge, suggester.topology)
+    states, ends = before.labels.states.copy(), before.labels.ends.copy()
+    states[:, start:stop] = known.states[:, start:stop]
+    ends[:, max(start - 1, 0) : stop] = known.ends[:, max(start - 1, 0) : stop]
+    return Posterior(suggester.potentials(0), Labels(suggester.topology, states, ends))
+
+
+def test_one_answer_does_not_wait_for_another(suggester):
+    """Answers for the queue are made in one thread while a person waits for another one."""
+    begun, go_on, late = threading.Event(), threading.Event(), []
+
+    class Slow(Posterior):
+        def _marginals(self):
+            begun.set()
+            late.append(not go_on.wait(20))
+            return super()._marginals()
+
+    potentials = suggester.potentials(0)
+    thread = threading.Thread(target=lambda: Slow(potentials).marginals)
+    thread.start()
+    begun.wait(20)
+    assert Posterior(potentials).marginals.log_partition > -np.inf
+    go_on.set()
+    thread.join()
+    assert late == [False]
+
+
+def test_alternatives_of_yesterday_are_not_finished(suggester):
+    asked = iter([True, False])
+    state = state_of(1)
+    assert suggester.alternatives(1, state.knowledge, "phrase", 0, 2, wanted=lambda: next(asked)) is None
+    assert next(asked, None) is None, "asked before each label"
+
+
+def shown(suggester, n, *events):
+    """The former suggestion of a sequence with events drawn over it."""
+    found = overlaid(suggester.suggest(n, state_of(n).knowledge), state_of(n, *events).knowledge)
+    return found.segments["phrase"]
+
+
+def test_a_fix_is_drawn_over_the_former_suggestion_until_the_model_has_answered(suggester):
+    former = suggester.suggest(1, state_of(1).knowledge).segments["phrase"]
+    assert former == [[0, 2, "NP"], [2, 4, "VP"], [4, 5, "O"]]
+    assert shown(suggester, 1, fixed("phrase", 1, 3, "O")) == [[0, 1, "NP"], [1, 3, "O"], [3, 4, "VP"], [4, 5, "O"]]
+    border = {"level": "phrase", "at": 2, "on": False}
+    assert shown(suggester, 1, ("boundary", border)) == [[0, 4, "NP"], [4, 5, "O"]]
+    moved = {"level": "phrase", "at": 3, "on": True, "from": 2}
+    assert shown(suggester, 1, ("boundary", moved)) == [[0, 3, "NP"], [3, 4, "VP"], [4, 5, "O"]]
+    split = {"level": "phrase", "at": 3, "on": True}
+    assert shown(suggester, 1, ("boundary", split))[1:3] == [[2, 3, "VP"], [3, 4, "VP"]]
+
+
+def test_without_a_model_a_label_spreads_as_far_as_it_must():
+    border = {"level": "phrase", "at": 2, "on": False}
+    state = state_of(1, fixed("tag", 0, 1, "D"), fixed("phrase", 1, 2, "NP"), ("boundary", border))
+    found = unmodelled(state.knowledge, TOPOLOGY, 3)
+    assert found.segments["phrase"] == [[0, 3, "NP"], [3, 5, None]], "only a noun phrase has a determiner"
+    assert found.segments["tag"] == [[0, 1, "D"], [1, 5, None]]
+    assert found.doubt["phrase"].tolist() == [0, 0, 0, 255, 255]
+
+
+@given(st.lists(st.integers(1, 19)), st.lists(st.integers(1, 19)), st.data())
+def test_changes_are_all_segments_that_were_not_there(one, other, data):
+    def segments(borders):
+        edges = sorted({0, 20, *borders})
+        return [[i, j, data.draw(st.sampled_from("xy"))] for i, j in itertools.pairwise(edges)]
+
+    before, after = (Suggestion({"a": segments(borders)}, {}, None) for borders in (one, other))
+    steps = {t for i, j in changed(before, after)["a"] for t in range(i, j)}
+    old = before.segments["a"]
+    assert steps == {t for segment in after.segments["a"] if segment not in old for t in range(*segment[:2])}
 
 
 def test_a_slow_model_is_known_by_its_cost():

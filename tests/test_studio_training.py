@@ -86,6 +86,17 @@ def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_a
     session.stop()
 
 
+def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told(tmp_path):
+    session, person = open_studio(tmp_path)
+    person.do(1, "label", level="phrase", start=0, stop=2, label="NP")
+    assert person.post("/api/training", {}).status_code == 202
+    notices = person.get("/api/project").json()["notices"]
+    assert [notice["kind"] for notice in notices] == ["latent"]
+    assert "level 'tag' has no labels here: it is learned as latent" in notices[0]["message"]
+    person.close()
+    session.stop()
+
+
 def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
     session, person = open_studio(tmp_path, model=False, labelled=4)
     person.wait(trained)

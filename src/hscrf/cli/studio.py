@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
             except BaseException:
                 studio.close()
                 raise
-            print(f"{project.name}: {servers[-1].url}", flush=True)
+            servers[-1].tell = partial(tell, project.name)
+            tell(project.name, servers[-1].url)
             note(f"work is kept in {database}; stop with Ctrl-C")
         for server in servers[1:]:
             server.start()
@@ -101,6 +103,11 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
         for server in servers[1:]:
             server.stop()
     return 0
+
+
+def tell(name: str, url: str) -> None:
+    """Print the address of a project; it lets one browser in."""
+    print(f"{name}: {url}", flush=True)
 
 
 def run_demo(args: argparse.Namespace) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -40,21 +40,37 @@ class Posterior:
         self.potentials = potentials
         self.evidence = evidence
         self.values = values_of(potentials)
+        self._made: dict[str, Any] = {}
 
-    @cached_property
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Make something once. ``cached_property`` has one lock for all posteriors before Python 3.12: threads wait."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    @property
     def batch(self) -> Batch:
         """The engine's view: a batch of one sequence."""
+        found: Batch = self._once("batch", self._batch)
+        return found
+
+    def _batch(self) -> Batch:
         closed = None if self.evidence is None else Evidence.of([self.evidence.closed()])
         return Batch(self.potentials.topology, np.array([0, self.potentials.length]), closed)
 
-    @cached_property
+    @property
     def log_partition(self) -> float:
         """Log of the total mass of all configurations."""
-        return self._feasible(float(self.batch.log_partition(self.values)[0]))
+        log_z = self._once("log_partition", lambda: float(self.batch.log_partition(self.values)[0]))
+        return self._feasible(log_z)
 
-    @cached_property
+    @property
     def marginals(self) -> Marginals:
         """Posterior probabilities of states, endings and segments, and the expected counts."""
+        found: Marginals = self._once("marginals", self._marginals)
+        return found
+
+    def _marginals(self) -> Marginals:
         topology = self.potentials.topology
         result = self.batch.expectations(self.values)
         return Marginals(

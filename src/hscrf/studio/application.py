@@ -102,6 +102,7 @@ class Routes:
             answer.set_cookie(self.keys.name, self.keys.value, httponly=True, samesite="strict", path="/")
             return answer
         if not known:
+            self.keys.renew()
             return HTMLResponse(LOGIN, 401)
         return self._file("index.html", request) if "index.html" in self.files else HTMLResponse(BARE)
 
@@ -186,12 +187,14 @@ class Routes:
             version = int(asked["version"]) if "version" in asked else None
         except (KeyError, ValueError):
             raise Malformed("expected level, start, stop and version") from None
-        sequence = request.path_params["id"]
-        current = self.studio.desk.sheet(sequence).state.version
-        if version not in (None, current):
-            now = await run_in_threadpool(self.studio.view, sequence, False)
-            return problem(409, "version", f"the sequence has version {current}", sequence=now)
-        items = await run_in_threadpool(self.studio.desk.alternatives, sequence, level, start, stop)
+        sequence, desk = request.path_params["id"], self.studio.desk
+        current = desk.sheet(sequence).state.version
+        try:
+            if version not in (None, current):
+                raise Behind(f"the sequence has version {current}")
+            items = await run_in_threadpool(desk.alternatives, sequence, level, start, stop)
+        except Behind as error:
+            return problem(409, "version", str(error))
         return JSONResponse({"version": current, "items": items})
 
     async def history(self, request: Request) -> Response:

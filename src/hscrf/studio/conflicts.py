@@ -79,11 +79,16 @@ def _words(knowledge: Knowledge, name: str, labels: Any, borders: Any, start: in
     said = list(dict.fromkeys(level.labels[code] for code in cells.label[labels]))
     if said:
         shown = " or ".join(map(repr, said[:3])) + (" ..." if len(said) > 3 else "")
-        return f"{name} is {shown} from step {start} to {stop}"
+        return f"{name} is {shown} in {_steps(start, stop)}"
     on = borders[cells.border[borders] == 1]
     if on.size:
         return f"{name} has a border before step {int(on[0])}"
-    return f"{name} has no border at step {start}" + (f" to {stop}" if stop > start + 1 else "")
+    return f"{name} has no border before {_steps(int(borders[0]), int(borders[-1]) + 1)}"
+
+
+def _steps(start: int, stop: int) -> str:
+    """Steps in words; both ends belong to them."""
+    return f"step {start}" if stop == start + 1 else f"steps {start} to {stop - 1}"
 
 
 def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:

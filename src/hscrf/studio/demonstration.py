@@ -59,42 +59,82 @@ def make_citations(n: int, seed: int = 0) -> tuple[list[list[str]], list[Labels]
 
     >>> words, Y = make_citations(1)
     >>> print(*words[0])
-    Grace Fermi , Ada Church , J. Hamilton . parallel labelling and hashing . Letters , 268 - 269 . 1986 .
+    Allen , Ada robust types with robust types ? In Journal , 45 - 67 , 1993 .
     >>> [field for _, _, field in Y[0].segments("field")]
-    ['author', 'author', 'author', 'title', 'venue', 'date']
+    ['author', 'title', 'venue', 'date']
     """
-    random = np.random.default_rng(seed)
     topology = Topology({"field": list(FIELDS), "part": list(PARTS)}, children={"field": CHILDREN})
-    found = [_citation(random) for _ in range(n)]
+    writer = Writer(np.random.default_rng(seed))
+    found = [writer.citation() for _ in range(n)]
     words = [[word for _, part in tree for word, _ in part] for tree in found]
     trees = [[(field, [tag for _, tag in part]) for field, part in tree] for tree in found]
     return words, [Labels.from_tree(topology, tree) for tree in trees]
 
 
-def _citation(random: np.random.Generator) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Fields of (word, part) pairs."""
+Part = list[tuple[str, str]]  # of (word, label of the part) pairs
 
-    def pick(words: tuple[str, ...]) -> str:
-        return str(random.choice(words))
 
-    authors = int(random.integers(1, 4))
-    tree = []
-    for k in range(authors):
-        first = pick(FIRST) if random.random() < 0.5 else pick(FIRST)[0] + "."
-        mark = "." if k == authors - 1 else ","
-        tree.append(("author", [(first, "first"), (pick(LAST), "last"), (mark, "mark")]))
-    title = [pick(WAYS), pick(TOPICS)]
-    if random.random() < 0.6:
-        title += [pick(LINKS), pick(TOPICS)]
-    tree.append(("title", [*((word, "word") for word in title), (".", "mark")]))
-    venue = [(pick(PLACES), "name")]
-    if random.random() < 0.7:
-        venue += [(pick(TOPICS), "word")]
-    page = int(random.integers(1, 400))
-    venue += [(",", "mark"), (str(page), "pages"), ("-", "mark"), (str(page + int(random.integers(1, 40))), "pages")]
-    tree.append(("venue", [*venue, (".", "mark")]))
-    tree.append(("date", [(str(int(random.integers(1960, 2026))), "year"), (".", "mark")]))
-    return tree
+class Writer:
+    """Someone who writes citations, never in the same way."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def pick(self, words: tuple[str, ...]) -> str:
+        return str(self.random.choice(words))
+
+    def maybe(self, share: float, word: str, part: str = "mark") -> Part:
+        return [(word, part)] if self.chance(share) else []
+
+    def citation(self) -> list[tuple[str, Part]]:
+        """Fields and their parts; the date stands before the title or at the end."""
+        early = self.chance(0.3)
+        year = (str(int(self.random.integers(1960, 2026))), "year")
+        authors, title, venue = self.authors(early), self.title(), self.venue(early)
+        if early:
+            date = [("(", "mark"), year, (")", "mark"), *self.maybe(0.5, ".")]
+            return [*authors, ("date", date), ("title", title), ("venue", venue)]
+        return [*authors, ("title", title), ("venue", venue), ("date", [year, *self.maybe(0.7, ".")])]
+
+    def authors(self, early: bool) -> list[tuple[str, Part]]:
+        """One to three people, all with their last names first or none."""
+        count, turned = int(self.random.integers(1, 4)), self.chance(0.4)
+        found = []
+        for left in reversed(range(count)):
+            first = [(self.pick(FIRST), "first")]
+            if self.chance(0.6):
+                first = [(self.pick(FIRST)[0] + ".", "first")] * (1 + self.chance(0.2))
+            last = (self.pick(LAST), "last")
+            name = [last, (",", "mark"), *first] if turned else [*first, last]
+            mark = "." if not left else "and" if left == 1 and self.chance(0.5) else ","
+            found.append(("author", name + self.maybe(1 if left else 0 if early else 0.7, mark)))
+        return found
+
+    def title(self) -> Part:
+        """What was found, and of what; a theorem may have a name, which is no author."""
+        words = [*([self.pick(LAST)] if self.chance(0.15) else []), self.pick(WAYS), self.pick(TOPICS)]
+        if self.chance(0.7):
+            words += [self.pick(LINKS), self.pick(LAST if self.chance(0.3) else WAYS), self.pick(TOPICS)]
+        if self.chance(0.4):
+            words = [word.capitalize() for word in words]
+        mark = "?" if self.chance(0.1) else "," if self.chance(0.3) else "."
+        return [*((word, "word") for word in words), *self.maybe(0.85, mark)]
+
+    def venue(self, early: bool) -> Part:
+        """A journal of something, and pages."""
+        found = [*self.maybe(0.3, "In", "word"), (self.pick(PLACES), "name")]
+        if self.chance(0.7):
+            found += [("of", "word"), *self.maybe(0.4, self.pick(WAYS).capitalize(), "word")]
+            found += [(self.pick(LAST if self.chance(0.2) else TOPICS).capitalize(), "word")]
+        page = int(self.random.integers(1, 2000))
+        if self.chance(0.8):
+            found += [(",", "mark"), (str(page), "pages")]
+            if self.chance(0.7):
+                found += [("-", "mark"), (str(page + int(self.random.integers(1, 40))), "pages")]
+        return found + self.maybe(0.5 if early else 1, "." if early else ",")
 
 
 def seen_of(words: list[str]) -> list[list[str]]:

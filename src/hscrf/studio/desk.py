@@ -15,8 +15,8 @@ from hscrf.studio.evidence import imported
 from hscrf.studio.news import News
 from hscrf.studio.project import Project
 from hscrf.studio.shelf import Shelf
-from hscrf.studio.store import Event, Store
-from hscrf.studio.suggestions import Suggester, Suggestion, changed, unmodelled
+from hscrf.studio.store import Behind, Event, Store
+from hscrf.studio.suggestions import Suggester, Suggestion, changed, overlaid, unmodelled
 from hscrf.studio.views import view
 from hscrf.studio.worker import Worker
 from hscrf.topology import Topology
@@ -195,15 +195,23 @@ class Desk:
             sheet.suggestion = None
 
     def alternatives(self, sequence: int, level: str, start: int, stop: int) -> list[dict[str, Any]]:
-        """The labels that a segment could have, the most probable first."""
+        """The labels that a segment could have, the most probable first; raises if an event comes meanwhile.
+
+        Nobody waits for them: an event does not wait until they are there.
+        """
         sheet = self.sheet(sequence)
         with sheet.guard:
             sheet.state.check("release", {"level": level, "start": start, "stop": stop})
             suggester = self.suggester(sequence)
-            names = sheet.state.knowledge.level(level).labels
-            if suggester is None or not self.warm or level not in suggester.topology.levels:
-                return [{"label": label, "p": None, "share": None, "log_p": None, "possible": True} for label in names]
-            found = suggester.alternatives(sequence, sheet.state.knowledge, level, start, stop)
+            knowledge, version = sheet.state.knowledge.copy(), sheet.state.version
+        if suggester is None or not self.warm or level not in suggester.topology.levels:
+            names = knowledge.level(level).labels
+            return [{"label": label, "p": None, "share": None, "log_p": None, "possible": True} for label in names]
+        found = suggester.alternatives(
+            sequence, knowledge, level, start, stop, wanted=lambda: sheet.state.version == version
+        )
+        if found is None:
+            raise Behind(f"version {version} is not the newest any more")
         top = max(found.values())
         weight = {label: np.exp(value - top) if value > -np.inf else 0.0 for label, value in found.items()}
         total = sum(weight.values())
@@ -237,20 +245,25 @@ class Desk:
             sheet.suggestion, sheet.model = suggester.suggest(sheet.id, knowledge, version), number
         else:
             former = sheet.suggestion if sheet.model == number else None
-            found = None
-            if former is not None and former.labels is not None and self.warm:
-                found = suggester.window(sheet.id, knowledge, sheet.state.touched(), former)
-            found = found or former or unmodelled(knowledge, self.project.topology, version)
-            sheet.suggestion, sheet.model = replace(found, exact=False), number
+            sheet.suggestion, sheet.model = self._at_once(sheet, suggester, former), number
             self.worker.urgent(sheet.id, lambda: self._exactly(sheet, version))
         self._make_room()
+
+    def _at_once(self, sheet: Sheet, suggester: Suggester, former: Suggestion | None) -> Suggestion:
+        """What can be shown before the exact answer: that for a window, or the former one under the fixes."""
+        knowledge = sheet.state.knowledge
+        if former is None or former.labels is None:
+            return replace(unmodelled(knowledge, self.project.topology, sheet.state.version), exact=False)
+        found = suggester.window(sheet.id, knowledge, sheet.state.touched(), former) if self.warm else None
+        return found or overlaid(former, knowledge)
 
     def _exactly(self, sheet: Sheet, version: int) -> None:
         """Finish an answer that was for a window only."""
         suggester, number = self.suggester(sheet.id), self.shelf.number
-        if suggester is None or sheet.state.version != version:
-            return
         with sheet.guard:
+            there = sheet.suggestion is not None and sheet.suggestion.exact and sheet.model == number
+            if suggester is None or there or sheet.state.version != version:
+                return
             knowledge = sheet.state.knowledge.copy()
         found = suggester.suggest(sheet.id, knowledge, version)
         with sheet.guard:

@@ -122,3 +122,22 @@ def known_segments(knowledge: Knowledge, level: Level) -> list[list[Any]]:
     names = (*level.labels, None)
     breaks = cells.border[:-1] == 1
     return [[i, j, None if s == UNKNOWN else names[s]] for i, j, s in runs_of(cells.label, breaks)]
+
+
+def implied_segments(closed: Labels, level: Level) -> list[list[Any]]:
+    """The same with what follows by nesting.
+
+    >>> topology = Topology({"field": ["author", "date"], "part": ["name", "year"]},
+    ...                     children={"field": {"author": ["name"], "date": ["year"]}})
+    >>> field, part = levels_of(topology)
+    >>> knowledge = Knowledge([field, part], 4)
+    >>> knowledge.apply("label", {"level": "part", "start": 0, "stop": 1, "label": "year"}, 1)
+    >>> knowledge.apply("boundary", {"level": "field", "at": 1, "on": False}, 2)
+    >>> implied_segments(labels_of(knowledge, topology).closed(), field)
+    [[0, 2, 'date'], [2, 4, None]]
+    """
+    topology = closed.topology
+    d = topology.level(level.name)
+    names = (*map(str, topology.states[d]), None)
+    breaks = np.append(True, closed.ends[d - 1 if level.unit else d, :-1] == 1)
+    return [[i, j, names[s]] for i, j, s in runs_of(closed.states[d], breaks)]

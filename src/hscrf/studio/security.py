@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
@@ -21,16 +22,25 @@ HEADERS = [
 LOGIN = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>hscrf studio</title>"
     "<p>This page is for the person who started the studio. Open the address that <code>hscrf studio</code> printed; "
-    "it works once, then this browser is known. If it was used already, stop the studio and start it again."
+    "it works once, then this browser is known. If it was used already, a new one stands in the terminal now "
+    "(from Python: <code>session.url</code>). Nothing is lost."
 )
 
 
 class Keys:
     """A token that lets one browser in once, and the cookie that it gets.
 
+    A browser that has lost its cookie needs another token: ``renew`` makes one if the last is used, and tells whoever
+    started the studio, nobody else.
+
     >>> keys = Keys(8000)
-    >>> keys.admit(keys.token), keys.admit(keys.token), keys.admit("guess")
+    >>> first = keys.token
+    >>> keys.admit(first), keys.admit(first), keys.admit("guess")
     (True, False, False)
+    >>> keys.tell = lambda: print("another one")
+    >>> keys.renew(), keys.renew(), keys.admit(first), keys.admit(keys.token)
+    another one
+    (None, None, False, True)
     """
 
     def __init__(self, port: int) -> None:
@@ -39,6 +49,13 @@ class Keys:
         self.used = False
         self.name = f"hscrf_studio_{port}"  # cookies do not know ports
         self.value = secrets.token_urlsafe(32)
+        self.tell: Callable[[], None] = lambda: None
+
+    def renew(self) -> None:
+        """Make a new token, if the last one is used."""
+        if self.used:
+            self.token, self.used = secrets.token_urlsafe(24), False
+            self.tell()
 
     def admit(self, token: str) -> bool:
         """Whether a token is the one, and not used yet; it is used then."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hscrf.studio.security import Keys
@@ -19,7 +20,8 @@ GRACE = 2  # seconds that open requests have to end
 class Server:
     """A studio that is served.
 
-    ``url`` has the token that lets one browser in. The port is the one asked for; without one that of the last time, if
+    ``url`` has the token that lets one browser in; when a browser comes without one after it was used there is a new
+    one, and ``tell`` is called with it. The port is the one asked for; without one that of the last time, if
     it is free, so that an open page finds its server again; 0 takes any.
     """
 
@@ -36,6 +38,8 @@ class Server:
         if port is None and not studio.store.read_only:
             studio.store.set("port", self.port)
         self.keys = Keys(self.port)
+        self.tell: Callable[[str], None] = lambda url: None
+        self.keys.tell = lambda: self.tell(self.url)
         config = uvicorn.Config(
             application(studio, self.keys),
             log_level="error",
@@ -57,6 +61,7 @@ class Server:
         """Serve until Ctrl-C or a signal to end, then close everything."""
         with stopping_at_signals(self._at_signal):
             self.studio.start()
+            gc.freeze()  # a collection in the midst of an answer need not look at what stays anyway
             self._server.run(sockets=[self.socket])
         self.studio.close()
 

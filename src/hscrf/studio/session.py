@@ -25,7 +25,11 @@ class Session:
     def __init__(self, server: Server) -> None:
         self._server = server
         self.studio = server.studio
-        self.url = server.url
+
+    @property
+    def url(self) -> str:
+        """The address that lets one browser in; another one after a browser came that is not known."""
+        return self._server.url
 
     def labels(self, accepted_only: bool = False) -> list[Labels | None]:
         """What people said of each sequence, in their order; None where they said nothing, or accepted nothing."""

@@ -17,11 +17,11 @@ from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
 from hscrf.studio.conflicts import Group, feasible
-from hscrf.studio.evidence import known_segments, labels_of
-from hscrf.studio.knowledge import Knowledge, Level, runs_of
+from hscrf.studio.evidence import implied_segments, known_segments, labels_of
+from hscrf.studio.knowledge import UNKNOWN, Knowledge, Level, runs_of
 from hscrf.topology import Topology
 
-SLOW = 0.25  # seconds of an answer above which a window is answered first
+SLOW = 0.15  # seconds of an answer above which a window is answered first
 MARGIN = 60  # steps on both sides of a fix that a window takes in
 PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept
@@ -114,26 +114,36 @@ class Suggester:
     def window(
         self, sequence: int, knowledge: Knowledge, touched: tuple[int, int], former: Suggestion
     ) -> Suggestion | None:
-        """The suggestion with all pinned that is far from the steps that were touched; None if that is impossible."""
+        """The suggestion with all pinned that is far from the steps that were touched; None if that is impossible.
+
+        What lies beyond pinned segments of the top level changes nothing: only the part between them is decoded.
+        """
         if former.labels is None:
             return None
         begin = time.perf_counter()
-        start, stop = touched
-        start, stop = max(start - MARGIN, 0), min(stop + MARGIN, knowledge.length)
+        start, stop = max(touched[0] - MARGIN, 0), min(touched[1] + MARGIN, knowledge.length)
         known = labels_of(knowledge, self.topology)
         states, ends = former.labels.states.copy(), former.labels.ends.copy()
         states[:, start:stop] = known.states[:, start:stop]
         ends[:, max(start - 1, 0) : stop] = known.ends[:, max(start - 1, 0) : stop]
-        pinned = Labels(self.topology, states, ends)
+        first, last = _between_pinned(former.labels.ends[1], start, stop)
+        part = slice(first, last)
+        closing = ends[:, part].copy()
+        closing[:, -1] = 1
         try:
-            found = self._answer(Posterior(self.potentials(sequence), pinned), knowledge)
+            pinned = Labels(self.topology, states[:, part], closing)
+            found, doubt = self._inferred(Posterior(cut(self.potentials(sequence), first, last), pinned))
         except InfeasibleError:
             return None
-        doubt = {level: former.doubt[level].copy() for level in found.doubt}
-        for level, row in found.doubt.items():
-            doubt[level][start:stop] = row[start:stop]
+        states[:, part] = found.states
+        ends[1:, part] = found.ends[1:]
+        labels = Labels._found(self.topology, states, ends, found.score)
+        rows = {level: row.copy() for level, row in former.doubt.items()}
+        for level, row in doubt.items():
+            rows[level][start:stop] = row[start - first : stop - first]
         seconds = time.perf_counter() - begin
-        return replace(found, doubt=doubt, entropy=former.entropy, exact=False, window=(start, stop), seconds=seconds)
+        return Suggestion(self._segments(labels, knowledge), rows, former.entropy, exact=False, window=(start, stop),
+                          labels=labels, seconds=seconds)  # fmt: skip
 
     def possible(self, potentials: Potentials, knowledge: Knowledge) -> bool:
         """Whether any configuration agrees with what is known."""
@@ -148,31 +158,50 @@ class Suggester:
         return self._answer(Posterior(potentials, evidence), knowledge)
 
     def _answer(self, posterior: Posterior, knowledge: Knowledge) -> Suggestion:
-        """Decode and take marginals, of one plan."""
+        labels, doubt = self._inferred(posterior)
+        for level in self.levels:
+            if level.name not in doubt:
+                doubt[level.name] = np.full(labels.length, BYTE, dtype=np.uint8)
+        entropy = posterior.entropy() / labels.length
+        return Suggestion(self._segments(labels, knowledge), doubt, entropy, labels=labels)
+
+    def _inferred(self, posterior: Posterior) -> tuple[Labels, dict[str, Any]]:
+        """The best labels, and the doubt of each level (T,) in bytes; both of one plan."""
         states, ends, best = posterior.batch.best(posterior.values)
         if best[0] == -np.inf:
             raise InfeasibleError("no segmentation agrees with the fixes")
         labels = Labels._found(self.topology, states, ends, float(best[0]))
-        marginals = posterior.marginals
-        segments, doubt = {}, {}
-        steps = np.arange(labels.length)
+        marginals, doubt, steps = posterior.marginals, {}, np.arange(labels.length)
         for level in self.levels:
-            if level.name not in self.topology.levels:
-                segments[level.name] = known_segments(knowledge, level)
-                doubt[level.name] = np.full(labels.length, BYTE, dtype=np.uint8)
-                continue
-            d = self.topology.level(level.name)
-            segments[level.name] = shown_segments(labels, d)
-            sure = marginals.state[level.name][steps, states[d]]
-            doubt[level.name] = np.clip(np.rint(BYTE * (1 - sure)), 0, BYTE).astype(np.uint8)
-        return Suggestion(segments, doubt, posterior.entropy() / labels.length, labels=labels)
+            if level.name in self.topology.levels:
+                sure = marginals.state[level.name][steps, states[self.topology.level(level.name)]]
+                doubt[level.name] = np.clip(np.rint(BYTE * (1 - sure)), 0, BYTE).astype(np.uint8)
+        return labels, doubt
+
+    def _segments(self, labels: Labels, knowledge: Knowledge) -> dict[str, list[list[Any]]]:
+        """What is shown of each level; of levels that the model does not have, what is known."""
+        return {
+            level.name: shown_segments(labels, self.topology.level(level.name))
+            if level.name in self.topology.levels
+            else known_segments(knowledge, level)
+            for level in self.levels
+        }
 
     # -- alternatives
 
-    def alternatives(self, sequence: int, knowledge: Knowledge, level: str, start: int, stop: int) -> dict[str, float]:
+    def alternatives(
+        self,
+        sequence: int,
+        knowledge: Knowledge,
+        level: str,
+        start: int,
+        stop: int,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> dict[str, float] | None:
         """For each label the log probability that exactly this segment has it: log Z with it minus log Z without.
 
-        What is fixed of the segment itself is not counted. Impossible labels have -inf.
+        What is fixed of the segment itself is not counted. Impossible labels have -inf. None if it is not ``wanted``
+        any more, which is asked before each label.
         """
         potentials = self.potentials(sequence)
         base = knowledge.copy()
@@ -180,6 +209,8 @@ class Suggester:
         total = self._log_z(potentials, base)
         found = {}
         for label in knowledge.level(level).labels:
+            if not wanted():
+                return None
             if label not in map(str, self.topology.states[self.topology.level(level)]):
                 found[label] = -np.inf
                 continue
@@ -197,11 +228,41 @@ class Suggester:
 
 
 def unmodelled(knowledge: Knowledge, topology: Topology, newest: int = 0) -> Suggestion:
-    """What is known by itself, where there is no model yet."""
-    _, conflict = feasible(knowledge, newest, lambda known: agrees(known, topology))
-    segments = {level.name: known_segments(knowledge, level) for level in knowledge.levels}
-    doubt = {level.name: np.full(knowledge.length, BYTE, dtype=np.uint8) for level in knowledge.levels}
+    """What is known, and what follows from it because segments nest, where there is no model yet."""
+    rest, conflict = feasible(knowledge, newest, lambda known: agrees(known, topology))
+    closed = labels_of(rest, topology).closed()
+    segments, doubt = {}, {}
+    for level in knowledge.levels:
+        implied = level.name in topology.levels
+        segments[level.name] = implied_segments(closed, level) if implied else known_segments(knowledge, level)
+        open_ = closed.states[topology.level(level.name)] < 0 if implied else np.ones(knowledge.length, dtype=bool)
+        doubt[level.name] = np.where(open_, BYTE, 0).astype(np.uint8)
     return Suggestion(segments, doubt, None, conflict=conflict)
+
+
+def overlaid(former: Suggestion, knowledge: Knowledge) -> Suggestion:
+    """A former suggestion with what is known drawn over it: what is shown until the model has answered."""
+    segments = {level.name: _over(former.segments[level.name], knowledge, level) for level in knowledge.levels}
+    return replace(former, segments=segments, exact=False)
+
+
+def _over(segments: list[list[Any]], knowledge: Knowledge, level: Level) -> list[list[Any]]:
+    cells, names = knowledge.cells[level.name], (*level.labels, None)
+    starts = [start for start, _, _ in segments]
+    codes = np.repeat([names.index(label) for _, _, label in segments], np.diff([*starts, knowledge.length]))
+    breaks = np.zeros(knowledge.length, dtype=bool)
+    breaks[starts] = True
+    free = cells.label == UNKNOWN
+    codes[~free] = cells.label[~free]
+    breaks[1:] &= free[1:] | (cells.label_by[1:] != cells.label_by[:-1])  # a fix of some steps goes on over them
+    breaks |= cells.border[:-1] == 1
+    for start, stop, value in runs_of(cells.border):
+        if value == 0:  # the segment on the left goes on over the one on the right
+            breaks[start:stop] = False
+            end = stop + int(np.append(breaks[stop:], True).argmax())
+            said = cells.label[start - 1 : end][~free[start - 1 : end]]
+            codes[start - 1 : end][free[start - 1 : end]] = said[0] if said.size else codes[start - 1]
+    return [[i, j, names[code]] for i, j, code in runs_of(codes, breaks)]
 
 
 def agrees(knowledge: Knowledge, topology: Topology) -> bool:
@@ -230,16 +291,43 @@ def shown_segments(labels: Labels, d: int) -> list[list[Any]]:
 
 def changed(before: Suggestion | None, after: Suggestion) -> dict[str, list[list[int]]]:
     """Ranges of steps whose label or borders differ, by level."""
-    found: dict[str, list[list[int]]] = {}
-    for level, segments in after.segments.items():
-        old = [] if before is None else [tuple(segment) for segment in before.segments[level]]
-        new = set(old)
-        ranges: list[list[int]] = []
-        for start, stop, label in segments:
-            if (start, stop, label) not in new:
-                if ranges and ranges[-1][1] == start:
-                    ranges[-1][1] = stop
-                else:
-                    ranges.append([start, stop])
-        found[level] = ranges if before is not None else []
-    return found
+    if before is None:
+        return {level: [] for level in after.segments}
+    return {level: _changed(before.segments[level], segments) for level, segments in after.segments.items()}
+
+
+def _changed(old: list[list[Any]], new: list[list[Any]]) -> list[list[int]]:
+    head, tail = _alike(old, new), 0
+    if head < min(len(old), len(new)):
+        tail = _alike(old[:head:-1], new[:head:-1])
+    known = {tuple(segment) for segment in old[head : len(old) - tail]}
+    ranges: list[list[int]] = []
+    for start, stop, label in new[head : len(new) - tail]:
+        if (start, stop, label) not in known:
+            if ranges and ranges[-1][1] == start:
+                ranges[-1][1] = stop
+            else:
+                ranges.append([start, stop])
+    return ranges
+
+
+def _alike(one: list[list[Any]], other: list[list[Any]]) -> int:
+    """How many segments two lists begin with in common."""
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _between_pinned(ends: Any, start: int, stop: int) -> tuple[int, int]:
+    """The nearest borders (T,) before and after some steps, such that a step on each side lies between."""
+    cuts = np.concatenate([[0], np.flatnonzero(ends[:-1] == 1) + 1, [len(ends)]])
+    before, after = np.searchsorted(cuts, [start, stop + 1])
+    return int(cuts[max(before - 1, 0)]), int(cuts[min(after, len(cuts) - 1)])
+
+
+def cut(potentials: Potentials, start: int, stop: int) -> Potentials:
+    """The potentials of some steps by themselves."""
+    length = stop - start
+    parts: dict[str, dict[str, Any]] = {}
+    for part, level, values in potentials.parts():
+        found = values[:length] if part == "duration" else values if len(values) == 1 else values[start:stop]
+        parts.setdefault(part, {})[level] = found[:, :length] if part == "segment" else found
+    return Potentials(potentials.topology, length, **parts)

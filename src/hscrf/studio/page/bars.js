@@ -80,16 +80,28 @@ function outline(pen, by, [x, y, width, height]) {
   pen.setLineDash([]);
 }
 
-/** @param {Pen} pen @param {string | null} label @param {import("./types.js").By} by @param {number[]} box */
+/** The first letters of a name, without a sign that more would follow. @param {Pen} pen @param {string} text @param {number} room */
+function letters(pen, text, room) {
+  const all = [...text];
+  const count = Math.min(all.length, Math.floor((all.length * room) / widthOf(pen, text)));
+  return all.slice(0, count).join("");
+}
+
+/** The sign and the name. Where there is no room for both the name goes first: the outline says the same as the sign.
+ * @param {Pen} pen @param {string | null} label @param {import("./types.js").By} by @param {number[]} box */
 function inscribe(pen, label, by, [x, y, width, height]) {
-  if (width < 16) return;
+  if (width < 14) return;
   pen.fillStyle = pen.strokeStyle = colour("label-ink");
   pen.textBaseline = "middle";
   const middle = y + height / 2;
-  if (label !== null) drawSign(pen, by, x + 5, middle);
   const sign = label === null ? 6 : by === "model" ? 15 : 19;
   const words = fitted(pen, nameOf(label), width - sign - 5);
-  if (words) pen.fillText(words, x + sign, middle + 0.5);
+  if (words.length < 3 && words !== label) {
+    pen.fillText(letters(pen, nameOf(label), width - 6), x + 3, middle + 0.5);
+    return;
+  }
+  if (label !== null) drawSign(pen, by, x + 5, middle);
+  pen.fillText(words, x + sign, middle + 0.5);
 }
 
 /** Columns of one pixel for what is too narrow to be drawn: each has the hue that covers most of it.

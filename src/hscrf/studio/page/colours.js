@@ -21,11 +21,14 @@ const NAMES = [
 /** @type {Record<string, string>} */ let sheet = {};
 /** @type {Map<string, CanvasPattern>} */ const hatchings = new Map();
 
-/** Read the colours of the theme that is shown. */
+/** Read the colours of the theme that is shown. The sheet names two for each; only a painted property has chosen. */
 export function readColours() {
-  const style = getComputedStyle(document.documentElement);
+  const probe = document.body.appendChild(document.createElement("i"));
   const names = [...NAMES, ...Array.from({ length: HUES }, (_, i) => `label-${i}`)];
-  sheet = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  const style = getComputedStyle(probe);
+  const read = (/** @type {string} */ name) => ((probe.style.color = `var(--${name})`), style.color);
+  sheet = Object.fromEntries(names.map((name) => [name, read(name)]));
+  probe.remove();
   hatchings.clear();
 }
 

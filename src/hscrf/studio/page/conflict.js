@@ -1,7 +1,6 @@
 // A contradiction: what cannot be true together, and a button to release each of it.
 
 import { byId, make } from "./dom.js";
-import { stepsOf } from "./segments.js";
 
 export class Conflict {
   /** @param {import("./state.js").State} state @param {(kind: string, body: any) => void} send */
@@ -23,7 +22,7 @@ export class Conflict {
     const items = conflict.items.filter((item) => !item.new).map((item) => make("li", {}, this.button(item)));
     this.element.replaceChildren(
       make("h3", {}, "These cannot be true together. Nothing is lost; release one (c)"),
-      make("p", {}, conflict.message),
+      make("p", {}, conflict.items.map((item) => item.what).join(", and ") || conflict.message),
       make("ul", {}, ...items, make("li", {}, undo)),
     );
   }
@@ -31,13 +30,11 @@ export class Conflict {
   /** @param {import("./types.js").ConflictItem} item */
   button(item) {
     const look = () => this.state.select({ level: item.level, step: item.start, range: [item.start, item.stop] });
-    const where = item.what.includes("step") ? "" : `, ${stepsOf(item.start, item.stop)}`;
-    const words = `Release: ${item.what}${where}`;
     const release = () => this.send("release", item.release);
     return make(
       "button",
       { type: "button", onclick: release, onfocus: look, onpointerenter: look, "data-fix": item.fix },
-      words,
+      `Release: ${item.what}`,
     );
   }
 

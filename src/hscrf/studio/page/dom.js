@@ -45,15 +45,19 @@ export function mark(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Call once in the next frame, however often it is asked for. @param {() => void} work */
+/** Call once in the next frame, however often it is asked for; `now` calls at once instead. @param {() => void} work */
 export function soon(work) {
-  let asked = false;
-  return () => {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
+  let asked = 0;
+  const later = () => {
+    asked ||= requestAnimationFrame(() => {
+      asked = 0;
       work();
     });
   };
+  later.now = () => {
+    cancelAnimationFrame(asked);
+    asked = 0;
+    work();
+  };
+  return later;
 }

@@ -44,7 +44,8 @@ export class QueueList {
     this.active = 0;
     this.seenId = 0;
     this.paint = soon(() => this.show());
-    state.on("queue view", this.paint);
+    state.on("queue", this.paint);
+    state.on("view", () => state.view?.id !== this.seenId && this.paint()); // a fix alone changes no row at once
     this.element.addEventListener("scroll", this.paint);
     this.element.addEventListener("click", (event) => this.click(event));
     this.element.addEventListener("keydown", (event) => this.key(event));

@@ -61,7 +61,7 @@ export class Stage {
     /** @type {Float32Array | null} */ this.widths = null;
     /** @type {Pyramid[]} */ this.signals = [];
     this.frames = 0;
-    this.flashing = false;
+    this.flashing = false; // whether the next picture shows what the last fix changed
     this.levelDrawn = "";
     /** @type {number | null} */ this.hover = null;
     this.painted = () => {};
@@ -191,13 +191,7 @@ export class Stage {
     });
   }
 
-  /** What the last fix changed lights up once, with the next picture, and fades. */
-  flash() {
-    this.flashing = true;
-    this.paint();
-  }
-
-  /** Drawn once; the browser fades it by itself. A pan or zoom ends it. */
+  /** What the last fix changed lights up once and fades. Drawn once; the browser fades it by itself. A pan or zoom ends it. */
   paintGlow() {
     for (const fading of this.glow.getAnimations()) fading.cancel();
     if (!this.flashing) return;

@@ -209,8 +209,9 @@ export class Studio {
     if (state.view?.id !== view.id) return;
     const fixes = /** @type {Outbox} */ (this.outbox).fixes;
     state.unsaved = { count: fixes.length, late: state.unsaved.late && fixes.length > 0, reason: "" };
+    this.stage.flashing = true;
     this.take(view);
-    this.stage.flash();
+    this.stage.paint.now(); // the frame that comes next has it
     const changed = countChanged(view);
     if (view.conflict) this.say("these labels contradict each other: release one (c) or undo (z)", true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · b goes back to it`);

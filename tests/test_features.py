@@ -100,8 +100,8 @@ def test_rows_and_columns_give_the_same(states, valued):
     table[paired] = weights
     for packed in (rows, rows.by_columns()):
         scores, gradient = np.zeros((steps, states)), np.zeros(cells.size)
-        packed.add_scores(pair_at, cells, weights, scores)
-        packed.pull_counts(pair_at, cells, counts, gradient)
+        packed.add_scores((pair_at, cells), weights, scores)
+        packed.pull_counts((pair_at, cells), counts, gradient)
         np.testing.assert_allclose(scores, values @ table, rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(gradient, (values.T @ counts)[paired], rtol=1e-11, atol=1e-12)
 

@@ -14,10 +14,13 @@ from hscrf.observations.kernels import (
     count_features,
     pull_columns,
     pull_rows,
+    pull_rows_twice,
     score_columns,
     score_rows,
     sort_by_feature,
 )
+
+Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,19 @@ class Sparse:
         sort_by_feature(self.indptr, self.indices, self.data, places, rows, data)
         return Columns(names, begin, rows, data)
 
-    def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
-        x = (self.indptr, self.indices, self.data)
-        score_rows(*x, pair_at, pair_cell, weights, out)
+    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
+        """Add to out (N, cells) the scores of the features of each step, times a factor."""
+        score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
 
-    def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
-        x = (self.indptr, self.indices, self.data)
-        pull_rows(*x, pair_at, pair_cell, counts, gradient)
+    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
+        """Transpose of ``add_scores``: add what counts (N, cells) pull on each weight, times a factor."""
+        pull_rows(self.indptr, self.indices, self.data, *pairs, counts, gradient, factor)
+
+    def pull_twice(
+        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        """``pull_counts`` into two vectors, each with a factor of its own, in one pass."""
+        pull_rows_twice(self.indptr, self.indices, self.data, *pairs, counts, first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -84,13 +93,13 @@ class Columns:
     rows: NDArray[np.integer[Any]]  # as few bytes as will do: training reads all of it in every iteration
     data: Floats
 
-    def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
+    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         x = (self.names, self.begin, self.rows, self.data)
-        score_columns(*x, pair_at, pair_cell, weights, out, np.empty((1, out.shape[1])))
+        score_columns(*x, *pairs, weights, factor, out, np.empty((1, out.shape[1])))
 
-    def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
+    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
-        pull_columns(*x, pair_at, pair_cell, counts, gradient, np.empty((1, counts.shape[1])))
+        pull_columns(*x, *pairs, counts, gradient, factor, np.empty((1, counts.shape[1])))
 
 
 @dataclass(frozen=True)

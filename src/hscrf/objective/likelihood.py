@@ -75,7 +75,8 @@ class Likelihood:
             labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
-        observations = observations.by_columns() if again else observations
+        if again:
+            observations = observations.by_columns() if batches is None else observations.both_ways()
         free = None
         if batches is not None:
             fresh = Batch(self.scorer.topology, observations.offsets)
@@ -121,7 +122,7 @@ class Likelihood:
         """All sequences in fixed bundles of at most ``size``, of like lengths; the order decides among equal ones."""
         batches: dict[bytes, Batch] = {}
         cuts = bundled(np.diff(self.observations.offsets), order, size, self.complete)
-        return [Bundle(self._chunk(which, batches=batches), which, self._explained) for which in cuts]
+        return [Bundle(self._chunk(which, True, batches), which, self._explained) for which in cuts]
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""

@@ -149,6 +149,27 @@ def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient
             gradient[q] += factor * value
 
 
+@kernel
+def pull_columns_twice(names, begin, rows, data, pair_at, pair_state, counts, first, factor, second, other, dense):
+    """``pull_columns`` into two vectors (pairs,), each with a factor of its own."""
+    for k in range(names.size):
+        start, stop = pair_at[names[k]], pair_at[names[k] + 1]
+        whole = is_dense(stop - start, begin[k + 1] - begin[k], dense)
+        if whole:
+            dense[:] = 0.0
+            for e in range(begin[k], begin[k + 1]):
+                add_row(dense, 0, counts, rows[e], data[e] if data.size else 1.0)
+        for q in range(start, stop):
+            state, value = pair_state[q], 0.0
+            if whole:
+                value = dense[0, state]
+            else:
+                for e in range(begin[k], begin[k + 1]):
+                    value += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
+            first[q] += factor * value
+            second[q] += other * value
+
+
 @inlined
 def is_dense(pairs, entries, dense):
     """Is it faster to take whole rows of states than each pair by itself."""

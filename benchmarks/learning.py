@@ -1,11 +1,16 @@
-"""Learning beside CRFsuite on CoNLL-2000: loss, F1, seconds per iteration, end to end, tagging speed, memory.
+"""Learning beside CRFsuite on CoNLL-2000: iterations, time to quality, nested models, tagging, memory.
 
-    python benchmarks/learning.py [--data FOLDER] [--quick] [--joint]
+    python benchmarks/learning.py [--data FOLDER] [--quick] [--table NAME ...]
 
 FOLDER holds ``conll2000/train.txt`` and ``test.txt`` (default: $HSCRF_DATA). Every system runs in a process of its own,
-one after the other in the same run, on the same features: the usual 19 of words and part-of-speech tags. Both minimise
-log-loss + c2 |w|^2, c2 = 1, by L-BFGS with 6 memories and stop by the same rule (improvement below 1e-5 in 10
-iterations). Only ratios mean anything. ``--joint`` adds the joint model of 44 tags and 12 chunk types from words.
+taking turns in the same run, on the same features. Seconds are those of a core, except where two threads work: then by
+the clock. Only ratios mean anything. The tables:
+
+    iterations   both minimise log-loss + c2 |w|^2, c2 = 1, by L-BFGS with 6 memories and stop by the same rule
+                 (improvement below 1e-5 in 10 iterations), on the usual 19 features of words and part-of-speech tags
+    quality      from raw features to a model file, ten epochs or fifty iterations, and the F1 of all chunks
+    tagging      features as strings: tokens per second in bulk, milliseconds for a sentence at a time
+    joint        44 tags and 12 chunk types from words: online against L-BFGS, and CRFsuite with product labels
 """
 
 from __future__ import annotations
@@ -68,36 +73,51 @@ def report(**numbers):
     print("RESULT " + json.dumps(numbers))
 
 
-def run_crfsuite(train, test, task):
+def model_path():
+    return str(Path(tempfile.mkdtemp(), "model"))
+
+
+def trained_crfsuite(X, Y, algorithm, path, **options):
+    """Train CRFsuite; the losses of its iterations, and when they were done (clock, core)."""
     import pycrfsuite
 
-    X, Y = [window_features(s) for s in train], [tags_of(s, task) for s in train]
-    begin = time.perf_counter()
-    stamps, losses = [], []
+    course = []
 
     class Trainer(pycrfsuite.Trainer):
         def on_iteration(self, log, info):
-            stamps.append(time.perf_counter())
-            losses.append(info["loss"])
+            course.append((info["loss"], time.perf_counter(), time.process_time()))
 
-    trainer = Trainer(verbose=True)
+    trainer = Trainer(verbose=algorithm == "lbfgs")
     for x, y in zip(X, Y, strict=True):
         trainer.append(x, y)
-    trainer.select("lbfgs")
-    trainer.set_params({"c1": 0.0, "c2": 1.0, "max_iterations": 1000})
-    path = Path(tempfile.mkdtemp(), "model")
-    trainer.train(str(path))
-    whole = time.perf_counter() - begin
+    trainer.select(algorithm)
+    trainer.set_params(options)
+    trainer.train(path)
+    return course
+
+
+def tagger_of(path):
+    import pycrfsuite
+
     tagger = pycrfsuite.Tagger()
-    tagger.open(str(path))
-    Z = [window_features(s) for s in test]
-    begin = time.perf_counter()
-    found = [tagger.tag(z) for z in Z]
-    tagging = time.perf_counter() - begin
-    truth = [tags_of(s, task) for s in test]
-    score = chunk_f1(truth, found)
-    iteration = (stamps[-1] - stamps[0]) / (len(stamps) - 1)
-    report(loss=losses[-1], f1=score, n_iter=len(stamps), iteration=iteration, whole=whole, tagging=tagging)
+    tagger.open(path)
+    return tagger
+
+
+# ------------------------------------------------------------------------------
+# Iterations
+
+
+def run_crfsuite(train, test, task):
+    X, Y = [window_features(s) for s in train], [tags_of(s, task) for s in train]
+    path, begin = model_path(), time.perf_counter()
+    course = trained_crfsuite(X, Y, "lbfgs", path, c1=0.0, c2=1.0, max_iterations=1000)
+    whole = time.perf_counter() - begin
+    tagger = tagger_of(path)
+    found = [tagger.tag(window_features(s)) for s in test]
+    score = chunk_f1([tags_of(s, task) for s in test], found)
+    iteration = (course[-1][1] - course[0][1]) / (len(course) - 1)
+    report(loss=course[-1][0], f1=score, n_iter=len(course), iteration=iteration, whole=whole)
 
 
 def run_hscrf(train, test, task, n_jobs):
@@ -107,25 +127,115 @@ def run_hscrf(train, test, task, n_jobs):
     X, Y = [window_features(s) for s in train], [tags_of(s, task) for s in train]
     begin = time.perf_counter()
     model = hscrf.ChainCRF(transitions="seen", n_jobs=n_jobs).fit(X, Y)
-    model.save(Path(tempfile.mkdtemp(), "model"))
+    model.save(model_path())
     whole = time.perf_counter() - begin
     seconds = [entry["seconds"] for entry in model.history_]
-    Z = [window_features(s) for s in test]
-    model.predict(Z[:1])  # as CRFsuite opens its model: names are made ready to be looked up
-    begin = time.perf_counter()
-    found = [y.column("label") for y in model.predict(Z)]
-    tagging = time.perf_counter() - begin
+    found = [y.column("label") for y in model.predict([window_features(s) for s in test])]
     score = chunk_f1([tags_of(s, task) for s in test], found)
     iteration = (seconds[-1] - seconds[0]) / (len(seconds) - 1)
-    report(loss=model.loss_, f1=score, n_iter=model.n_iter_, iteration=iteration, whole=whole, tagging=tagging)
+    report(loss=model.loss_, f1=score, n_iter=model.n_iter_, iteration=iteration, whole=whole)
 
 
-def warm_up(n_jobs):
+def print_iterations(arguments):
+    print("| task | system | loss | F1 | iterations | s / iteration | ratio | end to end s | ratio | MB |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for task in ("np", "chunks"):
+        base = None
+        for system in ("crfsuite", "hscrf 1", "hscrf 2"):
+            found = spawn(arguments, task, *system.split())
+            base = base or found
+            print(
+                f"| {task} | {system} | {found['loss']:.2f} | {found['f1']:.2f} | {found['n_iter']} "
+                f"| {found['iteration']:.3f} | {found['iteration'] / base['iteration']:.2f} | {found['whole']:.1f} "
+                f"| {found['whole'] / base['whole']:.2f} | {found['memory']:.0f} |",
+                flush=True,
+            )
+
+
+# ------------------------------------------------------------------------------
+# Time to quality
+
+PAIRS = {"ap": "Perceptron(epochs=10)", "l2sgd": "SGD(epochs=10)", "lbfgs": "LBFGS(max_iter=50)"}  # CRFsuite's, ours
+
+
+def run_quality(train, test, system, solver):
+    """Seconds of a core from raw features to a model file, and F1."""
+    X, Y = [window_features(s) for s in train], [tags_of(s, "chunks") for s in train]
+    Z, path = [window_features(s) for s in test], model_path()
+    if system == "crfsuite":
+        options = {"max_iterations": 50 if solver == "lbfgs" else 10, **({} if solver == "ap" else {"c2": 1.0})}
+        begin = time.process_time()
+        trained_crfsuite(X, Y, solver, path, **options)
+        seconds = time.process_time() - begin
+        found = list(map(tagger_of(path).tag, Z))
+    else:
+        import hscrf
+
+        chosen = eval(f"hscrf.{solver}", {"hscrf": hscrf})
+        warm_up(1, chosen)
+        begin = time.process_time()
+        model = hscrf.ChainCRF(transitions="seen", solver=chosen, random_state=0).fit(X, Y)
+        model.save(path)
+        seconds = time.process_time() - begin
+        found = [y.column("label") for y in model.predict(Z)]
+    report(seconds=seconds, f1=chunk_f1([tags_of(s, "chunks") for s in test], found))
+
+
+def print_quality(arguments):
+    print("\n| system | solver | s of a core | ratio | F1 |\n|---|---|--:|--:|--:|")
+    for other, own in PAIRS.items():
+        base = None
+        for system, solver in (("crfsuite", other), ("hscrf", own)):
+            found = spawn(arguments, "quality", system, solver)
+            base = base or found
+            ratio = found["seconds"] / base["seconds"]
+            print(f"| {system} | {solver} | {found['seconds']:.1f} | {ratio:.2f} | {found['f1']:.2f} |", flush=True)
+
+
+# ------------------------------------------------------------------------------
+# Tagging
+
+
+def run_tagging(train, test):
+    """The best of five turns of each system, with the same weights' shapes: one epoch of the perceptron."""
+    import hscrf
+
+    X, Y = [window_features(s) for s in train], [tags_of(s, "chunks") for s in train]
+    path = model_path()
+    trained_crfsuite(X, Y, "ap", path, max_iterations=1)
+    tagger = tagger_of(path)
+    model = hscrf.ChainCRF(transitions="seen", solver=hscrf.Perceptron(epochs=1), random_state=0).fit(X, Y)
+    Z = [window_features(s) for s in test]
+    ways = {
+        ("crfsuite", "bulk"): lambda: [tagger.tag(z) for z in Z],
+        ("hscrf", "bulk"): lambda: [y.column("label") for y in model.predict(Z)],
+        ("crfsuite", "single"): lambda: [tagger.tag(z) for z in Z],
+        ("hscrf", "single"): lambda: [model.predict([z])[0].column("label") for z in Z],
+    }
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(5):
+        for name, way in ways.items():
+            begin = time.process_time()
+            way()
+            best[name] = min(best[name], time.process_time() - begin)
+    report(**{" ".join(name): seconds for name, seconds in best.items()}, tokens=sum(map(len, Z)), sentences=len(Z))
+
+
+def print_tagging(arguments):
+    found = spawn(arguments, "tagging", "both")
+    print("\n| system | tokens / s in bulk | ratio | ms a sentence |\n|---|--:|--:|--:|")
+    for system in ("crfsuite", "hscrf"):
+        bulk, single = found[f"{system} bulk"], 1000 * found[f"{system} single"] / found["sentences"]
+        ratio = found["crfsuite bulk"] / bulk
+        print(f"| {system} | {found['tokens'] / bulk:.0f} | {ratio:.2f} | {single:.3f} |", flush=True)
+
+
+def warm_up(n_jobs, solver="lbfgs"):
     """Compile before anything is timed: compiled code is kept on disk between processes."""
     import hscrf
 
     X, Y = [[["a"], ["b"]]] * 4, [["x", "y"]] * 4
-    hscrf.ChainCRF(n_jobs=n_jobs).fit(X, Y).predict(X)
+    hscrf.ChainCRF(n_jobs=n_jobs, solver=solver).fit(X, Y).predict(X)
 
 
 def chunk_f1(truth, found):
@@ -134,37 +244,68 @@ def chunk_f1(truth, found):
     return 100 * metrics.conlleval(truth, found).f1
 
 
-def run_joint(train, test, n_jobs, max_iter):
+# ------------------------------------------------------------------------------
+# Nested models
+
+JOINT = ("SGD(epochs=5)", "Perceptron(epochs=5)", "LBFGS()")
+
+
+def run_joint(train, test, solver):
+    """The nested model of chunks and tags: seconds of a core, and steps with both labels right."""
     import hscrf
-    from hscrf import metrics
+
+    chosen = eval(f"hscrf.{solver}", {"hscrf": hscrf})
 
     def labels(data):
         return [{"chunk": [row[2] for row in s], "tag": [row[1] for row in s]} for s in data]
 
-    warm_up(n_jobs)
-    model = hscrf.HSCRF(
-        scheme={"chunk": "bio"}, c2=0.3, n_jobs=n_jobs, verbose=2, solver=hscrf.LBFGS(max_iter=max_iter)
-    ).fit([word_features(s) for s in train], labels(train))
-    seconds = [entry["seconds"] for entry in model.history_]
-    begin = time.perf_counter()
-    found = model.predict([word_features(s) for s in test])
-    tagging = time.perf_counter() - begin
-    chunks = [y.column("chunk", scheme="bio") for y in found]
-    tags = [y.column("tag") for y in found]
+    def model():
+        return hscrf.HSCRF(scheme={"chunk": "bio"}, c2=0.3, solver=chosen, random_state=0)
+
+    X, Y = [word_features(s) for s in train], labels(train)
+    model().fit(X[:20], Y[:20])
+    begin = time.process_time()
+    joint = model().fit(X, Y)
+    seconds = time.process_time() - begin
+    times = [entry["seconds"] for entry in joint.history_]
+    found = joint.predict([word_features(s) for s in test])
+    pairs = [zip(y.column("tag"), y.column("chunk", scheme="bio"), strict=True) for y in found]
+    iteration = (times[-1] - times[0]) / (len(times) - 1)
+    report(seconds=seconds, n_iter=joint.n_iter_, iteration=iteration, both=both_right(test, pairs))
+
+
+def run_product(train, test):
+    """CRFsuite with a label for each pair of tag and chunk: a few iterations."""
+    X, Y = [word_features(s) for s in train], [[f"{row[1]} {row[2]}" for row in s] for s in train]
+    begin = time.process_time()
+    course = trained_crfsuite(X, Y, "lbfgs", model_path(), c2=0.3, max_iterations=4)
+    iteration = (course[-1][1] - course[0][1]) / (len(course) - 1)
+    report(seconds=time.process_time() - begin, n_iter=len(course), iteration=iteration, both=float("nan"))
+
+
+def both_right(test, found):
+    """Percentage of the steps whose tag and chunk are both right."""
     right = [
-        (row[1] == tag, row[2] == chunk)
-        for s, ts, cs in zip(test, tags, chunks, strict=True)
-        for row, tag, chunk in zip(s, ts, cs, strict=True)
+        (row[1], row[2]) == pair
+        for s, pairs in zip(test, found, strict=True)
+        for row, pair in zip(s, pairs, strict=True)
     ]
-    report(
-        iteration=(seconds[-1] - seconds[0]) / (len(seconds) - 1),
-        n_iter=model.n_iter_,
-        loss=model.loss_,
-        tag_accuracy=100 * sum(a for a, _ in right) / len(right),
-        chunk_f1=100 * metrics.conlleval([[row[2] for row in s] for s in test], chunks).f1,
-        both_right=100 * sum(a and b for a, b in right) / len(right),
-        tagging=tagging,
-    )
+    return 100 * sum(right) / len(right)
+
+
+def print_joint(arguments):
+    print("\n| system | solver | s of a core | epochs, iterations | s / iteration | both right |")
+    print("|---|---|--:|--:|--:|--:|")
+    for system, solver in (("crfsuite", "product"), *(("hscrf", solver) for solver in JOINT)):
+        found = spawn(arguments, "joint", system, solver)
+        print(
+            f"| {system} | {solver} | {found['seconds']:.1f} | {found['n_iter']} | {found['iteration']:.2f} "
+            f"| {found['both']:.2f} |",
+            flush=True,
+        )
+
+
+# ------------------------------------------------------------------------------
 
 
 def spawn(arguments, *worker):
@@ -176,45 +317,38 @@ def spawn(arguments, *worker):
     return json.loads(line.removeprefix("RESULT "))
 
 
-def compare(arguments):
-    print("| task | system | loss | F1 | iterations | s / iteration | ratio | end to end s | ratio | tokens / s | MB |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    tokens = sum(map(len, sentences(arguments.data, "test", 300 if arguments.quick else None)))
-    for task in ("np", "chunks"):
-        base = None
-        for system in ("crfsuite", "hscrf 1", "hscrf 2"):
-            found = spawn(arguments, task, *system.split())
-            base = base or found
-            print(
-                f"| {task} | {system} | {found['loss']:.2f} | {found['f1']:.2f} | {found['n_iter']} "
-                f"| {found['iteration']:.3f} | {found['iteration'] / base['iteration']:.2f} | {found['whole']:.1f} "
-                f"| {found['whole'] / base['whole']:.2f} | {tokens / found['tagging']:.0f} | {found['memory']:.0f} |",
-                flush=True,
-            )
-    if arguments.joint:
-        print("\njoint model of tags and chunks from words:", json.dumps(spawn(arguments, "joint", "hscrf", "2")))
+TABLES = {"iterations": print_iterations, "quality": print_quality, "tagging": print_tagging, "joint": print_joint}
+
+
+def work(arguments, train, test):
+    """One system on one task, in this process."""
+    task, system, *rest = arguments.worker
+    if task == "joint":
+        run_joint(train, test, *rest) if system == "hscrf" else run_product(train, test)
+    elif task == "quality":
+        run_quality(train, test, system, *rest)
+    elif task == "tagging":
+        run_tagging(train, test)
+    elif system == "crfsuite":
+        run_crfsuite(train, test, task)
+    else:
+        run_hscrf(train, test, task, int(rest[0]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("HSCRF_DATA", ""), help="folder that holds conll2000/")
     parser.add_argument("--quick", action="store_true", help="1000 training sentences only")
-    parser.add_argument("--joint", action="store_true", help="also train the joint model")
+    parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), help="all if none is named")
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not Path(arguments.data, "conll2000", "train.txt").exists():
         parser.error(f"{arguments.data or '.'} has no conll2000/train.txt: give --data or set HSCRF_DATA")
-    if not arguments.worker:
-        return compare(arguments)
-    train = sentences(arguments.data, "train", 1000 if arguments.quick else None)
-    test = sentences(arguments.data, "test", 300 if arguments.quick else None)
-    task, system, *rest = arguments.worker
-    if task == "joint":
-        run_joint(train, test, int(rest[0]), 30 if arguments.quick else 150)
-    elif system == "crfsuite":
-        run_crfsuite(train, test, task)
-    else:
-        run_hscrf(train, test, task, int(rest[0]))
+    if arguments.worker:
+        train = sentences(arguments.data, "train", 1000 if arguments.quick else None)
+        return work(arguments, train, sentences(arguments.data, "test", 300 if arguments.quick else None))
+    for table in arguments.table:
+        TABLES[table](arguments)
 
 
 if __name__ == "__main__":

@@ -1194,3 +1194,27 @@ def test_margins_that_are_none():
         hscrf.HSCRF(margin={"tag": -1}).fit([[["a"]]], [{"tag": ["x"]}])
     with pytest.raises(ValueError, match="phrase"):
         hscrf.HSCRF(margin={"phrase": 1}).fit([[["a"]]], [{"tag": ["x"]}])
+
+
+def test_short_sequences_of_lengths_met_before_have_the_same_labels(model):
+    """Plans of short batches are kept between calls; those of another model, or with evidence, are others."""
+    other = HSCRF(c2=30.0).fit(X[::-1], Y[::-1])
+    for _ in range(2):
+        for n, x in enumerate(X):
+            for one in (model, other):
+                whole, alone = one.predict(X)[n], one.predict([x])[0]
+                assert alone == whole
+                assert alone.score == pytest.approx(whole.score, rel=1e-12)
+            known = [Y[n]]
+            assert model.predict([x], evidence=known)[0] == model.predict(X, evidence=Y)[n]
+
+
+def test_few_short_batches_are_kept():
+    from hscrf.estimator import scored
+
+    topology = Topology({"tag": ["a", "b"]})
+    kept = [scored.batch_of(topology, np.array([0, n])) for n in range(1, scored.SHORT + 50)]
+    assert len(scored._recent) == scored.RECENT
+    assert scored.batch_of(topology, np.array([0, scored.SHORT])) is kept[scored.SHORT - 1]
+    assert scored.batch_of(topology, np.array([0, scored.SHORT + 1])) is not kept[scored.SHORT]
+    assert scored.batch_of(Topology({"tag": ["a", "b"]}), np.array([0, scored.SHORT])) is not kept[scored.SHORT - 1]

@@ -98,10 +98,16 @@ def test_rows_and_columns_give_the_same(states, valued):
     values[there] = data if valued else 1.0
     table = np.zeros(paired.shape)
     table[paired] = weights
-    for packed in (rows, rows.by_columns()):
+    few = np.where(np.arange(steps)[:, None] == steps // 2, counts * (np.arange(states) == 0), 0.0)
+    for packed in (rows, rows.by_columns(), rows._sorted(), rows.both_ways()):
+        for pulled in (counts, few):
+            first, second = np.zeros((2, cells.size))
+            packed.pull_twice((pair_at, cells), pulled, first, 2.0, second, -0.5)
+            np.testing.assert_allclose(first, 2.0 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
+            np.testing.assert_allclose(second, -0.5 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
         scores, gradient = np.zeros((steps, states)), np.zeros(cells.size)
-        packed.add_scores(pair_at, cells, weights, scores)
-        packed.pull_counts(pair_at, cells, counts, gradient)
+        packed.add_scores((pair_at, cells), weights, scores)
+        packed.pull_counts((pair_at, cells), counts, gradient)
         np.testing.assert_allclose(scores, values @ table, rtol=1e-11, atol=1e-12)
         np.testing.assert_allclose(gradient, (values.T @ counts)[paired], rtol=1e-11, atol=1e-12)
 

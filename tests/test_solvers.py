@@ -391,7 +391,7 @@ def test_a_loss_that_is_no_number_is_an_error(value, c1):
         LBFGS().minimize(Failing(Logistic(), 1, value), np.zeros(10), c1=c1)
 
 
-@pytest.mark.parametrize("solver", [SGD(rate=0.1), Perceptron()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("solver", [SGD(rate=0.1, batch=8), Perceptron(batch=1)], ids=lambda s: type(s).__name__)
 def test_a_batch_that_is_no_number_is_an_error(solver):
     at = 2 * -(-200 // solver.batch)  # the last batch of the second epoch
     with pytest.raises(ValueError, match="the loss is nan in iteration 2"):
@@ -439,7 +439,9 @@ def test_ctrl_c_after_a_step_too_long_keeps_the_better_one(c1):
     assert wasted
 
 
-@pytest.mark.parametrize("solver", [LBFGS(), SGD(rate=0.1), Perceptron()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "solver", [LBFGS(), SGD(rate=0.1, batch=8), Perceptron(batch=1)], ids=lambda s: type(s).__name__
+)
 def test_ctrl_c_at_once_returns_the_start(solver):
     result = solver.minimize(Failing(Logistic(), 1, KeyboardInterrupt()), np.ones(10), random_state=0)
     np.testing.assert_array_equal(result.weights, 1.0)
@@ -447,7 +449,7 @@ def test_ctrl_c_at_once_returns_the_start(solver):
     assert (result.n_iter, result.reason) == (0, "interrupted")
 
 
-@pytest.mark.parametrize("solver", [SGD(rate=0.1), Perceptron()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("solver", [SGD(rate=0.1, batch=8), Perceptron(batch=1)], ids=lambda s: type(s).__name__)
 def test_ctrl_c_in_the_middle_of_an_epoch_keeps_what_was_learned(solver):
     for at in (160 // solver.batch, 300 // solver.batch):
         objective = Failing(Logistic(), at, KeyboardInterrupt())
@@ -459,7 +461,9 @@ def test_ctrl_c_in_the_middle_of_an_epoch_keeps_what_was_learned(solver):
 def test_ctrl_c_during_calibration_and_during_the_last_evaluation():
     early = SGD().minimize(Failing(Logistic(), 3, KeyboardInterrupt()), np.zeros(10), random_state=0)
     np.testing.assert_array_equal(early.weights, 0.0)
-    late = SGD(rate=0.1, epochs=1).minimize(Failing(Logistic(), 26, KeyboardInterrupt()), np.zeros(10), random_state=0)
+    late = SGD(rate=0.1, epochs=1, batch=8).minimize(
+        Failing(Logistic(), 26, KeyboardInterrupt()), np.zeros(10), random_state=0
+    )
     assert (late.n_iter, late.converged, late.reason) == (1, False, "interrupted")
     assert np.isfinite(late.loss)
 
@@ -685,7 +689,7 @@ def test_what_is_no_solver_is_not_saved(short_model, tmp_path):
         {"type": "LBFGS", "max_iter": 0},
         {"type": "SGD", "speed": 1},
         {"type": "SGD", "rate": "fast"},
-        {"type": "SGD", "batch": None},
+        {"type": "SGD", "batch": "some"},
     ],
 )
 def test_a_file_with_a_bad_solver_is_refused(short_model, tmp_path, entry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,17 @@ class Checkpoint:
         self.path = path
         self.fingerprint = fingerprint
         self.former: list[dict[str, Any]] = []  # history of the run that is resumed
+        self.state: dict[str, Any] | None = None  # where its solver was
 
-    def write(self, weights: Floats, history: list[dict[str, Any]]) -> None:
-        header = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": [*self.former, *history]}
-        write_container(self.path, header, {"weights": weights})
+    def write(self, weights: Floats, history: list[dict[str, Any]], state: Mapping[str, Any] | None = None) -> None:
+        """Write the weights, the history and, if the solver has one, the state to go on from: numbers and arrays."""
+        history = [*self.former, *history]
+        header: dict[str, Any] = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": history}
+        arrays = {"weights": weights}
+        if state is not None:
+            arrays |= {f"state.{name}": value for name, value in state.items() if isinstance(value, np.ndarray)}
+            header["state"] = {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+        write_container(self.path, header, arrays)
 
     def resume(self, weights: Floats) -> Floats:
         """The weights in the file if there is one, else those given."""
@@ -42,5 +50,23 @@ class Checkpoint:
                     f"array 'weights' has {found.size} numbers, but the model has {weights.size} weights"
                 )
             check_weights("weights", found)
+            self.state = _state_in(header, arrays, found.size)
         self.former = header["history"]
         return found
+
+
+def _state_in(header: Mapping[str, Any], arrays: Mapping[str, Any], size: int) -> dict[str, Any] | None:
+    """The solver's state in a checkpoint, None if there is none; raises unless its arrays are sound."""
+    if "state" not in header:
+        return None
+    if not isinstance(header["state"], dict):
+        raise ContentError("field 'state' is no object")
+    found = dict(header["state"])
+    for name in arrays:
+        if name.startswith("state."):
+            array = array_of(arrays, name, np.float64)
+            if name != "state.summed" and array.size != size:
+                raise ContentError(f"array {name!r} has {array.size} numbers, but there are {size} weights")
+            check_weights(name, array)
+            found[name.removeprefix("state.")] = array
+    return found

@@ -317,6 +317,7 @@ class HSCRF(Predictor):
             saver.write if saver else None,
             verbose=self.verbose,
             done=len(saver.former) if saver else 0,
+            state=saver.state if saver else None,
         )
 
     def _fingerprint(self, objective: Likelihood) -> str:

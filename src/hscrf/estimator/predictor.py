@@ -42,6 +42,8 @@ from hscrf.potentials import Potentials
 from hscrf.progress import waiting
 from hscrf.topology import Topology
 
+FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as it is
+
 
 class Predictor(BaseEstimator):
     """A model that has been trained or loaded; classes below it add how it learns.
@@ -246,6 +248,8 @@ class Predictor(BaseEstimator):
         def work(numbers: Ints) -> Iterable[Any]:
             return answer(Scored(scorer, weights, observations, numbers, known, name))
 
+        if observations.steps <= FEW:
+            return list(work(np.arange(observations.offsets.size - 1)))
         with Workers(self.n_jobs) as workers:
             return list(chain.from_iterable(workers.map(work, cut(np.diff(observations.offsets)))))
 

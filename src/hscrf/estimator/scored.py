@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,26 @@ from hscrf.objective.likelihood import closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Potentials
+from hscrf.topology import Topology
+
+SHORT, RECENT = 256, 128  # steps, and number, of the batches that are kept
+_recent: dict[tuple[int, bytes], Batch] = {}  # by topology and offsets, in the order of their last use
+_lock = Lock()
+
+
+def batch_of(topology: Topology, offsets: Ints) -> Batch:
+    """A batch without evidence; short ones of lengths that were met lately are kept, with their plans."""
+    if offsets[-1] > SHORT:
+        return Batch(topology, offsets)
+    key = id(topology), offsets.tobytes()
+    with _lock:
+        batch = _recent.pop(key, None)
+        if batch is None or batch.topology is not topology:
+            batch = Batch(topology, offsets)
+        _recent[key] = batch
+        if len(_recent) > RECENT:
+            del _recent[next(iter(_recent))]
+    return batch
 
 
 class Scored:
@@ -49,7 +70,9 @@ class Scored:
         evidence = None
         if self.known is not None:
             evidence = Evidence.of(closed_labels(self.known, self.numbers, self.name))
-        return Batch(self.topology, self.offsets, evidence)
+        return (
+            batch_of(self.topology, self.offsets) if evidence is None else Batch(self.topology, self.offsets, evidence)
+        )
 
     @property
     def spans(self) -> list[tuple[int, int]]:

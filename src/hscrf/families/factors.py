@@ -51,19 +51,19 @@ class FactorBlock(Block):
         width = int(np.prod(self.factor.shape))
         return csr_matrix((np.ones(cells), self.index, np.arange(cells + 1)), shape=(cells, width))
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
         steps = seen.steps if self.factor.timed else 1
         scores = np.zeros((steps, *self.factor.shape) if self.factor.timed else self.factor.shape)
-        self.factor.add(weights, seen, scores)
+        self.factor.add(weights, seen, scores, factor)
         flat = out.reshape(len(out), -1)
         flat += scores.reshape(steps, -1)[:, self.index]
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
         flat = counts.reshape(len(counts), -1)
         if not self.factor.timed:
             flat = flat.sum(axis=0, keepdims=True)
         shape = (len(flat), *self.factor.shape) if self.factor.timed else self.factor.shape
-        self.factor.pull((flat @ self.members).reshape(shape), seen, gradient)
+        self.factor.pull((flat @ self.members).reshape(shape), seen, gradient, factor)
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         check_key(self.key, topology)

@@ -25,7 +25,7 @@ from hscrf.features.bounds import (
 from hscrf.features.kernels import average_tokens, average_tokens_back
 from hscrf.features.segments import SegmentFunction, SegmentTable
 from hscrf.observations.encoder import Encoder
-from hscrf.observations.packed import Observations, of_columns
+from hscrf.observations.packed import Observations, Pairs, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
@@ -45,13 +45,20 @@ class Block:
     timed: bool
     reads_raw: bool = False  # whether it looks at what the user gave, not only at what is packed
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
-        """Add the scores of the observations to the array of their steps."""
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        """Add the scores of the observations, times a factor, to the array of their steps."""
         raise NotImplementedError
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         """Transpose of ``add``: add to the gradient what the counts of these steps pull on each weight."""
         raise NotImplementedError
+
+    def pull_twice(
+        self, counts: Floats, observations: Observations, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        """``pull`` into two vectors, each with a factor of its own."""
+        self.pull(counts, observations, first, factor)
+        self.pull(counts, observations, second, other)
 
     def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
         """For each weight the feature's name and the place in the array (its states)."""
@@ -89,11 +96,11 @@ class ConstantBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.cells.size
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
-        out.reshape(-1)[self.cells] += weights
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        out.reshape(-1)[self.cells] += factor * weights
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
-        gradient += counts.reshape(-1)[self.cells]
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        gradient += factor * counts.reshape(-1)[self.cells]
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         check_key(self.key, topology)
@@ -139,11 +146,11 @@ class DurationBlock(Block):
         """The number K of functions of each kind."""
         return {"gamma": 2, "bins": (self.longest - 1).bit_length() + 1, "each": self.longest}
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
-        out += self.basis @ weights.reshape(-1, self.states)
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        out += factor * (self.basis @ weights.reshape(-1, self.states))
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
-        gradient += (self.basis.T @ counts).ravel()
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        gradient += factor * (self.basis.T @ counts).ravel()
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         check_key(self.key, topology, ["duration"])
@@ -179,13 +186,23 @@ class PairBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.pair_cell.size
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
-        assert observations.sparse is not None
-        observations.sparse.add_scores(self.pair_at, self.pair_cell, weights, out.reshape(observations.steps, -1))
+    @property
+    def pairs(self) -> Pairs:
+        return self.pair_at, self.pair_cell
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         assert observations.sparse is not None
-        observations.sparse.pull_counts(self.pair_at, self.pair_cell, counts.reshape(observations.steps, -1), gradient)
+        observations.sparse.add_scores(self.pairs, weights, out.reshape(observations.steps, -1), factor)
+
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        assert observations.sparse is not None
+        observations.sparse.pull_counts(self.pairs, counts.reshape(observations.steps, -1), gradient, factor)
+
+    def pull_twice(
+        self, counts: Floats, observations: Observations, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        steps = counts.reshape(observations.steps, -1)
+        of_names(observations).pull_twice(self.pairs, steps, first, factor, second, other)
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         check_key(self.key, topology, OBSERVED)
@@ -217,13 +234,14 @@ class DenseBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return (self.features + 1) * self.cells.size
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         table = weights.reshape(-1, self.cells.size)
-        out.reshape(observations.steps, -1)[:, self.cells] += of_columns(observations) @ table[:-1] + table[-1]
+        scores = of_columns(observations) @ table[:-1] + table[-1]
+        out.reshape(observations.steps, -1)[:, self.cells] += factor * scores
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         table = gradient.reshape(-1, self.cells.size)
-        picked = counts.reshape(observations.steps, -1)[:, self.cells]
+        picked = factor * counts.reshape(observations.steps, -1)[:, self.cells]
         table[:-1] += of_columns(observations).T @ picked
         table[-1] += picked.sum(axis=0)
 
@@ -262,15 +280,15 @@ class AverageBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return self.tokens.size
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         scores = np.zeros((observations.steps, *self.tokens.shape))
-        self.tokens.add(weights, observations, scores)
+        self.tokens.add(weights, observations, scores, factor)
         average_tokens(scores, out)
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         averaged = np.zeros((observations.steps, *self.tokens.shape))
         average_tokens_back(counts, averaged)
-        self.tokens.pull(averaged, observations, gradient)
+        self.tokens.pull(averaged, observations, gradient, factor)
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         try:
@@ -317,12 +335,12 @@ class SegmentBlock(Block):
             observations.tables[key] = data.tables[key].of(which)
         return observations.tables[key]
 
-    def add(self, weights: Floats, observations: Observations, out: Floats) -> None:
-        out += self.table(observations) @ weights.reshape(-1, self.states)
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        out += factor * (self.table(observations) @ weights.reshape(-1, self.states))
 
-    def pull(self, counts: Floats, observations: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         table = self.table(observations).reshape(-1, self.features)
-        gradient += (table.T @ counts.reshape(-1, self.states)).ravel()
+        gradient += factor * (table.T @ counts.reshape(-1, self.states)).ravel()
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         check_key(self.key, topology, ["segment"])

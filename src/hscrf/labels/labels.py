@@ -70,9 +70,7 @@ class Labels:
     ) -> Labels:
         """Labels that are known to be sound, as those that decoding found: nothing is checked or copied."""
         labels = object.__new__(cls)
-        for name, value in (("topology", topology), ("states", states), ("ends", ends), ("score", score)):
-            object.__setattr__(labels, name, value)
-        object.__setattr__(labels, "allowed", None)
+        labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None)
         return labels
 
     @classmethod

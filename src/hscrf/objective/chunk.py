@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -40,13 +41,14 @@ class Chunk:
         labels: Known | Evidence,
         weights: Floats | None = None,
         costs: Costs | None = None,
+        free: Batch | None = None,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
         self.weights = None if weights is None or (weights == 1).all() else weights
         self.costs = costs or {}
-        self.free = Batch(scorer.topology, observations.offsets)
+        self.free = free or Batch(scorer.topology, observations.offsets)
         self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,9 +68,9 @@ class Chunk:
         shapes = self.scorer.shapes(self.observations.steps)
         return LabelCounts(self.scorer.topology, shapes, known, self.weights)
 
-    def _values(self, weights: Floats) -> dict[Key, Floats]:
+    def _values(self, weights: Floats, factors: Sequence[float] | None = None) -> dict[Key, Floats]:
         """The scores of all sequences, wrong states with their costs."""
-        values = self.scorer.values(weights, self.observations)
+        values = self.scorer.values(weights, self.observations, factors)
         if self.costs:
             add_costs(values, costs_of_steps(self.costs, self.labels))
         return values
@@ -80,7 +82,13 @@ class Chunk:
 
     def add_to(self, gradient: Floats, weights: Floats) -> float:
         """The loss at these weights; its gradient is added to the array given."""
-        values = self._values(weights)
+        loss, counts = self.surplus(weights)
+        self.scorer.pull(counts, self.observations, gradient)
+        return loss
+
+    def surplus(self, weights: Floats, factors: Sequence[float] | None = None) -> tuple[float, dict[Key, Floats]]:
+        """The loss, and expected counts minus those of the labels; ``factors`` multiply the weights of each block."""
+        values = self._values(weights, factors)
         result = self.free.expectations(values, self.weights)
         loss, counts = self._total(result.log_z), result.counts
         if self.bound is None:
@@ -91,8 +99,7 @@ class Chunk:
             self._check(known.log_z)
             loss -= self._total(known.log_z)
             counts = {key: counts[key] - known.counts[key] for key in counts}
-        self.scorer.pull(counts, self.observations, gradient)
-        return loss
+        return loss, counts
 
     def log_likelihood(self, weights: Floats) -> float:
         """The weighted sum of log Z(labels) - log Z(free), without costs."""
@@ -105,31 +112,40 @@ class Chunk:
         return self._total(known) - free
 
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
-        """Features of the best configurations minus those of the best ones that have the labels.
+        """By how much the best configurations outscore the best ones that have the labels, and its gradient.
 
-        Also the weighted sum of the costs of the former: with costs the best are those whose score and cost are best.
+        With costs the best are those whose score and cost are best, and the distance includes the costs.
         """
-        values = self._values(weights)
-        truth = self.observed if self.bound is None else self._counts_of(self._best(self.bound, values))
+        gradient = np.zeros(self.scorer.size)
+        distance, counts = self.best_surplus(weights)
+        if counts is not None:
+            self.scorer.pull(counts, self.observations, gradient)
+        return distance, gradient
+
+    def best_surplus(
+        self, weights: Floats, factors: Sequence[float] | None = None
+    ) -> tuple[float, dict[Key, Floats] | None]:
+        """That distance, and the counts of the best minus those of the labels; None if they are the same."""
+        values = self._values(weights, factors)
+        best, distance = self._best(self.free, values)
+        if self.bound is None:
+            assert isinstance(self.labels, Known)
+            right = self.labels
+        else:
+            right, score = self._best(self.bound, values)
+        if np.array_equal(best.states, right.states) and np.array_equal(best.ends, right.ends):
+            return 0.0, None
+        truth = self.observed if self.bound is None else self._counts_of(right)
         counts = {key: np.zeros(shape) for key, shape in self.scorer.shapes(self.observations.steps).items()}
-        best = self._best(self.free, values)
         self._counts_of(best).add_to(counts)
         truth.add_to(counts, -1.0)
-        gradient = np.zeros(self.scorer.size)
-        self.scorer.pull(counts, self.observations, gradient)
-        return self._cost_of(best), gradient
+        return distance - (truth.score(values) if self.bound is None else score), counts
 
-    def _cost_of(self, known: Known) -> float:
-        """The weighted sum of the costs of complete labels."""
-        each = np.zeros(known.states.shape[1])
-        for d, cost in costs_of_steps(self.costs, self.labels).items():
-            each += cost[np.arange(each.size), known.states[d]]
-        return self._total(np.add.reduceat(each, known.offsets[:-1]))
-
-    def _best(self, batch: Batch, values: dict[Key, Floats]) -> Known:
+    def _best(self, batch: Batch, values: dict[Key, Floats]) -> tuple[Known, float]:
+        """The best configurations, and the weighted sum of their scores."""
         states, ends, score = batch.best(values)
         self._check(score)
-        return Known(states, ends, self.observations.offsets)
+        return Known(states, ends, self.observations.offsets), self._total(score)
 
     def _total(self, log_z: Floats) -> float:
         return float(log_z.sum() if self.weights is None else self.weights @ log_z)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
-from hscrf.engine import Evidence
+from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
+from hscrf.objective.bundles import Bundle, bundled
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
@@ -52,22 +54,34 @@ class Likelihood:
         self.complete = self.known.complete_sequences()
         partial = np.flatnonzero(~self.complete).tolist()
         self.closed = dict(zip(partial, closed_labels([labels[n] for n in partial], partial), strict=True))
-        self.chunks = [(which, self._chunk(which, again=True)) for which in self._cut(np.arange(self.n_parts))]
+
+    @cached_property
+    def chunks(self) -> list[tuple[Ints, Chunk]]:
+        """All sequences in chunks; made when first needed, for some solvers take bundles instead."""
+        return [(which, self._chunk(which, again=True)) for which in self._cut(np.arange(self.n_parts))]
 
     def _cut(self, which: Ints) -> list[Ints]:
         """Chunks of some sequences: those with partial labels first."""
         order = which[np.argsort(self.complete[which], kind="stable")]
         return cut(np.diff(self.observations.offsets), order, self.complete)
 
-    def _chunk(self, which: Ints, again: bool = False) -> Chunk:
-        """Some sequences by themselves; ``again`` makes ready for many evaluations."""
+    def _chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
+        """Some sequences by themselves; ``again`` makes ready for many evaluations.
+
+        ``batches`` are shared between all that have the same lengths in the same order.
+        """
         observations = self.observations.take(which)
         if self.complete[which[0]]:
             labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
-        observations = observations.by_columns() if again else observations
-        return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs)
+        if again:
+            observations = observations.by_columns() if batches is None else observations.both_ways()
+        free = None
+        if batches is not None:
+            fresh = Batch(self.scorer.topology, observations.offsets)
+            free = batches.setdefault(observations.offsets.tobytes(), fresh)
+        return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs, free)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
@@ -99,6 +113,17 @@ class Likelihood:
         found.chunks = chunks
         return found
 
+    @property
+    def groups(self) -> list[slice]:
+        """The weights of each block."""
+        return self.scorer.slices
+
+    def bundles(self, order: Ints, size: int) -> list[Bundle]:
+        """All sequences in fixed bundles of at most ``size``, of like lengths; the order decides among equal ones."""
+        batches: dict[bytes, Batch] = {}
+        cuts = bundled(np.diff(self.observations.offsets), order, size, self.complete)
+        return [Bundle(self._chunk(which, True, batches), which, self._explained) for which in cuts]
+
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""
         return self._evaluate(weights, [(some, self._chunk(some)) for some in self._cut(np.asarray(which))])
@@ -113,16 +138,16 @@ class Likelihood:
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
-        cost, gradient = 0.0, np.zeros(self.size)
+        total, gradient = 0.0, np.zeros(self.size)
         for some in self._cut(np.asarray(which)):
             with self._explained(weights, some):
-                own, pull = self._chunk(some).mistakes(weights)
-            cost += own
+                distance, pull = self._chunk(some).mistakes(weights)
+            total += distance
             gradient += pull
-        return float(weights @ gradient) + cost, gradient
+        return total, gradient
 
     @contextmanager
-    def _explained(self, weights: Floats, which: Ints) -> Iterator[None]:
+    def _explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
         """Say which labels of which sequence of the data set contradict each other."""
         try:
             yield
@@ -130,7 +155,7 @@ class Likelihood:
             if error.sequence is None:
                 raise
             n = int(which[error.sequence])
-            values = self.scorer.values(weights, self.observations.take([n]))
+            values = self.scorer.values(weights() if callable(weights) else weights, self.observations.take([n]))
             potentials = Potentials.from_arrays(self.scorer.topology, self.labels[n].length, values)
             raise Posterior(potentials, self.labels[n]).infeasible().of_sequence(n) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +12,8 @@ from hscrf.features.blocks import Block
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
+
+Counts = Mapping[Key, Floats]
 
 
 class Scorer:
@@ -43,23 +45,37 @@ class Scorer:
             shapes[block.key] = shape
         return shapes
 
-    def values(self, weights: Floats, observations: Observations) -> dict[Key, Floats]:
-        """Log-potentials of all steps of the observations."""
+    def values(
+        self, weights: Floats, observations: Observations, factors: Sequence[float] | None = None
+    ) -> dict[Key, Floats]:
+        """Log-potentials of all steps of the observations; ``factors`` multiply the weights of each block."""
         values = {key: np.zeros(shape) for key, shape in self.shapes(observations.steps).items()}
-        for block, piece in self.pieces(weights):
-            out = values[block.key]
+        for k, (block, piece) in enumerate(self.pieces(weights)):
+            factor, out = 1.0 if factors is None else factors[k], values[block.key]
             if block.timed or out.shape == block.shape:
-                block.add(piece, observations, out)
+                block.add(piece, observations, out, factor)
             else:  # a constant table beside one that varies in time
                 constant = np.zeros(block.shape)
-                block.add(piece, observations, constant)
+                block.add(piece, observations, constant, factor)
                 out += constant
         return values
 
-    def pull(self, counts: dict[Key, Floats], observations: Observations, gradient: Floats) -> None:
+    def pull(self, counts: Counts, observations: Observations, gradient: Floats) -> None:
         """Add to the gradient with respect to the weights, from counts of all steps of the observations."""
         for block, piece in self.pieces(gradient):
-            found = counts[block.key]
-            if not block.timed and found.shape != block.shape:  # a constant table beside one that varies in time
-                found = found.sum(axis=0, keepdims=True)
-            block.pull(found, observations, piece)
+            block.pull(_of_block(counts, block), observations, piece)
+
+    def move(self, counts: Counts, observations: Observations, *moves: tuple[Floats, Sequence[float]]) -> None:
+        """The same into one or two vectors, what goes to each block of a vector times a factor of its own."""
+        for k, (block, piece) in enumerate(zip(self.blocks, self.slices, strict=True)):
+            targets = [part for vector, factors in moves for part in (vector[piece], factors[k])]
+            pull = block.pull if len(moves) == 1 else block.pull_twice
+            pull(_of_block(counts, block), observations, *targets)  # type: ignore[arg-type]
+
+
+def _of_block(counts: Counts, block: Block) -> Floats:
+    """The counts that a block pulls on."""
+    found = counts[block.key]
+    if not block.timed and found.shape != block.shape:  # a constant table beside one that varies in time
+        return found.sum(axis=0, keepdims=True)
+    return found

@@ -13,11 +13,16 @@ from hscrf.arrays import Floats, Ints, ranges
 from hscrf.observations.kernels import (
     count_features,
     pull_columns,
+    pull_columns_twice,
     pull_rows,
+    pull_rows_twice,
     score_columns,
     score_rows,
     sort_by_feature,
 )
+
+MANY = 16  # times as many
+Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Sparse:
 
     def by_columns(self) -> Columns:
         """The same by features: slower to make, faster to use again and again."""
+        if MANY * self.indices.size < self.size:
+            return self._sorted()
         places = np.zeros(self.size + 1, dtype=np.int32)
         count_features(self.indices, places)
         names = np.flatnonzero(places[1:]).astype(np.int32)
@@ -62,13 +69,33 @@ class Sparse:
         sort_by_feature(self.indptr, self.indices, self.data, places, rows, data)
         return Columns(names, begin, rows, data)
 
-    def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
-        x = (self.indptr, self.indices, self.data)
-        score_rows(*x, pair_at, pair_cell, weights, out)
+    def _sorted(self) -> Columns:
+        """``by_columns`` for a few steps, without an array of all features."""
+        order = np.argsort(self.indices, kind="stable")
+        names = self.indices[order]
+        begin = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if names.size else np.zeros(0, dtype=np.int64)
+        steps = len(self.indptr) - 1
+        rows = np.repeat(np.arange(steps, dtype=np.uint16 if steps <= 1 << 16 else np.int32), np.diff(self.indptr))
+        data = self.data[order] if self.data.size else self.data
+        return Columns(names[begin], np.append(begin, names.size).astype(np.int32), rows[order], data)
 
-    def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
-        x = (self.indptr, self.indices, self.data)
-        pull_rows(*x, pair_at, pair_cell, counts, gradient)
+    def both_ways(self) -> BothWays:
+        """By steps and by features."""
+        return BothWays(self.indptr, self.indices, self.data, self.size, self.by_columns())
+
+    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
+        """Add to out (N, cells) the scores of the features of each step, times a factor."""
+        score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
+
+    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
+        """Transpose of ``add_scores``: add what counts (N, cells) pull on each weight, times a factor."""
+        pull_rows(self.indptr, self.indices, self.data, *pairs, counts, gradient, factor)
+
+    def pull_twice(
+        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        """``pull_counts`` into two vectors, each with a factor of its own, in one pass."""
+        pull_rows_twice(self.indptr, self.indices, self.data, *pairs, counts, first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -84,13 +111,40 @@ class Columns:
     rows: NDArray[np.integer[Any]]  # as few bytes as will do: training reads all of it in every iteration
     data: Floats
 
-    def add_scores(self, pair_at: Ints, pair_cell: NDArray[np.int32], weights: Floats, out: Floats) -> None:
+    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         x = (self.names, self.begin, self.rows, self.data)
-        score_columns(*x, pair_at, pair_cell, weights, out, np.empty((1, out.shape[1])))
+        score_columns(*x, *pairs, weights, factor, out, np.empty((1, out.shape[1])))
 
-    def pull_counts(self, pair_at: Ints, pair_cell: NDArray[np.int32], counts: Floats, gradient: Floats) -> None:
+    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
-        pull_columns(*x, pair_at, pair_cell, counts, gradient, np.empty((1, counts.shape[1])))
+        pull_columns(*x, *pairs, counts, gradient, factor, np.empty((1, counts.shape[1])))
+
+    def pull_twice(
+        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
+        targets = (first, factor, second, other)
+        pull_columns_twice(*x, *pairs, counts, *targets, np.empty((1, counts.shape[1])))
+
+
+@dataclass(frozen=True)
+class BothWays(Sparse):
+    """Named features of some steps by step and by feature: each way is faster for something."""
+
+    columns: Columns
+
+    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
+        self.columns.add_scores(pairs, weights, out, factor)
+
+    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
+        self.columns.pull_counts(pairs, counts, gradient, factor)
+
+    def pull_twice(
+        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
+    ) -> None:
+        few = MANY * np.count_nonzero(counts) < counts.size  # those of mistakes: most steps have none
+        pull = super().pull_twice if few else self.columns.pull_twice
+        pull(pairs, counts, first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -152,6 +206,10 @@ class Observations:
     def by_columns(self) -> Observations:
         """The same, made ready to be scored again and again."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).by_columns())
+
+    def both_ways(self) -> Observations:
+        """The same, made ready to be scored again and again and to be pulled on by few counts."""
+        return self if self.sparse is None else replace(self, sparse=of_names(self).both_ways())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the data set and without tables, which may be far larger than these sequences."""

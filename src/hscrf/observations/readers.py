@@ -28,9 +28,8 @@ def kind_of(X: Sequence[Any]) -> str:
     check_several(X)
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
-    for n, x in enumerate(X):
-        if length_of(x) == 0:
-            raise ValueError(f"X[{n}] is empty, expected at least one time step")
+    if not all(lengths_of(X)):
+        raise ValueError(f"X[{lengths_of(X).index(0)}] is empty, expected at least one time step")
     first = X[0]
     if hasattr(first, "tocsr"):
         return "matrix"
@@ -61,8 +60,25 @@ def length_of(x: Any) -> int:
     return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
 
+def lengths_of(X: Sequence[Any]) -> list[int]:
+    """The number of steps of each sequence."""
+    return list(map(len if is_of_lists(X) else length_of, X))
+
+
+def is_of_lists(X: Iterable[Any]) -> bool:
+    """Whether all items are lists or tuples, which whole functions of Python's own may read without a look at each."""
+    return set(map(type, X)) <= {list, tuple}
+
+
 def offsets_of(X: Sequence[Any]) -> Ints:
-    return np.concatenate([[0], np.cumsum([length_of(x) for x in X])]).astype(np.int64)
+    return begins_of(lengths_of(X))
+
+
+def begins_of(counts: Sequence[int]) -> Ints:
+    """Where each of some things begins that have these counts, and where the last ends."""
+    begins = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=begins[1:])
+    return begins
 
 
 def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
@@ -126,6 +142,10 @@ def pack_items(
 
     Returns a number for each entry, kept in the array ``packed``, where each step begins, and the values.
     """
+    if kind == "strings" and is_of_lists(X):
+        steps = list(chain.from_iterable(X))
+        if is_of_lists(steps):
+            return pack_strings(X, steps, number, packed.typecode)
     values, counts = array("d"), array("q")
     for n, x in enumerate(X):
         names = read_dicts(x, n, counts, values) if kind == "dicts" else read_strings(x, n, counts)
@@ -137,8 +157,22 @@ def pack_items(
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
     if (data == 1).all():
         data = np.empty(0)
-    indptr = np.concatenate([[0], np.cumsum(np.frombuffer(counts, dtype=np.int64))])
+    indptr = begins_of(np.frombuffer(counts, dtype=np.int64))  # type: ignore[arg-type]
     return np.frombuffer(packed, dtype=packed.typecode) if len(packed) else np.empty(0, packed.typecode), indptr, data
+
+
+def pack_strings(
+    X: Sequence[Any], steps: Sequence[Any], number: Callable[[str], int], typecode: str
+) -> tuple[NDArray[Any], Ints, Floats]:
+    """``pack_items`` for strings in lists of lists, all in one go."""
+    indptr = begins_of(list(map(len, steps)))
+    try:
+        numbers = np.fromiter(map(number, chain.from_iterable(steps)), dtype=typecode, count=int(indptr[-1]))
+    except TypeError:  # not hashable, so no string
+        for n, x in enumerate(X):
+            check_strings(x, n)
+        raise
+    return numbers, indptr, np.empty(0)
 
 
 def read_strings(x: Sequence[Any], n: int, counts: Any) -> Iterable[str]:

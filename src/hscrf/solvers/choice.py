@@ -22,7 +22,7 @@ def solver_of(solver: str | Solver) -> Solver:
     """The solver of that name with its default options, or the solver itself.
 
     >>> solver_of("perceptron")
-    Perceptron(epochs=10, batch=1, average=True)
+    Perceptron(epochs=10, batch=None, average=True)
     """
     if isinstance(solver, str) and solver in SOLVERS:
         chosen: Solver = SOLVERS[solver]()
@@ -36,7 +36,7 @@ def dump_solver(solver: str | Solver) -> Any:
     """A solver as JSON: its name, or its type and options; of a class that is not ours only where it is defined.
 
     >>> dump_solver("sgd"), dump_solver(Perceptron(epochs=3))
-    ('sgd', {'type': 'Perceptron', 'epochs': 3, 'batch': 1, 'average': True})
+    ('sgd', {'type': 'Perceptron', 'epochs': 3, 'batch': None, 'average': True})
     """
     solver_of(solver)  # raises where there is none
     if isinstance(solver, str):

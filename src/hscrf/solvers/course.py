@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
@@ -18,6 +18,7 @@ Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
 RARELY = 10.0  # seconds between lines where a line cannot be written over
 CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
+CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
 
 class Objective(Protocol):
@@ -65,10 +66,11 @@ class Monitor:
 
     evaluate: Callable[[Floats], float] | None = None  # weights -> value on development data, higher is better
     patience: int | None = None  # stop after this many evaluations without a better value
-    checkpoint: Callable[[Floats, list[dict[str, Any]]], None] | None = None  # given the weights and the history
+    checkpoint: Callable[..., None] | None = None  # given weights, history and, by some solvers, a state to go on from
     verbose: int = 0  # 0: silent; 1: one live line, or a line now and then; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
     done: int = 0  # iterations of the run that this one goes on with; counting goes on too
+    state: Mapping[str, Any] | None = None  # where that run was, for solvers that go on from there with the same bits
 
     def __post_init__(self) -> None:
         at_least(self, verbose=0, done=0)
@@ -165,6 +167,9 @@ class Run:
         self.waited = 0  # evaluations since then
         self.kept: int | None = None  # the iteration of the best
         self.history: list[dict[str, Any]] = []
+        self.state: dict[str, Any] | None = None  # to go on from, if the solver gives one
+        self.stated = 0  # iterations of this run before that state
+        self.saved = self.start  # when a checkpoint was made last
         self.progress.begin()
         if self.monitor.done:
             self.progress.write(f"resumed at iteration {self.monitor.done}")
@@ -183,17 +188,25 @@ class Run:
         if not loss > self.loss:  # true also while self.loss is nan
             self.keep(weights, loss)
 
-    def step(self, weights: Floats, loss: float, gradient_norm: float) -> None:
-        """An iteration is done; raises ``Stop`` when the development data show no improvement for too long."""
+    def step(
+        self, weights: Floats, loss: float, gradient_norm: float, state: Callable[[], dict[str, Any]] | None = None
+    ) -> None:
+        """An iteration is done; raises ``Stop`` when the development data show no improvement for too long.
+
+        ``state`` gives what the solver needs to go on from here, if a checkpoint is to hold it.
+        """
         number = self.monitor.done + len(self.history) + 1
         seconds = time.perf_counter() - self.start
         entry = {"iteration": number, "loss": loss, "gradient_norm": gradient_norm, "seconds": seconds}
         self.history.append({**entry, "score": None})
         if self.monitor.evaluate is not None:
             self.history[-1]["score"] = self.evaluate(weights, loss)
+        if self.monitor.checkpoint is not None and state is not None:
+            self.state, self.stated = {**state(), **self.standing()}, len(self.history)
         self.progress.show(self.history[-1])
-        if self.monitor.checkpoint is not None and number % CHECKPOINT_EVERY == 0:
-            self.monitor.checkpoint(weights.copy(), list(self.history))
+        if number % CHECKPOINT_EVERY == 0 or time.perf_counter() - self.saved >= CHECKPOINT_AFTER:
+            self.save(weights, self.state)
+            self.saved = time.perf_counter()
         if self.monitor.patience is not None and self.waited >= self.monitor.patience:
             raise Stop(f"no improvement on the development set for {self.waited} evaluations", True)
 
@@ -207,11 +220,33 @@ class Run:
             self.kept = self.history[-1]["iteration"]
         return value
 
+    def save(self, weights: Floats, state: dict[str, Any] | None) -> None:
+        """Make a checkpoint, if any are wanted."""
+        if self.monitor.checkpoint is not None:
+            if state is None:
+                self.monitor.checkpoint(weights.copy(), list(self.history))
+            else:
+                self.monitor.checkpoint(weights.copy(), self.history[: self.stated], state)
+
+    def standing(self) -> dict[str, Any]:
+        """What the development data have said so far."""
+        if self.best is None:
+            return {}
+        value, loss, weights = self.best
+        return {"waited": self.waited, "kept": self.kept, "value": value, "best_loss": loss, "best": weights}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take over the standing of the run that this one goes on with."""
+        self.state = dict(state)
+        self.weights, self.loss = np.array(state["base"]), float(state["loss"])
+        if "best" in state and self.monitor.evaluate is not None:
+            self.best = float(state["value"]), float(state["best_loss"]), np.array(state["best"])
+            self.waited, self.kept = int(state["waited"]), state["kept"]
+
     def result(self, reason: str, converged: bool) -> Result:
         loss, weights = (self.loss, self.weights) if self.best is None else self.best[1:]
         self.progress.close(reason)
-        if self.monitor.checkpoint is not None:
-            self.monitor.checkpoint(weights.copy(), list(self.history))
+        self.save(weights, self.state if reason == INTERRUPTED else None)
         return Result(weights, float(loss), converged, len(self.history), reason, self.history, self.kept)
 
 

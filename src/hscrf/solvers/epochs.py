@@ -2,34 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any, Protocol
 
-from hscrf.arrays import Floats, Ints
-from hscrf.solvers.course import INTERRUPTED, Result, Run
+import numpy as np
+
+from hscrf.arrays import Floats, Ints, Random, generator
+from hscrf.solvers.course import INTERRUPTED, Objective, Penalty, Result, Run, check_finite
+from hscrf.solvers.moving import Moving
+
+Moves = Sequence[tuple[Floats, Sequence[float]]]
 
 
-class Learner(Protocol):
-    """Weights that change within an epoch."""
+class Bundle(Protocol):
+    """A few sequences that are met once an epoch. Weights come as a vector and a factor for each group of them."""
 
-    @property
-    def weights(self) -> Floats:
-        """The answer so far."""
+    def __len__(self) -> int:
+        """Number of sequences."""
+
+    def loss(self, base: Floats, factors: Floats) -> tuple[float, Any]:
+        """The loss, and what ``move`` needs of its gradient."""
+
+    def mistakes(self, base: Floats, factors: Floats) -> tuple[float, Any]:
+        """By how much the best labels outscore the true ones, and what ``move`` needs; None if they are the best."""
+
+    def move(self, found: Any, moves: Moves) -> None:
+        """Add the gradient to each vector, times a factor for each group."""
+
+
+class Some:
+    """A bundle of an objective that makes none of its own: every step touches all weights."""
+
+    def __init__(self, objective: Objective, which: Ints, groups: Sequence[slice]) -> None:
+        self.objective, self.which = objective, which
+        self.sizes = [group.stop - group.start for group in groups]
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def loss(self, base: Floats, factors: Floats) -> tuple[float, Floats]:
+        return self.objective.part(base * np.repeat(factors, self.sizes), self.which)
+
+    def mistakes(self, base: Floats, factors: Floats) -> tuple[float, Floats | None]:
+        loss, gradient = self.objective.mistakes(base * np.repeat(factors, self.sizes), self.which)
+        return loss, gradient if gradient.any() else None  # not loss > 0: wrong labels may tie with the true ones
+
+    def move(self, found: Floats, moves: Moves) -> None:
+        for vector, factors in moves:
+            vector += np.repeat(factors, self.sizes) * found
+
+
+def bundles_of(
+    objective: Objective, order: Ints, size: int, c2: Penalty = 0.0
+) -> tuple[Sequence[Bundle], Sequence[slice]]:
+    """The data in bundles, and the groups of weights that have a penalty in common."""
+    make = getattr(objective, "bundles", None)
+    if make is not None:
+        groups = objective.groups  # type: ignore[attr-defined]
+        if np.ndim(c2) == 0 or all(np.ptp(np.asarray(c2)[group]) == 0 for group in groups if group.stop > group.start):
+            return make(order, size), groups
+    borders = [0, *(np.flatnonzero(np.diff(c2)) + 1).tolist(), objective.size] if np.ndim(c2) else [0, objective.size]
+    groups = [slice(a, b) for a, b in pairwise(borders)]
+    return [Some(objective, which, groups) for which in batches(order, size)], groups
+
+
+def batch_size(batch: int | None, n: int, most: int) -> int:
+    """The number of sequences in a batch; None makes about a thousand batches of n sequences, none above ``most``."""
+    return max(1, min(most, n // 1000)) if batch is None else batch
+
+
+def of_groups(penalty: Penalty, groups: Sequence[slice]) -> Floats:
+    """The penalty of each group."""
+    if np.ndim(penalty) == 0:
+        return np.full(len(groups), float(penalty))
+    each = np.asarray(penalty)
+    return np.array([each[group.start] if group.stop > group.start else 0.0 for group in groups])
 
 
 class kept_on_interrupt:
     """Keeps the weights in the middle of an epoch when Ctrl-C comes."""
 
-    def __init__(self, run: Run, learner: Learner) -> None:
-        self.run, self.learner = run, learner
+    def __init__(self, run: Run, weights: Callable[[], Floats]) -> None:
+        self.run, self.weights = run, weights
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:
-            self.run.keep(self.learner.weights, self.run.loss)
+            self.run.keep(self.weights(), self.run.loss)
 
 
 def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
@@ -45,3 +108,49 @@ def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
 def batches(order: Ints, size: int) -> Iterator[Ints]:
     for start in range(0, len(order), size):
         yield order[start : start + size]
+
+
+def checked_loss(loss: float, where: str) -> float:
+    """The loss of a bundle; raises where it is not finite."""
+    return check_finite((loss, np.zeros(0)), where)[0] if not np.isfinite(loss) else float(loss)
+
+
+# ------------------------------------------------------------------------------
+# Going on after a kill
+
+
+def seed_of(run: Run, options: Any, random_state: Random) -> int:
+    """The seed of all that is random in a run; that of the run which is resumed."""
+    state = resumed_state(run, options)
+    return int(generator(random_state).integers(2**63)) if state is None else int(state["seed"])
+
+
+def shuffled(n: int, seed: int, epoch: int) -> Ints:
+    """An order of n things, another one for each epoch; epoch 0 deals sequences to bundles."""
+    return np.random.default_rng([seed, epoch]).permutation(n)
+
+
+def resumed_state(run: Run, options: Any) -> Mapping[str, Any] | None:
+    """What a run of the same solver with the same options, but for the number of epochs, left behind."""
+    state = run.monitor.state
+    return state if state is not None and state.get("solver") == described(options) else None
+
+
+def described(options: Any) -> dict[str, Any]:
+    """A solver's type and options, without the number of epochs."""
+    return {"type": type(options).__name__, **{k: v for k, v in asdict(options).items() if k != "epochs"}}
+
+
+def state_of(options: Any, seed: int, moving: Moving, **numbers: float) -> dict[str, Any]:
+    """What a run needs to go on from the end of an epoch as if it had never stopped."""
+    arrays = {"base": moving.base.copy(), "summed": moving.summed.copy()}
+    if moving.late is not None:
+        arrays["late"] = moving.late.copy()
+    return {"solver": described(options), "seed": seed, "n": moving.n, **numbers, **arrays}
+
+
+def restore(moving: Moving, state: Mapping[str, Any]) -> None:
+    """Take over what ``state_of`` has described."""
+    moving.base, moving.summed, moving.n = state["base"].copy(), state["summed"].copy(), int(state["n"])
+    if moving.late is not None:
+        moving.late = state["late"].copy()

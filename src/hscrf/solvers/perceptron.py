@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Ints, Random, generator
-from hscrf.solvers.course import (
-    Monitor,
-    Objective,
-    Penalty,
-    Result,
-    Run,
-    Stop,
-    at_least,
-    check_finite,
-    supervise,
+from hscrf.arrays import Floats, Ints, Random
+from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Run, Stop, at_least, supervise
+from hscrf.solvers.epochs import (
+    batch_size,
+    bundles_of,
+    checked_loss,
+    kept_on_interrupt,
+    restore,
+    resumed_state,
+    seed_of,
+    shuffled,
+    state_of,
+    with_loss,
 )
-from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
+from hscrf.solvers.moving import Moving
+
+MOST = 16  # sequences in a batch, unless more are asked for
 
 
 @dataclass(frozen=True)
 class Perceptron:
     """The averaged structured perceptron (Collins 2002): needs the best labels only, no probabilities.
 
+    ``batch`` sequences are decoded with the same weights, then all their mistakes are corrected; None takes 1 to 16 of
+    them, more the more data there are. Sequences of like length are dealt to such bundles once; the order of the
+    bundles is drawn anew in each epoch.
+
     Stops when an epoch makes no mistake, or after all epochs. It has no penalties: c1 and c2 are not used; averaging
     keeps the weights small. The losses in the history are sums over batches, each at the weights before its correction.
     """
 
     epochs: int = 10
-    batch: int = 1
+    batch: int | None = None
     average: bool = True
 
     def __post_init__(self) -> None:
-        at_least(self, epochs=1, batch=1)
+        at_least(self, epochs=1, **({} if self.batch is None else {"batch": 1}))
 
     def minimize(
         self,
@@ -47,49 +57,40 @@ class Perceptron:
     ) -> Result:
         """Start at ``weights`` and correct mistakes; ``random_state`` decides the order of the sequences."""
         run = Run(objective, weights, monitor)
-        corrections = Corrections(self, objective, run.weights)
-        rng = generator(random_state)
-        result = supervise(run, lambda: self._epochs(corrections, run, rng))
+        seed = seed_of(run, self, random_state)
+        result = supervise(run, lambda: self._epochs(objective, run, seed))
         everything = np.arange(objective.n_parts)
         return with_loss(result, lambda w: objective.mistakes(w, everything)[0])
 
-    def _epochs(self, corrections: Corrections, run: Run, rng: np.random.Generator) -> None:
-        for epoch in range(self.epochs):
-            order = rng.permutation(corrections.objective.n_parts)
-            with kept_on_interrupt(run, corrections):
-                loss, norm, mistakes = corrections.epoch(order, f"iteration {epoch + 1}")
-            weights = corrections.weights
+    def _epochs(self, objective: Objective, run: Run, seed: int) -> None:
+        size = batch_size(self.batch, 2 * objective.n_parts, MOST)
+        bundles, groups = bundles_of(objective, shuffled(objective.n_parts, seed, 0), size)
+        moving, first = Moving(run.weights, groups, self.average), 0
+        state = resumed_state(run, self)
+        if state is not None:
+            restore(moving, state)
+            run.resume(state)
+            first = int(state["epoch"])
+        for epoch in range(first, self.epochs):
+            before = moving.base.copy()
+            with kept_on_interrupt(run, lambda: moving.mean):
+                order = shuffled(len(bundles), seed, epoch + 1)
+                loss, mistakes = self._epoch(moving, bundles, order, f"iteration {epoch + 1}")
+            weights, norm = moving.mean, float(np.linalg.norm(moving.base - before))
             run.keep(weights, loss)
-            run.step(weights, loss, norm)
+            run.step(weights, loss, norm, partial(state_of, self, seed, moving, epoch=epoch + 1, loss=loss))
             if not mistakes:
                 raise Stop("an epoch without mistakes", True)
         raise Stop(f"all {self.epochs} epochs done", False)
 
-
-class Corrections:
-    """The state of the perceptron. The mean of its iterates is ``current - late / n``."""
-
-    def __init__(self, options: Perceptron, objective: Objective, weights: Floats) -> None:
-        self.options, self.objective = options, objective
-        self.current = weights.copy()
-        self.late = np.zeros_like(weights)  # each correction times the number of iterates without it
-        self.n = 0  # iterates so far
-
-    @property
-    def weights(self) -> Floats:
-        """The answer so far."""
-        return self.current - self.late / max(self.n, 1) if self.options.average else self.current.copy()
-
-    def epoch(self, order: Ints, where: str) -> tuple[float, float, int]:
-        """One pass over all sequences; loss and gradient norm, summed over batches, and the number of corrections."""
-        total, mistakes, direction = 0.0, 0, np.zeros_like(self.current)
-        for which in batches(order, self.options.batch):
-            loss, gradient = check_finite(self.objective.mistakes(self.current, which), where)
-            total += loss
-            if gradient.any():  # not loss > 0: wrong labels may tie with the true ones
-                self.current -= gradient
-                self.late -= self.n * gradient
-                direction += gradient
+    def _epoch(self, moving: Moving, bundles: Any, order: Ints, where: str) -> tuple[float, int]:
+        """One pass over all bundles: the sum of their losses, and how many had mistakes."""
+        total, mistakes = 0.0, 0
+        for k in order.tolist():
+            loss, found = bundles[k].mistakes(moving.base, moving.scale)
+            total += checked_loss(loss, where)
+            if found is not None:
+                bundles[k].move(found, moving.moves(-1.0))
                 mistakes += 1
-            self.n += 1
-        return total, float(np.linalg.norm(direction)), mistakes
+            moving.count()
+        return total, mistakes

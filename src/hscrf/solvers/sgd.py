@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Ints, Random, generator
+from hscrf.arrays import Floats, Ints, Random
 from hscrf.solvers.course import (
     Monitor,
     Objective,
@@ -14,38 +17,58 @@ from hscrf.solvers.course import (
     Result,
     Run,
     Stop,
-    Value,
     at_least,
-    check_finite,
     check_penalties,
     penalty_of,
     supervise,
 )
-from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
+from hscrf.solvers.epochs import (
+    Bundle,
+    batch_size,
+    bundles_of,
+    checked_loss,
+    kept_on_interrupt,
+    of_groups,
+    restore,
+    resumed_state,
+    seed_of,
+    shuffled,
+    state_of,
+    with_loss,
+)
+from hscrf.solvers.moving import Moving
+
+MOST = 8  # sequences in a batch, unless more are asked for
+SAMPLE = 500  # sequences that a rate is tried on
+TRUNCATIONS = 16  # times in an epoch that L1 is applied
 
 
 @dataclass(frozen=True)
 class SGD:
     """Stochastic gradient descent on small batches, with averaging.
 
+    ``batch`` sequences make a step; None takes 1 to 8 of them, more the more data there are.
     A step subtracts the mean gradient of a batch times ``rate / (1 + decay * t)``, t in epochs. A ``rate`` of None is
     calibrated: several rates are tried for one pass over up to 500 sequences, and the best is taken. The average covers
-    the iterates since epoch 1, 2, 4, 8, ...: at least the last half of them. L1 is a soft threshold after each step;
-    what it holds at zero in the end is zero in the result.
+    the iterates since epoch 1, 2, 4, 8, ...: at least the last half of them. Sequences of like length are dealt to
+    batches once; the order of the batches is drawn anew in each epoch. A step touches only the weights of features
+    that the batch has, L2 shrinks all others through a common factor. L1 is a soft threshold, applied 16 times in an
+    epoch (truncated gradient); what it holds at zero in the end is zero in the result.
 
-    The losses in the history are sums over batches, each at the weights before its step; the loss of the result is
-    exact. Stops when the loss changes by less than ``delta`` of itself from one epoch to the next, or after all epochs.
+    The losses in the history are sums over batches, each at the weights before its step; the gradient norms are means
+    over the epoch, seen from how far the weights have moved. The loss of the result is exact. Stops when the loss
+    changes by less than ``delta`` of itself from one epoch to the next, or after all epochs.
     """
 
     epochs: int = 20
-    batch: int = 8
+    batch: int | None = None
     rate: float | None = None
-    decay: float = 1.0
+    decay: float = 0.3
     average: bool = True
     delta: float = 1e-5
 
     def __post_init__(self) -> None:
-        at_least(self, epochs=1, batch=1, decay=0, delta=0)
+        at_least(self, epochs=1, decay=0, delta=0, **({} if self.batch is None else {"batch": 1}))
         if self.rate is not None and not 0 < self.rate < np.inf:
             raise ValueError(f"SGD: rate is {self.rate}, expected a positive number or None")
 
@@ -61,103 +84,119 @@ class SGD:
         """Start at ``weights`` and reduce the penalised loss; ``random_state`` decides the order of the sequences."""
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
-        stochastic = Stochastic(self, objective, run.weights, c1, c2)
-        rng = generator(random_state)
-        result = supervise(run, lambda: self._epochs(stochastic, run, rng))
-        return with_loss(result, lambda w: objective(w)[0] + stochastic.penalty(w))
+        seed = seed_of(run, self, random_state)
+        result = supervise(run, lambda: self._epochs(objective, run, c1, c2, seed))
+        return with_loss(result, lambda w: objective(w)[0] + penalty_of(w, c1, c2))
 
-    def _epochs(self, stochastic: Stochastic, run: Run, rng: np.random.Generator) -> None:
-        stochastic.rate = _calibrated(stochastic, rng) if self.rate is None else self.rate
-        loss = np.inf
-        for epoch in range(self.epochs):
-            before = loss
-            with kept_on_interrupt(run, stochastic):
-                loss, norm = stochastic.epoch(epoch, rng.permutation(stochastic.n))
-            weights = stochastic.weights
+    def _epochs(self, objective: Objective, run: Run, c1: Penalty, c2: Penalty, seed: int) -> None:
+        size = batch_size(self.batch, objective.n_parts, MOST)
+        bundles, groups = bundles_of(objective, shuffled(objective.n_parts, seed, 0), size, c2)
+        descent = Stochastic(self, bundles, groups, min(size, objective.n_parts), objective.n_parts, c1, c2)
+        moving, first, loss = Moving(run.weights, groups, self.average), 0, np.inf
+        state = resumed_state(run, self)
+        if state is not None:
+            restore(moving, state)
+            run.resume(state)
+            first, loss, descent.rate = int(state["epoch"]), float(state["loss"]), float(state["rate"])
+        elif self.rate is None:
+            descent.rate = _calibrated(descent, moving.base, shuffled(len(bundles), seed, 0))
+        for epoch in range(first, self.epochs):
+            former = loss
+            with kept_on_interrupt(run, lambda: descent.answer(moving)):
+                loss, norm = descent.epoch(moving, epoch, shuffled(len(bundles), seed, epoch + 1))
+            weights = descent.answer(moving)
             run.keep(weights, loss)
-            run.step(weights, loss, norm)
-            if epoch and abs(before - loss) <= self.delta * abs(loss):
+            numbers = {"epoch": epoch + 1, "loss": loss, "rate": descent.rate}
+            run.step(weights, loss, norm, partial(state_of, self, seed, moving, **numbers))
+            if epoch and abs(former - loss) <= self.delta * abs(loss):
                 raise Stop(f"the loss changed by less than delta={self.delta:g} in an epoch", True)
         raise Stop(f"all {self.epochs} epochs done", False)
 
 
 class Stochastic:
-    """The state of stochastic gradient descent: the current weights and their average."""
+    """Steps of stochastic gradient descent on the bundles of n sequences."""
 
-    def __init__(self, options: SGD, objective: Objective, weights: Floats, c1: Penalty, c2: Penalty) -> None:
-        self.options, self.objective, self.c1, self.c2 = options, objective, c1, c2
-        self.n = objective.n_parts
-        self.current = weights.copy()
-        self.mean = np.zeros_like(weights)
-        self.n_mean = 0  # iterates in the mean
-        self.rate = 1.0
+    def __init__(
+        self,
+        options: SGD,
+        bundles: Sequence[Bundle],
+        groups: Sequence[slice],
+        size: int,
+        n: int,
+        c1: Penalty,
+        c2: Penalty,
+    ) -> None:
+        self.options, self.bundles, self.groups, self.n, self.c1, self.c2 = options, bundles, groups, n, c1, c2
+        self.size = size  # of a bundle; also where one has fewer sequences, lest few step as far as many
+        self.decays = 2 * of_groups(c2, groups) / n
+        self.every = -(-len(bundles) // TRUNCATIONS) if np.any(c1) else 0
+        self.rate = 1.0 if options.rate is None else options.rate
 
-    @property
-    def weights(self) -> Floats:
+    def answer(self, moving: Moving) -> Floats:
         """The answer so far."""
-        if not (self.options.average and self.n_mean):
-            return self.current.copy()
-        return np.where(self.current == 0, 0.0, self.mean) if np.any(self.c1) else self.mean.copy()
-
-    def penalty(self, weights: Floats) -> float:
-        """What the penalties add to the loss."""
-        return penalty_of(weights, self.c1, self.c2)
-
-    def epoch(self, epoch: int, order: Ints) -> tuple[float, float]:
-        """One pass over all sequences; the penalised loss and the gradient norm, summed over its batches."""
-        if epoch & (epoch - 1) == 0:
-            self.n_mean = 0  # the average starts afresh at 1, 2, 4, 8, ...
-        total, direction = 0.0, np.zeros_like(self.current)
-        for start, which in enumerate(batches(order, self.options.batch)):
-            elapsed = epoch + start * self.options.batch / self.n
-            rate = self.rate / (1 + self.options.decay * elapsed)
-            loss, gradient = self.step(which, rate, f"iteration {epoch + 1}")
-            total += loss
-            direction += gradient
-            if epoch or self.options.epochs == 1:
-                self.add_to_mean()
-        return total + self.penalty(self.current), float(np.linalg.norm(direction + 2 * self.c2 * self.current))
-
-    def step(self, which: Ints, rate: float, where: str) -> Value:
-        """One step on a batch; its loss and gradient before the step, without penalties."""
-        loss, gradient = check_finite(self.objective.part(self.current, which), where)
-        self.current *= 1 - np.minimum(1.0, rate * 2 * self.c2 / self.n)
-        self.current -= (rate / len(which)) * gradient
         if np.any(self.c1):
-            size = np.maximum(np.abs(self.current) - rate * self.c1 / self.n, 0.0)
-            self.current = np.copysign(size, self.current)
-        return loss, gradient
+            return np.where(moving.base == 0, 0.0, moving.mean)
+        return moving.mean
 
-    def add_to_mean(self) -> None:
-        """Add the current weights to their average."""
-        self.n_mean += 1
-        if self.n_mean == 1:
-            self.mean[:] = 0.0
-        self.mean += (self.current - self.mean) / self.n_mean
+    def epoch(self, moving: Moving, epoch: int, order: Ints) -> tuple[float, float]:
+        """One pass over all bundles: the penalised loss, and the norm of the gradient."""
+        if epoch & (epoch - 1) == 0:
+            moving.restart()  # at epochs 0, 1, 2, 4, 8, ...
+        before, moved, total = moving.base.copy(), 0.0, 0.0
+        counted = epoch > 0 or self.options.epochs == 1
+        for place, k in enumerate(order.tolist()):
+            rate = self.rate / (1 + self.options.decay * (epoch + place / len(order)))
+            total += checked_loss(self.step(moving, self.bundles[k], rate), f"iteration {epoch + 1}")
+            moved += rate
+            self.truncate(moving, place, len(order), rate)
+            if counted:
+                moving.count()
+        moving.settle()
+        norm = self.n / moved * float(np.linalg.norm(moving.base - before))
+        return total + penalty_of(moving.base, self.c1, self.c2), norm
+
+    def step(self, moving: Moving, bundle: Bundle, rate: float) -> float:
+        """One step on a bundle; its loss before the step, without penalties."""
+        loss, found = bundle.loss(moving.base, moving.scale)
+        moving.shrink(1 - np.minimum(1.0, rate * self.decays))
+        bundle.move(found, moving.moves(-rate / self.size))
+        return loss
+
+    def truncate(self, moving: Moving, place: int, last: int, rate: float) -> None:
+        """The soft threshold of L1, now and then, for all steps since the last one."""
+        if self.every and (place % self.every == self.every - 1 or place == last - 1):
+            steps = place % self.every + 1
+            weights = moving.current
+            size = np.maximum(np.abs(weights) - steps * rate * self.c1 / self.n, 0.0)
+            moving.replace(np.copysign(size, weights) * (size > 0))
 
 
-def _calibrated(stochastic: Stochastic, rng: np.random.Generator) -> float:
+def _calibrated(descent: Stochastic, start: Floats, order: Ints) -> float:
     """The power of two that gives the lowest loss after one pass over a sample, searched up and down from 1."""
-    sample = rng.permutation(stochastic.n)[:500]
-    rate, loss = 1.0, _trial(stochastic, sample, 1.0)
+    sizes = np.cumsum([len(descent.bundles[k]) for k in order])
+    sample = [descent.bundles[k] for k in order[: int(np.searchsorted(sizes, SAMPLE)) + 1]]
+    rate, loss = 1.0, _trial(descent, start, sample, 1.0)
     for factor in (2.0, 0.5):
         for _ in range(30):
-            tried = _trial(stochastic, sample, rate * factor)
+            tried = _trial(descent, start, sample, rate * factor)
             if tried >= loss and (np.isfinite(loss) or factor > 1):
                 break
             rate, loss = rate * factor, tried
     return rate
 
 
-def _trial(stochastic: Stochastic, sample: Ints, rate: float) -> float:
+def _trial(descent: Stochastic, start: Floats, sample: Sequence[Any], rate: float) -> float:
     """The penalised loss of a sample after one pass over it; infinite where it diverges."""
-    copy = Stochastic(stochastic.options, stochastic.objective, stochastic.current, stochastic.c1, stochastic.c2)
+    moving = Moving(start, descent.groups, average=False)
     try:
         with np.errstate(all="ignore"):
-            for which in batches(sample, stochastic.options.batch):
-                copy.step(which, rate, "calibration")
-            loss = float(copy.objective.part(copy.current, sample)[0])
-            loss += copy.penalty(copy.current) * len(sample) / copy.n
+            for place, bundle in enumerate(sample):
+                descent.step(moving, bundle, rate)
+                descent.truncate(moving, place, len(sample), rate)
+            moving.settle()
+            loss = sum(bundle.loss(moving.base, moving.scale)[0] for bundle in sample)
+            share = sum(map(len, sample)) / descent.n
+            loss += share * penalty_of(moving.base, descent.c1, descent.c2)
     except (ValueError, ArithmeticError):
         return np.inf
-    return loss if np.isfinite(loss) else np.inf
+    return float(loss) if np.isfinite(loss) else np.inf

@@ -84,6 +84,7 @@ class Moved:
 
     def __init__(self, objective: Objective, origin: Floats) -> None:
         self.objective, self.origin = objective, origin
+        self.bundles = None  # those of the objective have its own zero
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.objective, name)

@@ -49,13 +49,13 @@ class MomentBlock(Block):
     def size(self) -> int:  # type: ignore[override]
         return (2 * self.features + 1) * self.shape[0]
 
-    def add(self, weights: Floats, seen: Observations, out: Floats) -> None:
+    def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
         z = of_columns(seen)
         linear, square, constant = self.split(weights)
-        out += z @ linear + z**2 @ square + constant
+        out += factor * (z @ linear + z**2 @ square + constant)
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats) -> None:
-        z = of_columns(seen)
+    def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        z, counts = of_columns(seen), factor * counts
         linear, square, constant = self.split(gradient)
         linear += z.T @ counts
         square += (z**2).T @ counts

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.solvers.course import INTERRUPTED, Result, Run
@@ -40,6 +42,21 @@ def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
         return replace(result, loss=float(evaluate(result.weights)))
     except KeyboardInterrupt:
         return replace(result, reason=INTERRUPTED, converged=False)
+
+
+def shuffled(objective: Any, rng: np.random.Generator) -> Ints:
+    """All sequences in a random order; those of data that lie in groups come group by group, each shuffled.
+
+    >>> class Data:
+    ...     n_parts, groups = 6, [(0, 2), (2, 6)]
+    >>> shuffled(Data(), np.random.default_rng(0)).tolist()
+    [0, 1, 5, 4, 2, 3]
+    """
+    groups = getattr(objective, "groups", None) or [(0, objective.n_parts)]
+    if len(groups) == 1:
+        return rng.permutation(objective.n_parts)
+    order = [groups[k] for k in rng.permutation(len(groups))]
+    return np.concatenate([begin + rng.permutation(stop - begin) for begin, stop in order])
 
 
 def batches(order: Ints, size: int) -> Iterator[Ints]:

@@ -18,7 +18,7 @@ from hscrf.solvers.course import (
     check_finite,
     supervise,
 )
-from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
+from hscrf.solvers.epochs import batches, kept_on_interrupt, shuffled, with_loss
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Perceptron:
 
     def _epochs(self, corrections: Corrections, run: Run, rng: np.random.Generator) -> None:
         for epoch in range(self.epochs):
-            order = rng.permutation(corrections.objective.n_parts)
+            order = shuffled(corrections.objective, rng)
             with kept_on_interrupt(run, corrections):
                 loss, norm, mistakes = corrections.epoch(order, f"iteration {epoch + 1}")
             weights = corrections.weights

@@ -21,7 +21,7 @@ from hscrf.solvers.course import (
     penalty_of,
     supervise,
 )
-from hscrf.solvers.epochs import batches, kept_on_interrupt, with_loss
+from hscrf.solvers.epochs import batches, kept_on_interrupt, shuffled, with_loss
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class SGD:
         for epoch in range(self.epochs):
             before = loss
             with kept_on_interrupt(run, stochastic):
-                loss, norm = stochastic.epoch(epoch, rng.permutation(stochastic.n))
+                loss, norm = stochastic.epoch(epoch, shuffled(stochastic.objective, rng))
             weights = stochastic.weights
             run.keep(weights, loss)
             run.step(weights, loss, norm)
@@ -138,7 +138,7 @@ class Stochastic:
 
 def _calibrated(stochastic: Stochastic, rng: np.random.Generator) -> float:
     """The power of two that gives the lowest loss after one pass over a sample, searched up and down from 1."""
-    sample = rng.permutation(stochastic.n)[:500]
+    sample = shuffled(stochastic.objective, rng)[:500]
     rate, loss = 1.0, _trial(stochastic, sample, 1.0)
     for factor in (2.0, 0.5):
         for _ in range(30):

@@ -45,22 +45,39 @@ class Cluster:
 
     def check_versions(self) -> None:
         """Refuse workers whose libraries are others than ours."""
-        self._wait_for_workers()
         ours = versions()
-        for worker, theirs in sorted(self.client.run(versions).items()):
+        for worker, theirs in self.everywhere(versions).items():
             compare_versions(ours, theirs, worker)
 
     def check_files(self, paths: Sequence[str]) -> None:
         """Refuse workers that do not see the shards."""
-        for worker, missing in sorted(self.client.run(unseen, list(paths[:1])).items()):
+        for worker, missing in self.everywhere(unseen, list(paths[:1])).items():
             if missing:
                 told = "shards must lie on a disk that all workers share, or as copies under the same name"
                 raise ClusterError(f"worker {worker} cannot read {missing[0]}: {told}")
 
-    def _wait_for_workers(self) -> None:
-        while not self.workers():
-            self._look_after_workers()
-            time.sleep(min(LOOK, 0.2))
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What a function gives on each worker, by address; workers that die meanwhile are left out."""
+        from distributed import CancelledError, KilledWorker, TimeoutError
+
+        found: dict[str, Any] = {}
+        while not found:
+            asked = sorted(self.workers())
+            futures = {a: self.client.submit(function, *arguments, pure=False, workers=[a]) for a in asked}
+            for address, future in futures.items():
+                while address not in found and address in self.workers():
+                    try:
+                        found[address] = future.result(timeout=LOOK)
+                    except TimeoutError:
+                        self._look_after_workers()
+                    except (KilledWorker, CancelledError):
+                        break
+                    except ImportError as error:
+                        raise ClusterError(f"worker {address} cannot run hscrf: {error}") from None
+            if not found:
+                self._look_after_workers()
+                time.sleep(0.1)
+        return found
 
     def workers(self) -> dict[str, Any]:
         """What the scheduler knows of each worker, by address."""
@@ -119,19 +136,18 @@ class Cluster:
                 raise ClusterError("the scheduler is gone; training can be resumed from its checkpoint") from None
 
     def _look_after_workers(self) -> None:
-        """Give up workers that are frozen; end after too long a time without any."""
+        """Give up workers that are frozen, as long as others live; end after too long a time without any that does."""
         now = time.time()
         known = self.workers()
         frozen = [address for address, worker in known.items() if now - worker["last_seen"] > FROZEN]
-        for address in frozen:
-            say(f"worker {address} has shown no sign of life for {FROZEN:.0f} s: others take its work")
-            self.client.run_on_scheduler(remove_worker, address=address)
         if len(known) > len(frozen):
             self.alone_since = None
-            return
-        if self.alone_since is None:
+            for address in frozen:
+                say(f"worker {address} has shown no sign of life for {FROZEN:.0f} s: others take its work")
+                self.client.run_on_scheduler(remove_worker, address=address)
+        elif self.alone_since is None:
             self.alone_since = time.monotonic()
-            say(f"the cluster has no workers: waiting up to {GONE:.0f} s for one")
+            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {GONE:.0f} s for one")
         elif time.monotonic() - self.alone_since > GONE:
             told = "training can be resumed from its checkpoint"
             raise ClusterError(f"the cluster has had no workers for {GONE:.0f} s; {told}")

@@ -62,7 +62,7 @@ class ShardedLoss:
         self.n_parts = sum(map(len, shards))
 
     @property
-    def groups(self) -> list[tuple[int, int]]:
+    def spans(self) -> list[tuple[int, int]]:
         """First sequence and end of each shard: solvers that take a few sequences at a time stay within one."""
         return [(shard.first, shard.first + len(shard)) for shard in self.shards]
 

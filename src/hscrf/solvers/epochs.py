@@ -45,17 +45,17 @@ def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
 
 
 def shuffled(objective: Any, rng: np.random.Generator) -> Ints:
-    """All sequences in a random order; those of data that lie in groups come group by group, each shuffled.
+    """All sequences in a random order; those of data that lie in spans come span by span, each shuffled.
 
     >>> class Data:
-    ...     n_parts, groups = 6, [(0, 2), (2, 6)]
+    ...     n_parts, spans = 6, [(0, 2), (2, 6)]
     >>> shuffled(Data(), np.random.default_rng(0)).tolist()
     [0, 1, 5, 4, 2, 3]
     """
-    groups = getattr(objective, "groups", None) or [(0, objective.n_parts)]
-    if len(groups) == 1:
+    spans = getattr(objective, "spans", None) or [(0, objective.n_parts)]
+    if len(spans) == 1:
         return rng.permutation(objective.n_parts)
-    order = [groups[k] for k in rng.permutation(len(groups))]
+    order = [spans[k] for k in rng.permutation(len(spans))]
     return np.concatenate([begin + rng.permutation(stop - begin) for begin, stop in order])
 
 

@@ -144,6 +144,32 @@ def clients(args):
         yield client
 
 
+def measure_pair(args):
+    """In memory and on disk in turn, in one process: both meet the same neighbours on a busy machine."""
+    import hscrf
+    from hscrf.objective.workers import Workers
+
+    row = {"steps": args.steps}
+    with Workers(args.jobs) as workers:
+        model = hscrf.ChainCRF(n_jobs=args.jobs)
+        disk, _ = model._objective(shards_of(args, args.steps), None, None, workers)
+        X, Y = zip(*(part() for part in repeated(args.data, args.steps)), strict=True)
+        lists = [x for part in X for x in part], [y for part in Y for y in part]
+        memory, _ = hscrf.ChainCRF(n_jobs=args.jobs)._objective(*lists, None, workers)
+        weights = 0.05 * np.random.default_rng(1).normal(size=disk.size)
+        assert memory(weights)[0] == disk(weights)[0], "the same bits"
+        found = {"memory": [], "disk": []}
+        for _ in range(args.evaluations):
+            for name, objective in (("memory", memory), ("disk", disk)):
+                wall, cpu = time.perf_counter(), time.process_time()
+                objective(weights)
+                found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    for name, each in found.items():
+        row[f"{name} s"], row[f"{name} cpu s"] = np.min(each, axis=0).tolist()
+    row["speed"], row["cpu speed"] = row["memory s"] / row["disk s"], row["memory cpu s"] / row["disk cpu s"]
+    return row
+
+
 def measure_overhead(args):
     """Few steps and many weights: what an evaluation on a cluster costs beside the work."""
     import hscrf
@@ -213,11 +239,10 @@ def memory(args):
         if all(pair):
             assert pair[0]["loss"] == pair[1]["loss"], "the same bits"
             assert pair[0]["gradient"] == pair[1]["gradient"], "the same bits"
-            pair[1]["speed"] = pair[0]["evaluation s"] / pair[1]["evaluation s"]
-            pair[1]["cpu speed"] = pair[0]["evaluation cpu s"] / pair[1]["evaluation cpu s"]
         rows += pair
-    names = ["steps", "where", "set up s", "evaluation s", "evaluation cpu s", "speed", "cpu speed", "peak MB"]
-    table(rows, names)
+    table(rows, ["steps", "where", "set up s", "evaluation s", "evaluation cpu s", "peak MB"])
+    pairs = [apart(args, steps=int(steps * MILLION), function="measure_pair", workers=0) for steps in args.steps]
+    table(pairs, ["steps", "memory s", "disk s", "speed", "memory cpu s", "disk cpu s", "cpu speed"])
 
 
 def cluster(args):

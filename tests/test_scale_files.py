@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import hscrf
 from hscrf.errors import DataFileError, FileFormatError
+from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, packing
 from processes import SOURCE, TESTS
 from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
@@ -122,6 +124,22 @@ def test_a_scheme_that_shows_late(tmp_path):
     disk = hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts_of(X, Y)))
     assert memory.scheme_ == disk.scheme_ == {"phrase": "bio", "tag": "plain"}
     assert (memory.coef_ == disk.coef_).all()
+
+
+def test_rare_names_are_not_kept_where_there_are_many(monkeypatch):
+    """A pass that counts hashes goes before: the names, their order and the weights are those of memory."""
+    X, Y = sentences(80)
+    X = [[[*s, f"once={n},{t}"] for t, s in enumerate(x)] for n, x in enumerate(X)]
+    model = hscrf.HSCRF(solver=QUICK, min_count=4)
+    memory = clone(model).fit(X, Y)
+    monkeypatch.setattr(packing, "MANY", 80)
+    kept = []
+    settle = Encoder.settle
+    monkeypatch.setattr(Encoder, "settle", lambda self, *parts: kept.append(len(self.names)) or settle(self, *parts))
+    disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)))
+    assert kept[0] < 90
+    assert list(disk.encoder_.names) == list(memory.encoder_.names)
+    assert (disk.coef_ == memory.coef_).all()
 
 
 # -- the cache
@@ -373,6 +391,7 @@ import sys, pathlib, resource, time
 sys.path.insert(0, sys.argv[2])
 import hscrf
 from hscrf.observations import cutting
+from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, spool
 cutting.SHARD = 150
 folder = pathlib.Path(sys.argv[1])

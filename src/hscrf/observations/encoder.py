@@ -26,6 +26,7 @@ from hscrf.observations.readers import (
     stack_matrices,
     unnamed,
 )
+from hscrf.observations.sieve import Sieve, Sieved, without_rare
 
 
 class Encoder:
@@ -54,6 +55,7 @@ class Encoder:
         self.settled = False
         self.counts: Ints = np.zeros(0, dtype=np.int64)  # (names,) how often each occurs; empty once settled
         self.frequent: NDArray[np.bool_] | None = None  # (names,) of all names met in training, those that were kept
+        self.sieve: Sieve | None = None  # holds back names that are known to be rare
         self.moments: Moments | None = None  # of numeric columns to be standardised; None once settled
         self.__dict__.pop("lookup", None)
 
@@ -81,15 +83,23 @@ class Encoder:
             self._learn_names(names, count_names(sparse))
             packed = Observations(offsets_of(X), sparse, None, X)
         else:
-            found: defaultdict[str, int] = defaultdict(None, self.names)
-            found.default_factory = found.__len__
+            found = self._growing()
             indices, indptr, data = pack_items(X, kind, found.__getitem__, array("i"))
             check_names(X, found)
             sparse = Sparse(indptr, indices, data, len(found))
+            sparse = sparse if self.sieve is None else without_rare(sparse)
             self._learn_names(dict(found), count_names(sparse))
             packed = Observations(offsets_of(X), sparse, None, X)
         self.kind = kind
         return packed.shared()
+
+    def _growing(self) -> dict[str, int]:
+        """The names known so far, and a number for each new one that is asked for."""
+        if self.sieve is not None:
+            return Sieved(self.names, self.sieve)
+        found: defaultdict[str, int] = defaultdict(None, self.names)
+        found.default_factory = found.__len__
+        return found
 
     def merge(self, other: Encoder) -> None:
         """Take over what another encoder has learned: its names come after those known here, its counts are added."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import warnings
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +22,8 @@ from hscrf.labels.packed import pack_labels
 from hscrf.labels.stray import stray_line, unread_lines
 from hscrf.observations import cutting
 from hscrf.observations.packed import Observations, Sparse, of_names
-from hscrf.observations.readers import kind_of, length_of
+from hscrf.observations.readers import kind_of, length_of, pack_items
+from hscrf.observations.sieve import Sieve
 from hscrf.progress import waiting
 from hscrf.scale.shardfile import write_shard
 from hscrf.scale.sources import Item, Source
@@ -28,6 +31,7 @@ from hscrf.scale.spool import Spool
 from hscrf.topology import Topology
 
 BATCH = 1 << 15  # steps of named features that are packed at a time: as dicts they weigh far more than packed
+MANY = 10_000_000  # names, of about 150 bytes each, after which rare ones are sought before any is kept
 TOLD = 20  # messages about bad sequences that are kept
 RANKS = ("plain", "bio", "bioes")
 
@@ -59,6 +63,10 @@ class OtherScheme(Exception):
         self.scheme = scheme
 
 
+class ManyNames(Exception):
+    """There are so many names that rare ones should be left out before any is kept."""
+
+
 class Packer:
     """Packs sources for one model, whose ``scheme_`` it finds.
 
@@ -68,6 +76,7 @@ class Packer:
     def __init__(self, model: Any, sources: Sequence[Source], folder: str, skip: bool = False) -> None:
         self.model, self.sources, self.folder, self.skip = model, sources, folder, skip
         self.scheme: Any = None  # None until the first labels are seen
+        self.sieve: Sieve | None = None  # once there are too many names
         self._begin()
 
     def _begin(self) -> None:
@@ -88,6 +97,10 @@ class Packer:
                     self.spool.clear()
                     self._begin()
                     self.scheme = found.scheme
+                except ManyNames:
+                    self.spool.clear()
+                    self._begin()
+                    self._count(line)
             if self.frame is None:
                 raise ValueError(f"there is no sequence in {len(self.sources)} sources, expected at least one")
             return self._write(line)
@@ -100,6 +113,9 @@ class Packer:
         for k, shard in enumerate(self._shards()):
             for batch in shard:
                 part, kept = self._update(batch)
+                names = 0 if self.frame is None else len(self.frame.encoder.names)
+                if names > MANY and self.sieve is None and self.model.min_count > 1:
+                    raise ManyNames
                 if part is not None:
                     self.spool.add(k, part, [batch.sources[n] for n in kept], [batch.items[n].line for n in kept])
                     self.number += len(kept)
@@ -108,6 +124,16 @@ class Packer:
                     line.count = self.number
             if line is not None:
                 line.what = f"packing shard {k + 1}, {self.spool.size / 1e6:.0f} MB"
+
+    def _count(self, line: Any) -> None:
+        """Count all names by their hashes, so that the rare ones need not be kept."""
+        self.sieve = Sieve(self.model.min_count)
+        for done, (item, _) in enumerate(self._sequences(), start=1):
+            with contextlib.suppress(ValueError, TypeError):  # bad sequences are found when they are packed
+                self.sieve.update(pack_items([item.x], kind_of([item.x]), hash, array("q"))[0])
+            if line is not None:
+                line.what, line.count = "counting names", done
+        self._begin()
 
     def _shards(self) -> Iterator[Iterator[Batch]]:
         """The sequences cut into shards, as :func:`shard_bounds` cuts lists, each in batches."""
@@ -173,6 +199,7 @@ class Packer:
         self._look_at_schemes(Y)
         if self.frame is None:
             self.frame = model._new_frame()
+            self.frame.encoder.sieve = self.sieve
         part = self.frame.update([item.x for item in items], Y, self.number)
         self.first = self.first or items[0]
         return part

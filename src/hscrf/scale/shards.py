@@ -143,7 +143,7 @@ class Shards:
         self.skipped, self.problems = header["skipped"], header["told"]
         frame = load_frame(header, arrays, model) if frame is None else frame
         model.scheme_ = header["scheme"]
-        frame.encoder.frequent = None  # the data are packed
+        frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
         return PackedShards(frame, header, arrays, self.cache.path(key), self)
 
     def pack(self, model: Any) -> None:

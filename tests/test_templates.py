@@ -8,8 +8,8 @@ import pytest
 import hscrf
 from hscrf import cli, io
 from hscrf.cli.recipe import load_model
-from hscrf.cli.templates import Cell, Template, default_template, read_template, word_shape
 from hscrf.errors import TemplateError
+from hscrf.io.templates import Cell, Template, default_template, read_template, word_shape
 
 ROWS = [["He", "PRP"], ["reckons", "VBZ"], ["the", "DT"]]
 NAMES = ("word", "pos", "chunk")

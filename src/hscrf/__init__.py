@@ -24,7 +24,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; eac
     "solvers": ("LBFGS", "SGD", "Perceptron"),
     "estimator": ("HSCRF",),
     "families": ("HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "load"),
-    **dict.fromkeys(("datasets", "io", "metrics", "plots", "studio"), ()),  # rooms that are public themselves
+    **dict.fromkeys(("datasets", "io", "metrics", "plots", "scale", "studio"), ()),  # rooms that are public themselves
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -229,6 +229,10 @@ class Topology:
         return self is other or self._content == other._content
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(self._content)
 
     def __repr__(self) -> str:

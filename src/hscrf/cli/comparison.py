@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf import metrics
-from hscrf.cli.recipe import PREDICTED, Recipe
 from hscrf.cli.shell import UserError, counted
 from hscrf.io.documents import Document
+from hscrf.io.recipe import PREDICTED, Recipe
 from hscrf.io.tags import detect_scheme, to_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
+from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
 from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
 
@@ -24,7 +27,7 @@ learns from those that are there.
   hscrf fit train.txt -m m.hscrf --columns word,pos,chunk --levels chunk,pos --template words.toml
   hscrf fit days.csv  -m m.hscrf --levels activity,action --durations activity=gamma
   hscrf fit old.txt   -m m.hscrf --template template.crfpp --dev dev.txt
-  zcat big.jsonl.gz | hscrf fit - --format jsonl -m m.hscrf
+  hscrf fit 'data/*.jsonl.gz' -m m.hscrf --shards cache/   # data beyond memory; --dask ADDRESS for a cluster
 
 Progress goes to standard error. Ctrl-C ends training, writes the best model so far and exits with code 130.
 
@@ -32,12 +35,10 @@ Progress goes to standard error. Ctrl-C ends training, writes the best model so 
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("data", help="the training file, - for standard input")
+    parser.add_argument("data", nargs="+", help="training files, or patterns such as 'data/*.txt'; - is standard input")
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
-    parser.add_argument(
-        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
-    )
+    add_frame(parser)
     parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
@@ -51,19 +52,6 @@ def add_arguments(parser: Parser) -> None:
         "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument(
-        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
-    )
-    parser.add_argument(
-        "--durations",
-        type=pairs_in,
-        default={},
-        metavar="LEVEL=KIND",
-        help="weights for durations: gamma, bins, each or none",
-    )
-    parser.add_argument(
-        "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
-    )
     parser.add_argument(
         "--children",
         choices=("seen", "all"),
@@ -95,17 +83,100 @@ def add_arguments(parser: Parser) -> None:
         default="lines",
         help="a line per iteration (default), one live line, or nothing",
     )
+    add_shards(parser)
+
+
+def add_frame(parser: Parser) -> None:
+    """Add the options that say which features and durations there are."""
+    parser.add_argument(
+        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
+    )
+    parser.add_argument(
+        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
+    )
+    parser.add_argument(
+        "--durations",
+        type=pairs_in,
+        default={},
+        metavar="LEVEL=KIND",
+        help="weights for durations: gamma, bins, each or none",
+    )
+    parser.add_argument(
+        "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
+    )
+
+
+def files_of_fit(args: argparse.Namespace) -> list[str]:
+    """The training files; ``data`` is the first of them from now on."""
+    args.files = args.data
+    check_shards(args)
+    paths = files_in(args.data) if args.shards or len(args.data) > 1 or not os.path.exists(args.data[0]) else args.data
+    args.data = paths[0]
+    return paths
 
 
 def run(args: argparse.Namespace) -> int:
+    paths = files_of_fit(args)
+    check_folder(args.model)
+    return fit_shards(args, paths) if args.shards else fit_files(args, paths)
+
+
+def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
+    """Train from data that need not fit in memory."""
+    from hscrf.cli.recipe import save_model
+
+    if args.children == "all":
+        raise UserError("--children all is not for --shards: states contain those that they are seen with")
+    shards = shards_of(args, recipe_of(args), paths)
+    recipe = shards.sources[0].recipe
+    dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
+    verbose = {"lines": 2, "live": 1, "none": 0}[args.progress]
+    model = large_model(args, recipe, verbose, c1=args.c1, c2=c2_of(args), solver=solver_of(args))
+    model.set_params(transitions=args.transitions, n_jobs=args.jobs, random_state=args.seed)
+    note(f"{len(paths)} files; packing what is not packed in {args.shards}")
+    with cluster_of(args.dask) as client:
+        model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
+    say_skipped(shards)
+    written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(model.scheme_))
+    return finish(args, model, lambda: save_model(args.model, model, written))
+
+
+def large_model(args: argparse.Namespace, recipe: Any, verbose: int, **options: Any) -> Any:
+    """An estimator that learns its topology as it packs."""
+    from hscrf.cli.recipe import with_pairs
+    from hscrf.estimator.hscrf import HSCRF
+    from hscrf.features.specifications import default_specifications
+    from hscrf.topology import Topology
+
+    if "none" in args.durations.values():
+        raise UserError("--durations LEVEL=none is not for --shards: leave the level out")
+    features = None
+    if recipe.template is not None and recipe.template.pairs:
+        limits = {level: 2 for level in args.max_duration if level not in args.durations}
+        stub = Topology({level: ["one", "other"] for level in recipe.levels}, max_duration=limits or None)
+        features = with_pairs(default_specifications(stub), recipe.template, stub)
+    asked = recipe_of(args).scheme
+    return HSCRF(
+        features=features,
+        durations=args.durations or None,
+        max_duration=args.max_duration or None,
+        scheme=asked or "auto",
+        min_count=args.min_count,
+        verbose=verbose,
+        **options,
+    )
+
+
+def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
+    """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
     from hscrf.estimator.cost import estimate
     from hscrf.labels.stray import unread_lines
 
-    check_folder(args.model)
     recipe = recipe_of(args)
-    documents = list(counted(recipe.read(source_of(args.data)), "reading"))
+    read = chain.from_iterable(recipe.read(source_of(path)) for path in paths)
+    documents = list(counted(read, "reading"))
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
     stray = StrayTags(recipe.scheme)
@@ -191,12 +262,11 @@ def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any]
 
     usual = default_specifications(topology)
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
-    c2 = args.c2 if args.c2 is not None else 0.0 if args.solver == "perceptron" else 1.0
     return HSCRF(
         topology,
         features=with_pairs([*kept, *durations], template, topology),
         c1=args.c1,
-        c2=c2,
+        c2=c2_of(args),
         solver=solver_of(args),
         min_count=args.min_count,
         transitions=args.transitions,
@@ -204,6 +274,13 @@ def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any]
         random_state=args.seed,
         verbose={"lines": 2, "live": 1, "none": 0}[args.progress],
     )
+
+
+def c2_of(args: argparse.Namespace) -> float | str:
+    """The L2 penalty that was asked for, or the usual one of the solver."""
+    if args.c2 is not None:
+        return args.c2
+    return 0.0 if args.solver == "perceptron" else 1.0
 
 
 def solver_of(args: argparse.Namespace) -> Any:

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from hscrf.cli import demo, fit, plot, predict, score, show, studio
+from hscrf.cli import demo, fit, pack, plot, predict, score, show, studio
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import UserError, complain, describe
 
@@ -17,6 +17,7 @@ ABOUT = """\
 Label sequences at several nested levels at once.
 
   hscrf fit train.txt -m model.hscrf --levels chunk=3,pos=2
+  hscrf pack 'data/*.jsonl' --shards cache/ --levels chunk,pos
   hscrf predict test.txt -m model.hscrf -t > out.txt
   hscrf score out.txt -m model.hscrf
   hscrf show model.hscrf
@@ -54,7 +55,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="hscrf", description=ABOUT, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hscrf {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    for command in (fit, predict, score, show, plot, studio, demo):
+    for command in (fit, pack, predict, score, show, plot, studio, demo):
         about = re.split(r"[.:(]", command.HELP)[0].strip()
         name = command.__name__.rpartition(".")[2]
         subparser = subparsers.add_parser(name, help=about, description=command.HELP, formatter_class=layout)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hscrf.cli.shell import UserError, names_in, pairs_in
 
 if TYPE_CHECKING:
-    from hscrf.cli.recipe import Recipe
+    from hscrf.io.recipe import Recipe
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite")
 FILES = """\
@@ -62,8 +62,8 @@ class Parser(argparse.ArgumentParser):
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe that the options describe."""
-    from hscrf.cli.recipe import Recipe
-    from hscrf.cli.sniffing import format_of, suffix_of
+    from hscrf.io.recipe import Recipe
+    from hscrf.io.sniffing import format_of, suffix_of
 
     places = places_of(args.levels, "--levels") if args.levels and "=" in args.levels else None
     levels = tuple(places) if places else names_in(args.levels)
@@ -109,9 +109,10 @@ def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:
 
 def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     """A model and the recipe for a data file, as the options change it; models made in Python take given features."""
-    from hscrf.cli.recipe import Recipe, load_model
-    from hscrf.cli.sniffing import first_line, format_for, format_of
+    from hscrf.cli.recipe import load_model
     from hscrf.families.dynamic import DynamicCRF
+    from hscrf.io.recipe import Recipe
+    from hscrf.io.sniffing import first_line, format_for, format_of
 
     path = args.model
     model, recipe = load_model(path)
@@ -133,6 +134,6 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
 
 def separator_of(text: str | None) -> str | None:
     """The separator by what it is called."""
-    from hscrf.cli.sniffing import SEPARATORS
+    from hscrf.io.sniffing import SEPARATORS
 
     return None if text is None else SEPARATORS.get(text, text)

@@ -10,8 +10,8 @@ from hscrf.cli.shell import UserError, note, whole
 from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
-    from hscrf.cli.recipe import Recipe
     from hscrf.io.documents import Document
+    from hscrf.io.recipe import Recipe
     from hscrf.labels.labels import Labels
 
 HELP = """\

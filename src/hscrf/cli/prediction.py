@@ -9,11 +9,11 @@ from typing import Any
 
 from hscrf import inference, metrics
 from hscrf.cli.comparison import Comparison, predicted
-from hscrf.cli.recipe import PREDICTED, Recipe
 from hscrf.cli.shell import UserError, names_in, note
 from hscrf.cli.writing import Output
 from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.io.documents import Document
+from hscrf.io.recipe import PREDICTED, Recipe
 from hscrf.io.tags import to_labels
 from hscrf.labels.labels import Labels
 

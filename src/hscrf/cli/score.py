@@ -7,12 +7,13 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
 from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
 from hscrf.replacing import replaced
 
 if TYPE_CHECKING:
-    from hscrf.cli.recipe import Recipe
+    from hscrf.io.recipe import Recipe
 
 HELP = f"""\
 Compare true and predicted labels: accuracy per step; precision, recall and F1 of segments; F1 of boundaries. For each
@@ -32,6 +33,7 @@ appends.
   hscrf score test.txt other.txt --levels chunk=3,pos=2
   hscrf score out.txt --levels chunk=3 --predicted chunk=4
   hscrf score out.csv --levels activity,action
+  hscrf score 'test/*.jsonl' -m m.hscrf --shards cache/   # data beyond memory: labels them and counts right steps
 
 {FILES}"""
 
@@ -63,9 +65,45 @@ def add_arguments(parser: Parser) -> None:
         help="how far a predicted boundary may be from a true one (default: %(default)s)",
     )
     add_layout(parser)
+    add_shards(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    args.files = [args.data] if args.other is None else [args.data, args.other]
+    check_shards(args)
+    return score_shards(args) if args.shards else score_files(args)
+
+
+def score_shards(args: argparse.Namespace) -> int:
+    """Label files that need not fit in memory, and count the steps that are right."""
+    from hscrf.scale.labelling import ALL, Labelling
+
+    if not args.model:
+        raise UserError("--shards labels the files and compares: give the model by -m")
+    model, shards = open_shards(args, files_in(args.files), unlabelled=False)
+    with cluster_of(args.dask) as client:
+        counts = Labelling(shards.on_cluster(client), model).counts()
+    say_skipped(shards)
+    levels = [name for what, name in counts if what == "known" and name != ALL]
+    numbers = {name: right_of(counts, name) for name in [*levels, ALL]}
+    if args.json:
+        every = {"levels": {name: numbers[name] for name in levels}, "joint_accuracy": numbers[ALL]["accuracy"]}
+        write_json(args.json, {**every, "steps": numbers[ALL]["steps"]})
+    if args.json != "-":
+        for name, found in numbers.items():
+            share = "nothing is known" if found["accuracy"] is None else f"accuracy {found['accuracy']:.3f}"
+            print(f"{name}: {share} of {found['steps']} steps")
+    return 0
+
+
+def right_of(counts: Any, level: str) -> dict[str, Any]:
+    """The share of right steps of a level, and how many are known."""
+    known, right = counts["known", level], counts["right", level]
+    return {"accuracy": right / known if known else None, "steps": known}
+
+
+def score_files(args: argparse.Namespace) -> int:
+    """Compare the labels of one file or of two."""
     from hscrf import metrics
     from hscrf.cli.comparison import compare
     from hscrf.cli.stray import StrayTags

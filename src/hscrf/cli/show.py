@@ -9,7 +9,7 @@ from hscrf.cli.options import Parser
 from hscrf.cli.shell import whole
 
 if TYPE_CHECKING:
-    from hscrf.cli.recipe import Recipe
+    from hscrf.io.recipe import Recipe
 
 HELP = """\
 Print what a model has learned: states and their children, strongest weights, durations, training.

@@ -8,10 +8,10 @@ from typing import Any
 
 from hscrf import io
 from hscrf.cli.comparison import predicted, truth_labels
-from hscrf.cli.recipe import Recipe
 from hscrf.cli.shell import UserError
-from hscrf.cli.sniffing import suffix_of
 from hscrf.io.documents import Document
+from hscrf.io.recipe import Recipe
+from hscrf.io.sniffing import suffix_of
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.arrays import Ints
 from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -89,7 +90,9 @@ def check_scheme_names(scheme: Any) -> None:
 
 
 def check_development(development: Any) -> None:
-    if development is not None and not (isinstance(development, tuple | list) and len(development) == 2):
+    if development is None or hasattr(development, "scorer_for"):
+        return
+    if not (isinstance(development, tuple | list) and len(development) == 2):
         raise ValueError(f"development is a {type(development).__name__}, expected a pair (X, Y)")
 
 
@@ -101,12 +104,19 @@ def check_margin(margin: Any) -> None:
             raise ValueError(f"{what} is {cost!r}, expected a finite number of at least 0, or a dict of them by level")
 
 
-def warn_of_typos(topology: Topology, labels: Sequence[Labels]) -> None:
-    """Warn of states that occur at one step only and resemble a common one."""
+def count_states(topology: Topology, labels: Sequence[Labels]) -> list[Ints]:
+    """How many steps each state of each level has in the labels."""
     known = pack_labels(labels)
+    return [
+        np.bincount(row[row >= 0], minlength=size) for row, size in zip(known.states, topology.n_states, strict=True)
+    ]
+
+
+def warn_of_typos(topology: Topology, counts: Sequence[Ints]) -> None:
+    """Warn of states that occur at one step only and resemble a common one; ``counts`` of all states of all levels."""
     for d in range(1, topology.depth):
-        counts = np.bincount(known.states[d][known.states[d] >= 0], minlength=topology.n_states[d]).tolist()
-        names = [(name, n) for name, n in zip(topology.states[d], counts, strict=True) if isinstance(name, str)]
+        own = zip(topology.states[d], counts[d].tolist(), strict=True)
+        names = [(name, n) for name, n in own if isinstance(name, str)]
         common = [name for name, n in names if n >= 5]
         for name in (name for name, n in names if n == 1):
             like = _resembling(name, common)

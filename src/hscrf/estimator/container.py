@@ -2,8 +2,9 @@
 
     b"HSCRF container\\n"  magic
     uint32, 2 x uint64    version of the format, length of the file, length of the JSON text
-    bytes                 the JSON text: {"header": ..., "arrays": [{name, dtype, shape, offset}, ...]}
+    bytes                 the JSON text: {"header": ..., "arrays": [{name, dtype, shape, offset}, ...], "align": ...}
     bytes                 the arrays, little-endian, in C order, each at its offset from the end of the JSON text
+                          (and from the beginning of the file) at a multiple of "align", if that is there
     32 bytes              SHA-256 of everything before
 
 Numbers of the frame are little-endian too. Nothing in a file is executed, and nothing is believed before its checksum
@@ -31,40 +32,50 @@ VERSION = 1
 FRAME = struct.Struct("<IQQ")  # version, length of the file, length of the JSON text
 START = len(MAGIC) + FRAME.size
 DIGEST = hashlib.sha256().digest_size
-DTYPES = {name: np.dtype(name).newbyteorder("<") for name in ("bool", "int8", "int32", "int64", "float32", "float64")}
+NUMBERS = ("bool", "int8", "uint16", "int32", "int64", "float32", "float64")
+DTYPES = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
 Arrays = dict[str, NDArray[Any]]
 
 
-def write_container(path: File, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_container(path: File, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], align: int = 1) -> str:
     """Write a header (anything JSON can say) and arrays; the old file stays until the new one is complete.
+
+    Arrays begin at multiples of ``align`` bytes. Returns the checksum.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_container(pathlib.Path(folder, "m"), {"name": "é"}, {"w": np.arange(3.0)})
+    ...     _ = write_container(pathlib.Path(folder, "m"), {"name": "é"}, {"w": np.arange(3.0)})
     ...     read_container(pathlib.Path(folder, "m"))
     ({'name': 'é'}, {'w': array([0., 1., 2.])})
     """
-    chunks = list(_chunks(header, arrays))
+    chunks = list(_chunks(header, arrays, align))
     with replacing(path) as file:
         digest = hashlib.sha256()
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)
         file.write(digest.digest())
+    return digest.hexdigest()
 
 
-def _chunks(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
+def _chunks(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], align: int) -> Iterator[bytes | memoryview]:
     """The bytes of a container up to its checksum."""
-    table, data, offset = [], [], 0
+    table: list[dict[str, Any]] = []
+    data: list[bytes | memoryview] = []
+    offset = 0
     for name, given in arrays.items():
         array = np.asarray(given)
         dtype = array.dtype.name
         if dtype not in DTYPES:
             raise TypeError(f"array {name!r} has dtype {dtype}, expected one of {', '.join(DTYPES)}")
+        data.append(bytes(-offset % align))
+        offset += -offset % align
         table.append({"name": name, "dtype": dtype, "shape": list(array.shape), "offset": offset})
         data.append(np.ascontiguousarray(array, dtype=DTYPES[dtype]).reshape(-1).view(np.uint8).data)
         offset += array.nbytes
-    text = json.dumps({"header": header, "arrays": table}, default=_plain).encode("ascii")
+    content = {"header": header, "arrays": table, **({"align": align} if align > 1 else {})}
+    text = json.dumps(content, default=_plain).encode("ascii")
+    text += b" " * (-(START + len(text)) % align)
     yield MAGIC + FRAME.pack(VERSION, START + len(text) + offset + DIGEST, len(text)) + text
     yield from data
 
@@ -89,8 +100,9 @@ def read_container(path: File) -> tuple[dict[str, Any], Arrays]:
         content = file.read()
     try:
         text, data = _split(content)
-        header, table = _parse(text)
-        return header, _arrays(data, table)
+        header, table, align = parse_text(text)
+        check_places(table, align, len(data))
+        return header, {name: _array(data, name, entry) for name, entry in table.items()}
     except FileFormatError as error:
         raise FileFormatError(f"{path} {error}") from None
 
@@ -116,19 +128,22 @@ def _nonsense(what: str) -> FileFormatError:
     return FileFormatError(f"has a header that makes no sense: {what}")
 
 
-def _parse(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The header, and what it says of each array."""
+def parse_text(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
+    """The header, what is said of each array, and what its place is a multiple of."""
     try:
         content = json.loads(text, object_pairs_hook=_distinct)
         header, entries = content["header"], content["arrays"]
         table = {entry["name"]: entry for entry in entries}
+        align = content.get("align", 1)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _nonsense(f"{type(error).__name__}: {error}") from None
     if not (isinstance(header, dict) and isinstance(entries, list) and all(isinstance(name, str) for name in table)):
         raise _nonsense("it is not an object, or its arrays are not a list with names")
     if len(table) != len(entries):
         raise _nonsense("two arrays have the same name")
-    return header, table
+    if type(align) is not int or not 1 <= align <= 4096:
+        raise _nonsense(f"its arrays are aligned to {align!r} bytes")
+    return header, table, align
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,34 +155,36 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _arrays(data: memoryview, table: Mapping[str, Mapping[str, Any]]) -> Arrays:
-    """All arrays, which lie one behind the other: no byte belongs to two of them, or to none."""
-    arrays: Arrays = {}
-    offset = 0
+def check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int) -> None:
+    """Raise unless arrays lie one behind the other in so many bytes: none belongs to two of them, or to none."""
+    end = 0
     for name, entry in table.items():
-        arrays[name] = _array(data, name, entry)
-        if entry["offset"] != offset:
-            raise _nonsense(f"array {name!r} begins at byte {entry['offset']}, expected {offset}")
-        offset += arrays[name].nbytes
-    if offset != len(data):
-        raise _nonsense(f"its arrays end at byte {offset} of {len(data)}")
-    return arrays
+        begin = end + -end % align
+        end = begin + _length(name, entry)
+        if entry["offset"] != begin:
+            raise _nonsense(f"array {name!r} begins at byte {entry['offset']}, expected {begin}")
+        if end > size:
+            raise _nonsense(f"array {name!r} ends at byte {end} of {size}")
+    if end != size:
+        raise _nonsense(f"its arrays end at byte {end} of {size}")
 
 
-def _array(data: memoryview, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
-    """One array, copied out of the file; its size is checked before anything is allocated."""
+def _length(name: str, entry: Mapping[str, Any]) -> int:
+    """The bytes of an array; what is said of it must make sense."""
     dtype, shape, offset = (entry.get(key) for key in ("dtype", "shape", "offset"))
     if not (isinstance(dtype, str) and dtype in DTYPES and isinstance(shape, list) and len(shape) <= 32):
         raise _nonsense(f"array {name!r} has dtype {dtype!r} and shape {shape!r}")
     if not all(type(number) is int and 0 <= number < 2**48 for number in (offset, *shape)):
         raise _nonsense(f"array {name!r} has shape {shape!r} and offset {offset!r}")
-    stop = offset + math.prod(shape) * DTYPES[dtype].itemsize
-    if stop > len(data):
-        raise _nonsense(f"array {name!r} ends at byte {stop} of {len(data)}")
-    raw = np.frombuffer(data[offset:stop], dtype=np.uint8)
-    if dtype == "bool" and raw.max(initial=0) > 1:
+    return math.prod(shape) * DTYPES[dtype].itemsize
+
+
+def _array(data: memoryview, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
+    """One array, copied out of the file."""
+    raw = np.frombuffer(data[entry["offset"] : entry["offset"] + _length(name, entry)], dtype=np.uint8)
+    if entry["dtype"] == "bool" and raw.max(initial=0) > 1:
         raise _nonsense(f"array {name!r} is neither true nor false")
     try:
-        return raw.view(DTYPES[dtype]).reshape(shape).astype(dtype)
+        return raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"]).astype(entry["dtype"])
     except (ValueError, MemoryError) as error:  # such as an empty array with an enormous second axis
         raise _nonsense(f"array {name!r}: {error}") from None

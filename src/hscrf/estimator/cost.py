@@ -54,7 +54,7 @@ class Cost:
         return f"{line}: {told}; {option.format(level=self.level)} makes it cheaper"
 
 
-def estimate(topology: Topology, lengths: Sequence[int], explicit: Sequence[int] = ()) -> Cost:
+def estimate(topology: Topology, lengths: Any, explicit: Sequence[int] = ()) -> Cost:
     """The cost of one pass; ``explicit`` names levels that have tables of segments besides those with limits.
 
     A layer reaches from a level with a table (the root is one) down to the next, or to the bottom. It costs, for every
@@ -127,7 +127,7 @@ def timed_levels(model: Any) -> list[int]:
     return [block.key[1] for block in model.blocks_ if block.key[0] in ("duration", "segment")]
 
 
-def foresee(model: Any, lengths: Sequence[int], learning: bool = True) -> None:
+def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
     """Say on standard error what an iteration of learning, or a prediction, will cost, if that is worth a word."""
     if getattr(model, "verbose", 0) != 1:
         return

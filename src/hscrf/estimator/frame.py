@@ -40,6 +40,12 @@ class Statistics(Protocol):
     def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
         """Labels that ``update`` returned, over that topology."""
 
+    def memory(self) -> dict[str, Any]:
+        """What was learned, as JSON can hold it."""
+
+    def recall(self, memory: Any) -> None:
+        """Know what another object has learned."""
+
 
 class Meetings(Protocol):
     """Which features meet which states: the second pass over the data."""
@@ -70,6 +76,7 @@ class Frame:
         self.encoder = encoder
         self.statistics = statistics
         self.topology: Topology | None = None  # until settled
+        self.narrowed = False  # are there rules beyond those that were learned
         self.meetings: Any = None  # until the second pass
 
     def update(self, X: Sequence[Any], Y: Sequence[Any], offset: int = 0) -> Part:
@@ -94,12 +101,17 @@ class Frame:
         """
         learned = self.statistics.topology()
         self.topology = learned if narrow is None else narrow(learned)
-        packed = self.encoder.settle(*(part.observations for part in parts))
-        labels = [self.statistics.over(part.labels, self.topology) for part in parts]
-        if self.topology != learned:
-            for part, own in zip(parts, labels, strict=True):
-                check_rules(own, part.offset)
-        return [Part(x, y, part.offset) for x, y, part in zip(packed, labels, parts, strict=True)]
+        self.narrowed = self.topology != learned
+        self.encoder.settle()
+        return [self.final(part) for part in parts]
+
+    def final(self, part: Part) -> Part:
+        """A part that ``update`` of this frame packed, in its final form, once the frame is settled."""
+        assert self.topology is not None
+        labels = self.statistics.over(part.labels, self.topology)
+        if self.narrowed:
+            check_rules(labels, part.offset)
+        return Part(self.encoder.final(part.observations), labels, part.offset)
 
     def observe(self, part: Part, meetings: Meetings) -> None:
         """Begin the second pass, or go on with it, by a part in its final form."""

@@ -20,29 +20,22 @@ from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
     check_development,
     check_durations,
-    check_lengths,
     check_options,
     check_specifications,
-    lengths_of,
     unchanged_on_failure,
-    warn_of_tags,
-    warn_of_typos,
 )
 from hscrf.estimator.cost import foresee
-from hscrf.estimator.frame import Frame, NestedMeetings
+from hscrf.estimator.frame import Frame, NestedMeetings, Part
 from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.estimator.predictor import Predictor
+from hscrf.estimator.stores import Lists, Packed, Store, check_schemes, check_store
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import CellSpecification, Duration, default_specifications
-from hscrf.labels.columns import schemes_of
-from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import LabelStatistics
-from hscrf.labels.labels import Labels
-from hscrf.labels.packed import pack_labels
-from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
+from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.stacked import cut_apart
@@ -145,14 +138,15 @@ class HSCRF(Predictor):
 
     def fit(
         self: Self,
-        X: Sequence[Any],
-        Y: Sequence[Any],
+        X: Any,
+        Y: Any = None,
         sample_weight: Any = None,
-        development: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        development: Any = None,
         patience: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
         lengths: Any = None,
+        client: Any = None,
     ) -> Self:
         """Learn from sequences X and their labels Y, complete or partial.
 
@@ -160,17 +154,20 @@ class HSCRF(Predictor):
         model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
         Ctrl-C keeps the best weights so far. With ``lengths``, the steps of each sequence, X and Y are stacks: tables
         that hold all sequences below each other.
+
+        Data beyond memory are :class:`hscrf.scale.Shards` in the place of X, without Y, and of development data; a Dask
+        ``client`` lets its workers evaluate them. The weights are the same bits in all cases.
         """
         check_options(self.get_params(deep=False))
         check_development(development)
+        check_store(X, Y, lengths, client)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
-            objective, weights = self._objective(X, Y, sample_weight, workers)
-            foresee(self, np.diff(objective.observations.offsets).tolist())
+            objective, weights = self._objective(X, Y, sample_weight, workers, client)
             weights = self._choose_penalties(objective, weights)
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
-            monitor = self._monitor(development, patience, saver)
+            monitor = self._monitor(development, patience, saver, client)
             solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
         self.coef_ = result.weights
@@ -179,38 +176,38 @@ class HSCRF(Predictor):
         return self
 
     def _objective(
-        self, X: Sequence[Any], Y: Sequence[Any], sample_weight: Any, workers: Workers
-    ) -> tuple[Likelihood, Floats]:
+        self, X: Any, Y: Any, sample_weight: Any, workers: Workers, client: Any = None
+    ) -> tuple[ShardedLoss, Floats]:
         """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
-        Y = given_labels(Y, () if self.topology is None else self.topology.levels[1:])
-        check_lengths(X, Y)
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration)
-        self.scheme_ = schemes_in(Y, self.scheme, self.topology)
-        if "scheme" in self.get_params(deep=False):  # other families take tags as they are
-            warn_of_tags(Y, self.scheme_, self.scheme)
-        if isinstance(solvers.solver_of(self.solver), solvers.Perceptron) and self.c2 == "auto":  # before any work
+        if self.c2 == "auto" and isinstance(solvers.solver_of(self.solver), solvers.Perceptron):  # before any work
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
-        frame = Frame(Encoder(self.min_count, self.standardize), self._statistics())
-        with waiting("packing", self.verbose):
-            part = frame.update(X, Y)
-        longest = max(lengths_of(part.observations))
-        (part,) = frame.settle(part, narrow=lambda learned: self._narrowed(learned).shortened(longest))
         former = getattr(self, "topology_", None)
-        assert frame.topology is not None
-        if self.scheme != "plain":
-            schemes_of(frame.topology, self.scheme_)  # for levels that are there
-        if self.topology is None and not isinstance(Y[0], Labels):
-            warn_of_typos(frame.topology, part.labels)
+        data = X.on_cluster(client) if isinstance(X, Store) else Lists(X, Y)
+        packed: Packed = data.packed_for(self)
+        frame = packed.frame
+        check_schemes(frame, self)
         self._adopt(frame)
         with waiting("choosing features", self.verbose):
-            frame.observe(part, self._meetings(frame))
+            meetings = self._meetings(frame)
+            for part in packed.parts():
+                frame.observe(part, meetings)
             blocks = frame.blocks()
-        weights = self._first_weights(frame.encoder, blocks, part.labels, former)
+        weights = self._first_weights(frame.encoder, blocks, packed.labelled_levels(), former)
         self.encoder_, self.blocks_ = frame.encoder, blocks
+        foresee(self, packed.lengths)
         scorer = Scorer(self.topology_, blocks)
         costs = self._costs() if self.margin else None
-        return Likelihood(scorer, part.observations, part.labels, sample_weight, workers, costs), weights
+        return packed.objective(scorer, sample_weight, workers, costs), weights
+
+    def _new_frame(self) -> Frame:
+        """What learns names, scales, states and rules from the data."""
+        return Frame(Encoder(self.min_count, self.standardize), self._statistics())
+
+    def _settle(self, frame: Frame, longest: int, *parts: Part) -> list[Part]:
+        """End the first pass over data whose longest sequence has that many steps; the parts in their final form."""
+        return frame.settle(*parts, narrow=lambda learned: self._narrowed(learned).shortened(longest))
 
     def _costs(self) -> Costs:
         """What the margin makes of wrong states, by level of the topology."""
@@ -264,7 +261,7 @@ class HSCRF(Predictor):
         return NestedMeetings(self._specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
 
     def _first_weights(
-        self, encoder: Encoder, blocks: Sequence[Block], labels: Sequence[Labels], former: Topology | None
+        self, encoder: Encoder, blocks: Sequence[Block], labelled: NDArray[np.bool_], former: Topology | None
     ) -> Floats:
         """Zeros; the former weights for a warm start; random if a level has no labels at all (a symmetric saddle)."""
         size = sum(block.size for block in blocks)
@@ -274,8 +271,7 @@ class HSCRF(Predictor):
             if self.coef_.any() and not carried.any():
                 warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=4)
             return carried
-        known = pack_labels(labels)
-        latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and (known.states[d] < 0).all()]
+        latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and not labelled[d]]
         if not latent:
             return np.zeros(size)
         return 0.1 * generator(self.random_state).normal(size=size)
@@ -294,7 +290,7 @@ class HSCRF(Predictor):
         ]
         return Weighting(groups, [block.size for block in self.blocks_], [spec.penalty for spec in specifications])
 
-    def _choose_penalties(self, objective: Likelihood, weights: Floats) -> Floats:
+    def _choose_penalties(self, objective: Any, weights: Floats) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also says where to start from."""
         if not isinstance(self.c2, str):
             self.c2_, self.factors_, self.penalties_ = self.c2, {}, []
@@ -307,9 +303,13 @@ class HSCRF(Predictor):
         self.c2_, self.factors_ = chosen(search.path)
         return search.first_weights()
 
-    def _monitor(self, development: Any, patience: int, saver: Checkpoint | None) -> solvers.Monitor:
-        evaluate = None
-        if development is not None:
+    def _monitor(
+        self, development: Any, patience: int, saver: Checkpoint | None, client: Any = None
+    ) -> solvers.Monitor:
+        evaluate: Any = None
+        if isinstance(development, Store):
+            evaluate = development.on_cluster(client).scorer_for(self)
+        elif development is not None:
             evaluate = partial(self._accuracy, *self._to_score(*development))
         return solvers.Monitor(
             evaluate,
@@ -320,16 +320,15 @@ class HSCRF(Predictor):
             state=saver.state if saver else None,
         )
 
-    def _fingerprint(self, objective: Likelihood) -> str:
+    def _fingerprint(self, objective: Any) -> str:
         """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
         arrays: dict[str, NDArray[Any]] = {}
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
         factors = [self.factors_, *(float(spec.penalty) for spec in self._specifications())]
         penalties = [self.c1, self.c2_, self.margin, factors]
-        frame = [self.topology_.to_json(), names, blocks, objective.observations.offsets.tolist(), penalties]
+        frame = [self.topology_.to_json(), names, blocks, penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())
-        known = pack_labels(objective.labels)
-        for array in (*arrays.values(), known.states, known.ends, objective.sample_weight):
+        for array in (*arrays.values(), *objective.identity()):
             digest.update(array.tobytes())
         return digest.hexdigest()

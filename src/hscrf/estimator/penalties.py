@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats, Random, generator
-from hscrf.objective.likelihood import Likelihood
 from hscrf.solvers import LBFGS, Penalty
 from hscrf.solvers.course import INTERRUPTED, Progress
 
@@ -54,7 +53,7 @@ class Weighting:
 class Search:
     """The path through penalties, and the weights of all folds at the best place of it."""
 
-    objective: Likelihood
+    objective: Any  # a ShardedLoss that knows whether its labels are complete
     weighting: Weighting
     c1: float
     start: Floats  # weights, the same for all folds
@@ -128,7 +127,7 @@ class Search:
 
     def first_weights(self) -> Floats:
         """Where a fit to all data may start: between the folds, or at one, for partial labels have several optima."""
-        return np.mean(self.weights, axis=0) if self.objective.complete.all() else self.weights[0]
+        return np.mean(self.weights, axis=0) if self.objective.is_complete else self.weights[0]
 
 
 def chosen(path: Sequence[Mapping[str, Any]]) -> tuple[float, dict[str, float]]:

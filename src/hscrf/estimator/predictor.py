@@ -25,6 +25,7 @@ from hscrf.estimator.decoding import expected_gains
 from hscrf.estimator.parameters import saved_parameters
 from hscrf.estimator.penalties import chosen
 from hscrf.estimator.scored import Scored
+from hscrf.estimator.stores import Store
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import SPECIFICATIONS
@@ -72,16 +73,33 @@ class Predictor(BaseEstimator):
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, evidence: Any = None, loss: str = "sequence", *, lengths: Any = None) -> list[Labels]:
+    def predict(
+        self,
+        X: Any,
+        evidence: Any = None,
+        loss: str = "sequence",
+        *,
+        lengths: Any = None,
+        folder: Any = None,
+        client: Any = None,
+    ) -> Any:
         """The best labels of each sequence; what the evidence knows stays, the rest follows.
 
         ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
         with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
         Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit. With ``lengths``,
         the steps of each sequence, X and the evidence are stacks that hold all sequences below each other.
+
+        For :class:`hscrf.scale.Shards` the labels are written to files in ``folder``, whose names are returned; a Dask
+        ``client`` lets its workers do it.
         """
         if loss not in ("sequence", "step", "segment"):
             raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        if isinstance(X, Store):
+            self._check_fitted()
+            if evidence is not None:
+                raise ValueError("evidence is given, but X are Shards, which are labelled without any")
+            return X.on_cluster(client).predict_by(self, folder, loss)
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._answer(X, evidence, partial(self._decode, loss))
 
@@ -145,13 +163,16 @@ class Predictor(BaseEstimator):
         """Labels of the model's topology; None if it forbids them."""
         return possible_labels(y, self.topology_, n)
 
-    def score(self, X: Any, Y: Any, *, lengths: Any = None) -> float:
+    def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
         """Fraction of time steps with the right state at every level at once; unknown steps are left out.
 
         Labels that training never showed, a state or a child under its parent, are wrong, not an error. For other
-        measures see :func:`hscrf.metrics.scorer`. ``lengths`` as in predict.
+        measures see :func:`hscrf.metrics.scorer`. ``lengths`` as in predict; :class:`hscrf.scale.Shards` as X have
+        labels of their own.
         """
         self._check_fitted()
+        if isinstance(X, Store):
+            return X.on_cluster(client).scorer_for(self)(self.coef_)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         observations, labels = self._to_score(X, Y)
         foresee(self, lengths_of(observations), learning=False)

@@ -100,6 +100,16 @@ class CombinationStatistics:
         """One level whose states are the combinations."""
         return flat_topology("combination", self.levels(), self.table())
 
+    def memory(self) -> dict[str, Any]:
+        """What JSON can hold of what was learned, and :meth:`recall` takes."""
+        return {"levels": self.levels().to_json(), "table": self.table().tolist(), "complete": self.complete}
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Know the levels and combinations that another object has learned."""
+        self.given, self.complete = Topology.from_dict(memory["levels"]), memory["complete"]
+        names = self.given.states[1:]
+        self.together = {tuple(of[s] for of, s in zip(names, row, strict=True)) for row in memory["table"]}
+
     def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
         """Labels of combinations from the labels by level that ``update`` returned."""
         levels, table = self.levels(), self.table()

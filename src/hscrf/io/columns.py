@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hscrf.errors import DataFileError
 from hscrf.io.documents import Document
-from hscrf.io.lines import Block, Source, blocks_of_lines, cells_of, empty_file, reading, writing
+from hscrf.io.lines import Block, Skip, Source, blocks_of_lines, cells_of, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -22,6 +22,7 @@ def read_columns(
     extra: Sequence[str] = (),
     unlabelled: bool = False,
     loose: bool = False,
+    skip: Skip | None = None,
 ) -> Iterator[Document]:
     """Read one token per line and its columns; a blank line ends a sequence.
 
@@ -30,7 +31,7 @@ def read_columns(
     ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart. With a
     ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
     ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
-    called by their places, may follow.
+    called by their places, may follow. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
@@ -43,9 +44,10 @@ def read_columns(
         for n, block in enumerate(blocks_of_lines(lines, separator, comment)):
             width = len(block.rows[0])
             frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
-            document = frame.document(n, block)
-            check_tags(document, scheme)
-            yield document
+            with skipping(skip):
+                document = frame.document(n, block)
+                check_tags(document, scheme)
+                yield document
         if frame is None:
             raise empty_file(file)
 

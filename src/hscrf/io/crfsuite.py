@@ -8,12 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import Source, blocks_of_lines, cell_text, empty_file, number_in, reading, writing
+from hscrf.io.lines import Skip, Source, blocks_of_lines, cell_text, empty_file, number_in, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
-def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None = None) -> Iterator[Document]:
+def read_crfsuite(
+    source: Source, level: str = "label", *, scheme: Scheme | None = None, skip: Skip | None = None
+) -> Iterator[Document]:
     r"""Read items ``label TAB attribute[:weight] TAB ...``; ``\:`` and ``\\`` escape, a blank line ends a sequence.
+
+    With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> next(read_crfsuite(io.StringIO("N\tw=a\\:b\tlength:3\n"))).tokens
@@ -25,9 +29,10 @@ def read_crfsuite(source: Source, level: str = "label", *, scheme: Scheme | None
             rows, numbers = block.rows, block.numbers
             labels = {level: [row[0] or "?" for row in rows]}
             frame = Document([], labels, lines=numbers, file=file, number=n)
-            document = replace(frame, tokens=[_item(frame, t, row[1:]) for t, row in enumerate(rows)])
-            check_tags(document, scheme)
-            yield document
+            with skipping(skip):
+                document = replace(frame, tokens=[_item(frame, t, row[1:]) for t, row in enumerate(rows)])
+                check_tags(document, scheme)
+                yield document
         if n < 0:
             raise empty_file(file)
 

@@ -11,17 +11,23 @@ from typing import Any
 import numpy as np
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import Source, empty_file, reading, writing
+from hscrf.io.lines import Skip, Source, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
 def read_jsonl(
-    source: Source, levels: Sequence[str] | None = None, *, scheme: Scheme | None = None, unlabelled: bool = True
+    source: Source,
+    levels: Sequence[str] | None = None,
+    *,
+    scheme: Scheme | None = None,
+    unlabelled: bool = True,
+    skip: Skip | None = None,
 ) -> Iterator[Document]:
     """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
     Tokens are strings, lists of strings, dicts of features or lists of numbers. Labels of a level are one string per
-    token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``.
+    token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``. With ``skip`` a bad
+    sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'
@@ -32,10 +38,11 @@ def read_jsonl(
         number = n = 0
         for number, line in lines:
             if line.strip():
-                document = _json_document(n, file, number, line, levels, unlabelled)
-                check_tags(document, scheme)
                 n += 1
-                yield document
+                with skipping(skip):
+                    document = _json_document(n - 1, file, number, line, levels, unlabelled)
+                    check_tags(document, scheme)
+                    yield document
         if not number:
             raise empty_file(file)
 

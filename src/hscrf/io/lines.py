@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import DataFileError
+from hscrf.io.compressed import opened, whole
 from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
@@ -25,12 +26,26 @@ def reading(source: Source) -> Iterator[tuple[str, Numbered]]:
         name = str(getattr(source, "name", "<stream>"))
         yield name, numbered_lines(name, source)
     else:
-        with open(source, "rb") as file:
+        with opened(source) as file:
             yield os.fspath(source), numbered_lines(os.fspath(source), file)
 
 
+Skip = Callable[[DataFileError], object]  # is told of each bad sequence that is left out
+
+
+@contextmanager
+def skipping(skip: Skip | None) -> Iterator[None]:
+    """Leave out what cannot be read, if there is somebody to be told of it."""
+    try:
+        yield
+    except DataFileError as error:
+        if skip is None:
+            raise
+        skip(error)
+
+
 def numbered_lines(name: str, stream: Iterable[bytes | str]) -> Numbered:
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(whole(name, stream), start=1):
         try:
             text = line if isinstance(line, str) else line.decode("utf-8")
         except UnicodeDecodeError as error:

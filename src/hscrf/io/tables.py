@@ -13,7 +13,7 @@ from typing import Any
 from hscrf.errors import DataFileError
 from hscrf.io.columns import check_names
 from hscrf.io.documents import Document
-from hscrf.io.lines import Numbered, Source, cell_text, empty_file, number_in, reading, writing
+from hscrf.io.lines import Numbered, Skip, Source, cell_text, empty_file, number_in, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.replacing import replaced
 
@@ -33,6 +33,7 @@ def read_table(
     extra: Sequence[str] = (),
     unlabelled: bool = False,
     loose: bool = False,
+    skip: Skip | None = None,
 ) -> Iterator[Document]:
     """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
 
@@ -40,7 +41,7 @@ def read_table(
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
     other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
     all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
-    and features may be missing.
+    and features may be missing. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
@@ -55,9 +56,10 @@ def read_table(
     plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled, loose)
     reads = [_cell_reader(header, table, name, numeric) for name in plan.features]
     for n, (name, group) in enumerate(_groups(header, table, sequence).items()):
-        document = plan.document(n, name, _in_time(header, group, plan.time), reads)
-        check_tags(document, scheme)
-        yield document
+        with skipping(skip):
+            document = plan.document(n, name, _in_time(header, group, plan.time), reads)
+            check_tags(document, scheme)
+            yield document
 
 
 Row = tuple[int, Sequence[Any]]

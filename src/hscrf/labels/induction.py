@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,6 +161,14 @@ class LabelStatistics:
     def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
         """Labels that :meth:`update` returned, over the topology of all the data."""
         return over(labels, topology)
+
+    def memory(self) -> dict[str, Any]:
+        """What JSON can hold of what was learned, and :meth:`recall` takes."""
+        return {"topology": self.topology().to_json()}
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Know the topology that another object has learned."""
+        self.given = Topology.from_dict(memory["topology"])
 
     def loose_topology(self) -> Topology:
         """All states of all levels without rules: every parent may have every child."""

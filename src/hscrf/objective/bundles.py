@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch
 from hscrf.objective.chunk import Chunk
+from hscrf.objective.scorer import Scorer
+from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
 
 Explained = Callable[[Callable[[], Floats], Ints], AbstractContextManager[None]]
@@ -50,6 +55,59 @@ class Bundle:
         for (_, piece), factor in zip(self.chunk.scorer.pieces(weights), factors, strict=True):
             piece *= factor
         return weights
+
+
+class Bundles(Sequence[Bundle]):
+    """All sequences of a loss in fixed bundles, each within a shard.
+
+    Bundles of a shard are made together when one of them is asked for. Where shards are in memory all of them are
+    kept (``stays``), else those of the last shard: ``spans`` tells which bundles are those of one shard.
+    """
+
+    def __init__(self, shards: Sequence[Any], order: Ints, size: int, explained: Explained, stays: bool) -> None:
+        self.shards, self.explained, self.stays = shards, explained, stays
+        self.order, self.size = order, size
+        self.starts = [0]
+        for shard in shards:
+            self.starts.append(self.starts[-1] + len(self._cuts(shard)))
+        self.made: dict[int, list[Bundle]] = {}
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """First bundle and end of each shard."""
+        return list(zip(self.starts[:-1], self.starts[1:], strict=True))
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    @overload
+    def __getitem__(self, k: int) -> Bundle: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[Bundle]: ...
+    def __getitem__(self, k: int | slice) -> Bundle | Sequence[Bundle]:
+        if isinstance(k, slice):
+            return [self[n] for n in range(*k.indices(len(self)))]
+        home = bisect_right(self.starts, k) - 1
+        if home not in self.made:
+            if not self.stays:
+                self.made.clear()
+            shard = self.shards[home]
+            batches: dict[bytes, Batch] = {}
+            self.made[home] = [
+                Bundle(shard.bundle(which, batches), which, self.explained) for which in self._cuts(shard)
+            ]
+        return self.made[home][k - self.starts[home]]
+
+    def _cuts(self, shard: Any) -> list[Ints]:
+        """The sequences of each bundle of a shard."""
+        inside = (self.order >= shard.first) & (self.order < shard.first + len(shard))
+        return shard.deal(self.order[inside], self.size)
+
+
+def shared_batch(batches: dict[bytes, Batch], scorer: Scorer, observations: Observations) -> Batch:
+    """A batch of sequences with these lengths, the same for all observations that have them in the same order."""
+    key = observations.offsets.tobytes()
+    return batches.setdefault(key, Batch(scorer.topology, observations.offsets))
 
 
 def bundled(lengths: Ints, order: Ints, size: int, kinds: NDArray[np.bool_]) -> list[Ints]:

@@ -1,36 +1,33 @@
-"""The loss of a model on a packed data set: a list of chunks, and an order of summation."""
+"""The loss of a model on a packed data set in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
-from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
-from hscrf.objective.bundles import Bundle, bundled
+from hscrf.objective.bundles import bundled, shared_batch
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
+from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers, cut
+from hscrf.observations.cutting import shard_bounds
 from hscrf.observations.packed import Observations
-from hscrf.potentials import Potentials
 
 
-class Likelihood:
-    """Weighted sum over sequences of log Z(free) - log Z(labels), its gradient, and the perceptron's.
+class Likelihood(ShardedLoss):
+    """The loss of packed observations and their labels, all in memory.
 
-    Complete labels cost one inference, partial ones two; labels are closed once. ``costs`` of wrong states make it
-    the softmax-margin loss, see :class:`Chunk`. The same bits for any number of
-    threads: chunks and partial sums depend on the data alone, and are added in a fixed order.
+    Labels are closed once. ``costs`` of wrong states make it the softmax-margin loss, see :class:`Chunk`.
     """
 
     def __init__(
@@ -42,30 +39,55 @@ class Likelihood:
         workers: Workers | None = None,
         costs: Costs | None = None,
     ) -> None:
+        self.data = PackedData(scorer, observations, labels, checked_weights(sample_weight, len(labels)), costs)
+        lengths = np.diff(observations.offsets).tolist()
+        shards = [PackedShard(self.data, np.arange(a, b)) for a, b in shard_bounds(lengths)]
+        super().__init__(scorer, shards, workers)
+        self.observations, self.labels, self.costs = observations, labels, costs
+        self.sample_weight, self.complete = self.data.sample_weight, self.data.complete
+        self.stays = True
+
+    @property
+    def chunks(self) -> list[tuple[Ints, Chunk]]:
+        """All chunks in their order, each with the numbers of its sequences."""
+        return [item for shard in self.shards for item in shard.items]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all labels are known."""
+        return bool(self.complete.all())
+
+    def identity(self) -> list[NDArray[Any]]:
+        """What tells these data from others: lengths, labels and weights."""
+        return [self.observations.offsets, self.data.known.states, self.data.known.ends, self.sample_weight]
+
+
+class PackedData:
+    """What all shards of a data set in memory share."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        observations: Observations,
+        labels: Sequence[Labels],
+        sample_weight: Floats,
+        costs: Costs | None,
+    ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
-        self.size = scorer.size
+        self.sample_weight = sample_weight
         self.costs = costs
-        self.n_parts = len(labels)
-        self.workers = workers or Workers()
-        self.sample_weight = checked_weights(sample_weight, self.n_parts)
         self.known = pack_labels(labels)
         self.complete = self.known.complete_sequences()
         partial = np.flatnonzero(~self.complete).tolist()
         self.closed = dict(zip(partial, closed_labels([labels[n] for n in partial], partial), strict=True))
 
-    @cached_property
-    def chunks(self) -> list[tuple[Ints, Chunk]]:
-        """All sequences in chunks; made when first needed, for some solvers take bundles instead."""
-        return [(which, self._chunk(which, again=True)) for which in self._cut(np.arange(self.n_parts))]
-
-    def _cut(self, which: Ints) -> list[Ints]:
+    def cut(self, which: Ints) -> list[Ints]:
         """Chunks of some sequences: those with partial labels first."""
-        order = which[np.argsort(self.complete[which], kind="stable")]
-        return cut(np.diff(self.observations.offsets), order, self.complete)
+        return cut_by_kind(np.diff(self.observations.offsets), self.complete, which)
 
-    def _chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
+    def chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
         """Some sequences by themselves; ``again`` makes ready for many evaluations.
 
         ``batches`` are shared between all that have the same lengths in the same order.
@@ -77,87 +99,50 @@ class Likelihood:
             labels = Evidence.of([self.closed[n] for n in which])
         if again:
             observations = observations.by_columns() if batches is None else observations.both_ways()
-        free = None
-        if batches is not None:
-            fresh = Batch(self.scorer.topology, observations.offsets)
-            free = batches.setdefault(observations.offsets.tobytes(), fresh)
+        free = None if batches is None else shared_batch(batches, self.scorer, observations)
         return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs, free)
 
-    def __call__(self, weights: Floats) -> tuple[float, Floats]:
-        """Loss and gradient over all data."""
-        return self._evaluate(weights, self.chunks)
 
-    def log_likelihood(self, weights: Floats) -> float:
-        """Weighted sum of the log probabilities of the labels, without costs."""
+class PackedShard:
+    """Sequences of a data set in memory that follow each other; see :class:`hscrf.objective.sharded.Shard`."""
 
-        def of_chunk(item: tuple[Ints, Chunk]) -> float:
-            which, chunk = item
-            with self._explained(weights, which):
-                return chunk.log_likelihood(weights)
+    def __init__(self, data: PackedData, which: Ints) -> None:
+        self.data = data
+        self.first = int(which[0])
+        self.count = int(which[-1]) + 1 - self.first
+        self.which = which
 
-        return sum(self.workers.map(of_chunk, self.chunks))
+    def __len__(self) -> int:
+        return self.count
 
-    def folds(self, parts: Sequence[Ints]) -> list[tuple[Likelihood, Likelihood]]:
-        """For each part of the sequences the loss of all others, and its own; they share their chunks.
+    @cached_property
+    def items(self) -> list[tuple[Ints, Chunk]]:
+        """All chunks; made when first needed, for some solvers take bundles instead."""
+        return [(some, self.data.chunk(some, again=True)) for some in self.data.cut(self.which)]
 
-        Sequences keep their numbers.
-        """
-        cuts = [[(which, self._chunk(which, again=True)) for which in self._cut(np.sort(part))] for part in parts]
-        return [
-            (self._of([item for other in cuts if other is not own for item in other]), self._of(own)) for own in cuts
-        ]
+    def chunk(self, item: tuple[Ints, Chunk]) -> tuple[Ints, Chunk]:
+        return item
 
-    def _of(self, chunks: list[tuple[Ints, Chunk]]) -> Likelihood:
-        """The same with other chunks."""
-        found = copy(self)
-        found.chunks = chunks
-        return found
+    def some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:
+        return ((some, self.data.chunk(some)) for some in self.data.cut(which))
 
-    @property
-    def groups(self) -> list[slice]:
-        """The weights of each block."""
-        return self.scorer.slices
+    def deal(self, order: Ints, size: int) -> list[Ints]:
+        return bundled(np.diff(self.data.observations.offsets), order, size, self.data.complete)
 
-    def bundles(self, order: Ints, size: int) -> list[Bundle]:
-        """All sequences in fixed bundles of at most ``size``, of like lengths; the order decides among equal ones."""
-        batches: dict[bytes, Batch] = {}
-        cuts = bundled(np.diff(self.observations.offsets), order, size, self.complete)
-        return [Bundle(self._chunk(which, True, batches), which, self._explained) for which in cuts]
+    def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
+        return self.data.chunk(which, True, batches)
 
-    def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
-        """Loss and gradient over some sequences."""
-        return self._evaluate(weights, [(some, self._chunk(some)) for some in self._cut(np.asarray(which))])
+    def subset(self, which: Ints) -> PackedShard:
+        return PackedShard(self.data, which)
 
-    def _evaluate(self, weights: Floats, chunks: Sequence[tuple[Ints, Chunk]]) -> tuple[float, Floats]:
-        def add(item: tuple[Ints, Chunk], gradient: Floats) -> float:
-            which, chunk = item
-            with self._explained(weights, which):
-                return chunk.add_to(gradient, weights)
+    def single(self, n: int) -> tuple[Observations, Labels]:
+        return self.data.observations.take([n]), self.data.labels[n]
 
-        return self.workers.sum(add, chunks, self.size)
 
-    def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
-        """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
-        total, gradient = 0.0, np.zeros(self.size)
-        for some in self._cut(np.asarray(which)):
-            with self._explained(weights, some):
-                distance, pull = self._chunk(some).mistakes(weights)
-            total += distance
-            gradient += pull
-        return total, gradient
-
-    @contextmanager
-    def _explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
-        """Say which labels of which sequence of the data set contradict each other."""
-        try:
-            yield
-        except InfeasibleError as error:
-            if error.sequence is None:
-                raise
-            n = int(which[error.sequence])
-            values = self.scorer.values(weights() if callable(weights) else weights, self.observations.take([n]))
-            potentials = Potentials.from_arrays(self.scorer.topology, self.labels[n].length, values)
-            raise Posterior(potentials, self.labels[n]).infeasible().of_sequence(n) from None
+def cut_by_kind(lengths: Ints, complete: Any, which: Ints) -> list[Ints]:
+    """Chunks of some sequences, those whose labels are not complete first; both arrays are of all sequences."""
+    order = which[np.argsort(complete[which], kind="stable")]
+    return cut(lengths, order, complete)
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:

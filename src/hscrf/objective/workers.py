@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,12 +14,14 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.objective.blas import one_blas_thread
+from hscrf.objective.tree import TreeSum
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CHUNK = 8192  # packed steps that are worked on at a time
-STRANDS = 8  # items of a sum are dealt to this many partial sums
+STRANDS = 8  # items of a shard are dealt to this many partial sums
+AHEAD = 4  # results for each thread that may wait to be taken
 
 
 class Workers:
@@ -38,25 +42,45 @@ class Workers:
         return list(self.each(function, items))
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The same one by one, so that each result can be done with before the next."""
-        return map(function, items) if self.pool is None else self.pool.map(function, items)
+        """The same one by one, so that each result can be done with before the next; few wait to be taken."""
+        if self.pool is None:
+            yield from map(function, items)
+            return
+        begun: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                begun.append(self.pool.submit(function, item))
+                if len(begun) > AHEAD * self.n_jobs:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()
 
-    def sum(self, add: Callable[[Item, Floats], float], items: Sequence[Item], size: int) -> tuple[float, Floats]:
-        """Sum a number and a vector over items: ``add`` adds an item's to the vector and returns its number.
+    def sum(
+        self, add: Callable[[Item, Floats], float], shards: Sequence[Sequence[Item]], size: int
+    ) -> tuple[float, Floats]:
+        """Sum a number and a vector over the items of shards: ``add`` adds an item's to the vector, returns its number.
 
-        Items are dealt to partial sums, which are added in order: the same bits for any number of threads.
+        The items of a shard are dealt to partial sums, which are added in order; shards are added in a binary tree over
+        their numbers: the same bits for any number of threads.
         """
 
         def run(strand: Sequence[Item]) -> tuple[float, Floats]:
             vector = np.zeros(size)
             return sum((add(item, vector) for item in strand), start=0.0), vector
 
-        strands = [items[k::STRANDS] for k in range(min(STRANDS, len(items)))]
-        total, vector = 0.0, np.zeros(size)
-        for number, partial in self.each(run, strands):
-            total += number
-            vector += partial
-        return total, vector
+        deals = [[items[k::STRANDS] for k in range(min(STRANDS, len(items)))] for items in shards]
+        found = self.each(run, chain.from_iterable(deals))
+        tree = TreeSum()
+        for strands in deals or [[]]:
+            total, vector = 0.0, np.zeros(size)
+            for number, partial in islice(found, len(strands)):
+                total += number
+                vector += partial
+            tree.add(total, vector)
+        return tree.total()
 
     def __enter__(self) -> Workers:
         self.blas.__enter__()

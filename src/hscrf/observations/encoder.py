@@ -26,6 +26,7 @@ from hscrf.observations.readers import (
     stack_matrices,
     unnamed,
 )
+from hscrf.observations.sieve import Sieve, Sieved, without_rare
 
 
 class Encoder:
@@ -53,6 +54,8 @@ class Encoder:
         self.kind = ""
         self.settled = False
         self.counts: Ints = np.zeros(0, dtype=np.int64)  # (names,) how often each occurs; empty once settled
+        self.frequent: NDArray[np.bool_] | None = None  # (names,) of all names met in training, those that were kept
+        self.sieve: Sieve | None = None  # holds back names that are known to be rare
         self.moments: Moments | None = None  # of numeric columns to be standardised; None once settled
         self.__dict__.pop("lookup", None)
 
@@ -69,8 +72,10 @@ class Encoder:
         self._check_learning(kind)
         if kind == "dense":
             rows, columns = stack_dense(X)
-            self._learn_columns(columns, Moments.of(rows) if self.standardize else None)
-            packed = Observations(offsets_of(X), None, rows, X)
+            offsets = offsets_of(X)
+            lengths = np.diff(offsets).tolist()
+            self._learn_columns(columns, Moments.in_shards(rows, lengths) if self.standardize else None)
+            packed = Observations(offsets, None, rows, X)
         elif kind == "matrix":
             sparse = stack_matrices(X)
             names = {str(k): k for k in range(sparse.size)}
@@ -78,15 +83,23 @@ class Encoder:
             self._learn_names(names, count_names(sparse))
             packed = Observations(offsets_of(X), sparse, None, X)
         else:
-            found: defaultdict[str, int] = defaultdict(None, self.names)
-            found.default_factory = found.__len__
+            found = self._growing()
             indices, indptr, data = pack_items(X, kind, found.__getitem__, array("i"))
             check_names(X, found)
             sparse = Sparse(indptr, indices, data, len(found))
+            sparse = sparse if self.sieve is None else without_rare(sparse)
             self._learn_names(dict(found), count_names(sparse))
             packed = Observations(offsets_of(X), sparse, None, X)
         self.kind = kind
         return packed.shared()
+
+    def _growing(self) -> dict[str, int]:
+        """The names known so far, and a number for each new one that is asked for."""
+        if self.sieve is not None:
+            return Sieved(self.names, self.sieve)
+        found: defaultdict[str, int] = defaultdict(None, self.names)
+        found.default_factory = found.__len__
+        return found
 
     def merge(self, other: Encoder) -> None:
         """Take over what another encoder has learned: its names come after those known here, its counts are added."""
@@ -119,13 +132,21 @@ class Encoder:
         counts, self.counts = self.counts, self.counts[:0]
         if self.kind == "dense":
             self._fix_scale()
-            return [replace(part, dense=self._standardized(of_columns(part))) for part in observations]
-        if self.min_count <= 1:
-            return [replace(part, sparse=replace(of_names(part), size=len(self.names))) for part in observations]
-        frequent = counts >= self.min_count
-        kept = [name for name, k in self.names.items() if frequent[k]]
-        self.names = {name: k for k, name in enumerate(kept)}
-        return [replace(part, sparse=of_names(part).keep(frequent)) for part in observations]
+        elif self.min_count > 1:
+            self.frequent = counts >= self.min_count
+            kept = [name for name, k in self.names.items() if self.frequent[k]]
+            self.names = {name: k for k, name in enumerate(kept)}
+        return [self.final(part) for part in observations]
+
+    def final(self, observations: Observations) -> Observations:
+        """Observations that ``update`` has packed, in the numbering and scale of the settled encoder."""
+        if self.kind == "dense":
+            return replace(observations, dense=self._standardized(of_columns(observations)))
+        sparse = of_names(observations)
+        if self.frequent is None:
+            return replace(observations, sparse=replace(sparse, size=len(self.names)))
+        known = self.frequent[: sparse.size]  # names that came later are not in this part
+        return replace(observations, sparse=replace(sparse.keep(known), size=len(self.names)))
 
     def _check_learning(self, kind: str) -> None:
         """Only an encoder that is not settled can learn, and only from observations of one kind."""

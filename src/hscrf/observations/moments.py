@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.observations.cutting import shard_bounds
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,13 @@ class Moments:
     def of(cls, rows: Floats) -> Moments:
         """The moments of rows (N, F)."""
         return cls(len(rows), rows.mean(axis=0), rows.var(axis=0), np.abs(rows).max(axis=0))
+
+    @classmethod
+    def in_shards(cls, rows: Floats, lengths: Sequence[int]) -> Moments:
+        """The same shard by shard, merged in their order: the bits of data that come in shards."""
+        at = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        parts = [cls.of(rows[at[begin] : at[stop]]) for begin, stop in shard_bounds(lengths)]
+        return reduce(cls.merged, parts)
 
     def merged(self, other: Moments) -> Moments:
         """The moments of the rows of both, by Chan's formula."""

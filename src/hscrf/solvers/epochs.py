@@ -125,9 +125,24 @@ def seed_of(run: Run, options: Any, random_state: Random) -> int:
     return int(generator(random_state).integers(2**63)) if state is None else int(state["seed"])
 
 
-def shuffled(n: int, seed: int, epoch: int) -> Ints:
-    """An order of n things, another one for each epoch; epoch 0 deals sequences to bundles."""
-    return np.random.default_rng([seed, epoch]).permutation(n)
+def shuffled(n: int, seed: int, epoch: int, spans: Sequence[tuple[int, int]] = ()) -> Ints:
+    """An order of n things, another one for each epoch; epoch 0 deals sequences to bundles.
+
+    Things that lie in spans come span by span, each shuffled.
+
+    >>> shuffled(6, 0, 1, [(0, 2), (2, 6)]).tolist()
+    [3, 4, 2, 5, 1, 0]
+    """
+    rng = np.random.default_rng([seed, epoch])
+    if len(spans) < 2:
+        return rng.permutation(n)
+    order = [spans[k] for k in rng.permutation(len(spans))]
+    return np.concatenate([begin + rng.permutation(stop - begin) for begin, stop in order])
+
+
+def met_in(bundles: Sequence[Bundle], seed: int, epoch: int) -> Ints:
+    """The order in which an epoch meets bundles: those of a shard one after the other."""
+    return shuffled(len(bundles), seed, epoch, getattr(bundles, "spans", ()))
 
 
 def resumed_state(run: Run, options: Any) -> Mapping[str, Any] | None:

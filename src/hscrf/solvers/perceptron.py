@@ -15,6 +15,7 @@ from hscrf.solvers.epochs import (
     bundles_of,
     checked_loss,
     kept_on_interrupt,
+    met_in,
     restore,
     resumed_state,
     seed_of,
@@ -74,7 +75,7 @@ class Perceptron:
         for epoch in range(first, self.epochs):
             before = moving.base.copy()
             with kept_on_interrupt(run, lambda: moving.mean):
-                order = shuffled(len(bundles), seed, epoch + 1)
+                order = met_in(bundles, seed, epoch + 1)
                 loss, mistakes = self._epoch(moving, bundles, order, f"iteration {epoch + 1}")
             weights, norm = moving.mean, float(np.linalg.norm(moving.base - before))
             run.keep(weights, loss)

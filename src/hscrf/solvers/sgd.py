@@ -28,6 +28,7 @@ from hscrf.solvers.epochs import (
     bundles_of,
     checked_loss,
     kept_on_interrupt,
+    met_in,
     of_groups,
     restore,
     resumed_state,
@@ -99,11 +100,11 @@ class SGD:
             run.resume(state)
             first, loss, descent.rate = int(state["epoch"]), float(state["loss"]), float(state["rate"])
         elif self.rate is None:
-            descent.rate = _calibrated(descent, moving.base, shuffled(len(bundles), seed, 0))
+            descent.rate = _calibrated(descent, moving.base, met_in(bundles, seed, 0))
         for epoch in range(first, self.epochs):
             former = loss
             with kept_on_interrupt(run, lambda: descent.answer(moving)):
-                loss, norm = descent.epoch(moving, epoch, shuffled(len(bundles), seed, epoch + 1))
+                loss, norm = descent.epoch(moving, epoch, met_in(bundles, seed, epoch + 1))
             weights = descent.answer(moving)
             run.keep(weights, loss)
             numbers = {"epoch": epoch + 1, "loss": loss, "rate": descent.rate}
@@ -173,8 +174,11 @@ class Stochastic:
 
 def _calibrated(descent: Stochastic, start: Floats, order: Ints) -> float:
     """The power of two that gives the lowest loss after one pass over a sample, searched up and down from 1."""
-    sizes = np.cumsum([len(descent.bundles[k]) for k in order])
-    sample = [descent.bundles[k] for k in order[: int(np.searchsorted(sizes, SAMPLE)) + 1]]
+    sample: list[Bundle] = []
+    for k in order.tolist():
+        if sum(map(len, sample)) >= SAMPLE:
+            break
+        sample.append(descent.bundles[k])
     rate, loss = 1.0, _trial(descent, start, sample, 1.0)
     for factor in (2.0, 0.5):
         for _ in range(30):

@@ -53,7 +53,7 @@ class Expectation:
             self.scorer.pull(result.counts, observations, statistics)
             return float(result.log_z.sum())
 
-        return self.workers.sum(add, self.chunks, self.scorer.size)
+        return self.workers.sum(add, [self.chunks], self.scorer.size)
 
 
 def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:

@@ -305,7 +305,7 @@ class HHMM(Predictor):
 
         return np.array(self._answer(X, None, answer)) if Y is None else self._of_possible(X, Y, answer)
 
-    def score(self, X: Any, Y: Any = None, *, lengths: Any = None) -> float:
+    def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
         """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
         if Y is None:
             return float(self.log_likelihood(X, lengths=lengths).sum())

@@ -10,10 +10,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hscrf.errors import DataFileError
+from hscrf.io.compressed import COMPRESSED, opened
 
 if TYPE_CHECKING:
-    from hscrf.cli.recipe import Recipe
     from hscrf.io.documents import Document
+    from hscrf.io.recipe import Recipe
 
 SUFFIXES = {  # of file names
     ".jsonl": "jsonl",
@@ -29,10 +30,15 @@ SEPARATORS = {"tab": "\t", "comma": ",", "space": " "}  # by what they are calle
 def suffix_of(path: Any) -> str:
     """The end of a file's name from its last point on; nothing for a stream or standard input.
 
-    >>> suffix_of("day.csv"), suffix_of("train"), suffix_of("-")
-    ('.csv', '', '')
+    That of a compressed file is the end of what it holds.
+
+    >>> suffix_of("day.csv"), suffix_of("train"), suffix_of("-"), suffix_of("day.jsonl.gz")
+    ('.csv', '', '', '.jsonl')
     """
-    return os.path.splitext(os.fspath(path))[1] if isinstance(path, (str, os.PathLike)) else ""
+    if not isinstance(path, (str, os.PathLike)):
+        return ""
+    name, ending = os.path.splitext(os.fspath(path))
+    return os.path.splitext(name)[1] if ending in COMPRESSED else ending
 
 
 def format_of(path: str, header: Iterable[str] = ()) -> str | None:
@@ -71,9 +77,9 @@ def header_of(recipe: Recipe) -> list[str]:
 def first_line(path: str) -> str:
     """The first line of a file; nothing if there is none, or it is no text."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.readline().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError):
+        with opened(path) as file:
+            return str(file.readline().decode("utf-8-sig")).rstrip("\r\n")
+    except (OSError, EOFError, UnicodeDecodeError, ImportError):
         return ""
 
 
@@ -122,9 +128,9 @@ def _has_sign(path: Any, sign: str) -> bool:
 
 def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
     try:
-        with open(path, encoding="utf-8") as file:
-            return any(map(holds, file))
-    except (OSError, UnicodeDecodeError):
+        with opened(path) as file:
+            return any(holds(line.decode("utf-8")) for line in file)
+    except (OSError, EOFError, UnicodeDecodeError, ImportError):
         return False
 
 

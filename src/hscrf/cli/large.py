@@ -1,0 +1,98 @@
+"""What commands share about data beyond memory: shards, and the cluster that works on them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from hscrf.cli.options import Parser, open_model
+from hscrf.cli.shell import UserError, note
+
+SEEN = 100  # sequences that tell how labels are written
+
+
+def add_shards(parser: Parser, required: bool = False) -> None:
+    """Add the options that say where data are packed and who works on them."""
+    group = parser.add_argument_group("data beyond memory")
+    group.add_argument(
+        "--shards",
+        metavar="FOLDER",
+        required=required,
+        help="pack the data into shards in this folder, and read them from there; they are found again",
+    )
+    group.add_argument("--skip-bad", action="store_true", help="with --shards: leave out bad sequences and count them")
+    if not required:
+        group.add_argument(
+            "--dask", metavar="ADDRESS", help="with --shards: of a Dask scheduler, or a number of local workers"
+        )
+
+
+def check_shards(args: argparse.Namespace) -> None:
+    """Refuse options that are about shards where there are none, and shards of standard input."""
+    if not args.shards:
+        for option in ("dask", "skip_bad"):
+            if getattr(args, option, None):
+                raise UserError(f"--{option.replace('_', '-')} works on shards: give --shards FOLDER too")
+    elif "-" in args.files:
+        raise UserError("--shards reads its files again if need be: expected files, not standard input")
+
+
+def files_in(given: list[str]) -> list[str]:
+    """The files that names and patterns stand for; - is standard input."""
+    from hscrf.scale.sources import paths_of
+
+    return given if "-" in given else paths_of(given)
+
+
+def shards_of(args: argparse.Namespace, recipe: Any, paths: list[str], unlabelled: bool = False) -> Any:
+    """The shards of files that are read by a recipe; its schemes are the model's."""
+    from hscrf.scale import Shards
+    from hscrf.scale.sources import FileSource, sources_of
+
+    errors = "skip" if args.skip_bad else "raise"
+    if recipe.features is None:
+        return Shards(sources_of(paths, recipe, args.template, unlabelled, args.skip_bad), args.shards, errors)
+    known = replace(recipe, scheme={})
+    return Shards([FileSource(path, known, unlabelled) for path in paths], args.shards, errors)
+
+
+def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Any, Any]:
+    """A model, and shards of files that it knows how to read."""
+    model, recipe = open_model(args, paths[0])
+    model.n_jobs = getattr(args, "jobs", 1)
+    first = list(islice(recipe.read(paths[0], unlabelled=unlabelled), SEEN))
+    recipe = recipe.settled(first, model.topology_)
+    model.scheme_ = dict(recipe.scheme)
+    return model, shards_of(args, replace(recipe, features=recipe.features or ()), paths, unlabelled)
+
+
+def say_skipped(shards: Any) -> None:
+    """Say how many sequences were left out, and why the first of them."""
+    if shards.skipped:
+        note(f"{shards.skipped} bad sequences were left out; the first: {shards.problems[0]}")
+
+
+@contextlib.contextmanager
+def cluster_of(address: str | None) -> Iterator[Any]:
+    """The client of a cluster; of one with so many local workers for a number; None without an address."""
+    if not address:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UserError("--dask needs Dask: pip install 'hscrf[dask]'") from None
+    options: dict[str, Any] = {"address": address}
+    if address.isdigit():
+        options = {"n_workers": int(address), "threads_per_worker": 1, "dashboard_address": ":0"}
+    try:
+        client = Client(**options)
+    except (OSError, ValueError) as error:
+        raise UserError(f"--dask {address}: there is no scheduler to connect to ({error})") from None
+    with client:
+        note(f"cluster: {client.dashboard_link}")
+        yield client

@@ -1,0 +1,116 @@
+"""Where data may be kept: in lists in memory, or in a store that packs itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints
+from hscrf.estimator.checks import check_lengths, count_states, lengths_of, warn_of_tags, warn_of_typos
+from hscrf.estimator.frame import Frame, Part
+from hscrf.labels.columns import schemes_of
+from hscrf.labels.given import given_labels, schemes_in
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.margin import Costs
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
+from hscrf.progress import waiting
+
+
+class Packed(Protocol):
+    """Data in the final form of a model's frame."""
+
+    frame: Frame  # settled
+    lengths: Ints  # steps of each sequence
+
+    def parts(self) -> Iterator[Part]:
+        """The data part by part, to see which features meet which states."""
+
+    def labelled_levels(self) -> NDArray[np.bool_]:
+        """Whether any label of each level (D,) is known."""
+
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Any:
+        """The loss over all data: a :class:`hscrf.objective.sharded.ShardedLoss`."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Data that are not in memory: what ``fit``, ``predict`` and ``score`` take in the place of X and Y.
+
+    ``hscrf.scale.Shards`` is one. A model knows nothing of where they are and who evaluates them.
+    """
+
+    def on_cluster(self, client: Any) -> Store:
+        """The same data, evaluated by the workers of a Dask client; by this process if it is None."""
+
+    def packed_for(self, model: Any) -> Packed:
+        """Learn the model's frame from the data and pack them in it."""
+
+    def scorer_for(self, model: Any) -> Callable[[Floats], float]:
+        """The accuracy on these data as a function of the weights, as ``model.score`` counts it."""
+
+    def predict_by(self, model: Any, folder: Any, loss: str) -> list[str]:
+        """Write the best labels to files in a folder, and return their names."""
+
+
+class Lists:
+    """Sequences X and their labels Y in memory."""
+
+    def __init__(self, X: Sequence[Any], Y: Any) -> None:
+        self.X, self.Y = X, Y
+
+    def packed_for(self, model: Any) -> PackedLists:
+        Y = given_labels(self.Y, () if model.topology is None else model.topology.levels[1:])
+        check_lengths(self.X, Y)
+        model.scheme_ = schemes_in(Y, model.scheme, model.topology)
+        if "scheme" in model.get_params(deep=False):  # other families take tags as they are
+            warn_of_tags(Y, model.scheme_, model.scheme)
+        frame = model._new_frame()
+        with waiting("packing", model.verbose):
+            part = frame.update(self.X, Y)
+        (part,) = model._settle(frame, max(lengths_of(part.observations)), part)
+        if model.topology is None and not isinstance(Y[0], Labels):
+            warn_of_typos(frame.topology, count_states(frame.topology, part.labels))
+        return PackedLists(frame, part)
+
+
+class PackedLists:
+    """Lists in the final form of a model's frame: one part."""
+
+    def __init__(self, frame: Frame, part: Part) -> None:
+        self.frame, self.part = frame, part
+        self.lengths = np.diff(part.observations.offsets)
+
+    def parts(self) -> Iterator[Part]:
+        yield self.part
+
+    def labelled_levels(self) -> NDArray[np.bool_]:
+        known: NDArray[np.bool_] = np.any(pack_labels(self.part.labels).states >= 0, axis=1)
+        return known
+
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Likelihood:
+        return Likelihood(scorer, self.part.observations, self.part.labels, sample_weight, workers, costs)
+
+
+def check_schemes(frame: Frame, model: Any) -> None:
+    """Refuse a scheme for a level that is not there."""
+    if model.scheme != "plain":
+        assert frame.topology is not None
+        schemes_of(frame.topology, model.scheme_)
+
+
+def check_store(X: Any, Y: Any, lengths: Any, client: Any) -> None:
+    """Refuse labels beside a store, which has its own, lists without labels, and a cluster for lists."""
+    if isinstance(X, Store):
+        if Y is not None or lengths is not None:
+            raise ValueError(f"X is {type(X).__name__}, which have labels and lengths of their own: expected no other")
+        return
+    if client is not None:
+        raise ValueError(f"client is given, but X is a {type(X).__name__}: a cluster works on hscrf.scale.Shards")
+    if Y is None:
+        raise ValueError("Y is None, expected labels of each sequence")

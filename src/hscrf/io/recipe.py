@@ -1,0 +1,322 @@
+"""How to read a file: which columns are what, which features to make of them, and how to write it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hscrf.estimator.content import Field
+from hscrf.estimator.files import SCHEMES
+from hscrf.io.columns import read_columns
+from hscrf.io.crfsuite import read_crfsuite
+from hscrf.io.documents import Document
+from hscrf.io.jsonl import read_jsonl
+from hscrf.io.lines import Skip, number_in
+from hscrf.io.sniffing import hinted, suffix_of
+from hscrf.io.tables import read_table
+from hscrf.io.tags import check_tags, detect_scheme
+from hscrf.io.templates import Template, default_template, read_template
+from hscrf.labels.reading import is_segments
+from hscrf.topology import Topology
+
+FORMATS = ("columns", "jsonl", "table", "crfsuite")
+PREDICTED = "{}_predicted"  # name of an appended column
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to read a file, make features of it, and write it back."""
+
+    format: str = "columns"
+    levels: tuple[str, ...] = ()  # top to bottom
+    places: Mapping[str, int] | None = None  # of the levels' columns, where they are given by number
+    names: tuple[str, ...] | None = None  # of all columns
+    features: tuple[str, ...] | None = None  # names of the columns that are features
+    numeric: tuple[str, ...] | None = None  # those of a table that hold numbers
+    scheme: Mapping[str, str] = field(default_factory=dict)  # by level
+    separator: str | None = None
+    comment: str | None = None
+    sequence: str | None = "sequence"  # column of a table
+    time: str | None = None
+    suffix: str = ""  # of the training file's name: files that end so are read alike
+    template: Template | None = None
+
+    # -- files
+
+    @property
+    def label_order(self) -> tuple[str, ...]:
+        """The levels in the order of their columns, which is that of predicted columns too."""
+        if self.names is not None:
+            return tuple(name for name in self.names if name in self.levels)
+        return tuple(sorted(self.places, key=self.places.__getitem__)) if self.places else self.levels
+
+    @property
+    def predicted(self) -> list[str]:
+        """Names of the columns that a prediction appends."""
+        return [PREDICTED.format(level) for level in self.label_order]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The features that are columns in other formats; none where a token has a set of features."""
+        features = self.features or ()
+        rows = self.format in ("columns", "table") or self.template is not None or self.numeric is not None
+        return features if rows or features == ("token",) else ()
+
+    def as_format(self, form: str) -> Recipe:
+        """The recipe for a file in another format than that of training, as ``hscrf predict --to`` writes it."""
+        if form == self.format:
+            return self
+        names = (*self.cells, *self.levels) if form == "columns" and self.features is not None else None
+        scheme = self.scheme
+        if self.format == "jsonl":  # what was segments is BIO there
+            scheme = {level: kind for level, kind in scheme.items() if kind != "plain"}
+        features = self.cells or None if form == "table" else self.features
+        return replace(
+            self, format=form, names=names, places=None, features=features, scheme=scheme, separator=None, comment=None
+        )
+
+    def written(self) -> Recipe:
+        """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
+        if self.format != "crfsuite":
+            return self
+        return replace(self, format="columns", separator="\t", names=self.levels, places=None)
+
+    def read(
+        self, source: Any, extra: Sequence[str] = (), unlabelled: bool = False, loose: bool = False
+    ) -> Iterator[Document]:
+        """The documents of a file; ``extra`` names further columns, ``unlabelled`` allows labels to be missing.
+
+        ``loose``: the columns of ``extra`` may be missing, and others may follow them.
+        """
+        return hinted(self.documents(source, extra, unlabelled, loose), self, source)
+
+    def documents(
+        self,
+        source: Any,
+        extra: Sequence[str] = (),
+        unlabelled: bool = False,
+        loose: bool = False,
+        skip: Skip | None = None,
+    ) -> Iterator[Document]:
+        """The same as :meth:`read`, with errors that know nothing of options; ``skip`` is told of bad sequences."""
+        options: dict[str, Any] = {"scheme": self.scheme or None, "skip": skip}
+        if self.format == "jsonl":
+            return read_jsonl(source, self.levels or None, unlabelled=unlabelled, **options)
+        if self.format == "crfsuite":
+            return read_crfsuite(source, self.levels[0] if self.levels else "label", **options)
+        if self.format == "columns":
+            options |= {"separator": self.separator, "comment": self.comment}
+            levels = self.places or self.levels
+            extra = () if loose and self.names is None else extra  # where they begin is unknown
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            return read_columns(source, levels, self.names, **options)
+        return read_table(
+            source,
+            self.levels,
+            sequence=self.sequence,
+            time=self.time,
+            features=self.features,
+            numeric=() if self.numeric is None and self.template is not None else self.numeric,
+            separator=self.delimiter(source),
+            extra=extra,
+            unlabelled=unlabelled,
+            loose=loose,
+            **options,
+        )
+
+    def delimiter(self, path: Any) -> str:
+        """What separates the cells of a table."""
+        return self.separator or ("\t" if suffix_of(path) == ".tsv" else ",")
+
+    # -- what the training file decides
+
+    def resolved(self, documents: Sequence[Document], template: str | None) -> Recipe:
+        """The recipe with all that was left open filled in from the documents of a training file."""
+        first = documents[0]
+        features = self._feature_names(first)
+        if not features:
+            raise first.error(
+                f"there is no column but the labels {', '.join(first.columns)}, expected a feature column"
+            )
+        levels = self.levels or tuple(first.labels or ())
+        recipe = replace(
+            self,
+            levels=levels,
+            places=None,
+            names=first.columns or None,
+            features=features,
+            numeric=_numeric(first, features),
+            scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
+        )
+        for document in documents:
+            check_tags(document, recipe.scheme)
+        return replace(recipe, template=recipe._template(first.tokens[0], template))
+
+    def settled(self, documents: Sequence[Document], topology: Topology) -> Recipe:
+        """The recipe with the schemes that the columns of a file turn out to be in.
+
+        Training may have had a level as segments, or plain, and this file has it in BIO. Where columns tell nothing of
+        a level that training had as segments, it is in BIO.
+        """
+        scheme = dict(self.scheme)
+        for level in self.levels:
+            states = topology.states[topology.level(level)]
+            unit = topology.unit_bottom and level == topology.levels[-1]
+            columns = [(document.labels or {}).get(level, ()) for document in documents]
+            known = {tag for column in columns if not is_segments(column) for tag in column} - {"?", "O", None}
+            if level not in scheme and self.format != "jsonl" and not known:
+                scheme[level] = "plain" if unit else "bio"
+            elif scheme.get(level, "plain") == "plain" and known.isdisjoint(states):
+                scheme[level] = detect_scheme(documents, level)
+        return replace(self, scheme=scheme)
+
+    def _feature_names(self, document: Document) -> tuple[str, ...]:
+        token = document.tokens[0]
+        if document.columns:
+            taken = {*(document.labels or ()), *document.extra, *([self.sequence] if self.format == "table" else [])}
+            return tuple(name for name in document.columns if name not in taken)
+        if isinstance(token, str):
+            return ("token",)
+        return tuple(token) if isinstance(token, Mapping) else tuple(map(str, range(len(token))))
+
+    def _template(self, token: Any, given: str | None) -> Template | None:
+        """The template asked for; by default one for words where tokens are words."""
+        assert self.features is not None
+        if given == "none":
+            return None
+        if given not in (None, "default"):
+            return read_template(str(given), self._counted_columns(), self.features)
+        words = isinstance(token, str) or (self.format == "columns") or (self.format == "table" and not self.numeric)
+        return default_template(self.features) if words or given == "default" else None
+
+    def _counted_columns(self) -> tuple[str, ...]:
+        """Columns as a CRF++ template counts them: all of a column file, the features of anything else."""
+        assert self.features is not None
+        return self.names if self.format == "columns" and self.names else self.features
+
+    # -- observations
+
+    def observe(self, document: Document) -> Any:
+        """What the model sees of a document."""
+        tokens, first = document.tokens, document.tokens[0]
+        if self.template is not None:
+            return Features(self.template, self._rows(document))
+        if self.numeric is not None and isinstance(first, (str, Mapping)):  # the model knows the columns of a table
+            given = {"token"} if isinstance(first, str) else set(first)
+            if not given & set(self.features or ()):
+                known = ", ".join(self.features or ())
+                raise document.error(f"there are the features {', '.join(given)}, but the model was trained on {known}")
+        if isinstance(first, str):
+            return [[f"token={token}"] for token in tokens]
+        if isinstance(first, Mapping):
+            return tokens
+        if first and not isinstance(first[0], str):
+            return self._named(np.array(tokens, dtype=np.float64))
+        if self.format == "columns":
+            names = self.features or ()
+            if self.numeric:
+                return self._numbers(document)
+            return [[f"{name}={cell}" for name, cell in zip(names, token, strict=True)] for token in tokens]
+        return tokens
+
+    def _numbers(self, document: Document) -> Any:
+        """What a model of a table sees of a column file: numbers where the table has them."""
+        rows = []
+        for t, row in enumerate(self._rows(document)):
+            cells = dict(zip(self.features or (), row, strict=True))
+            for name in self.numeric or ():
+                cells[name] = number_in(cells[name])  # type: ignore[assignment]
+                if cells[name] is None:
+                    raise document.error(f"column {name!r} is no finite number", t)
+            rows.append(cells)
+        if set(self.numeric or ()) == set(self.features or ()):
+            return self._named(np.array([list(cells.values()) for cells in rows], dtype=np.float64))
+        return rows
+
+    def _named(self, rows: Any) -> Any:
+        """Rows of numbers that know the names of a table's columns."""
+        names = self.features or ()
+        if len(names) != rows.shape[1] or names == tuple(map(str, range(len(names)))):
+            return rows
+        named = rows.view(NamedColumns)
+        named.columns = names
+        return named
+
+    def _rows(self, document: Document) -> list[list[str]]:
+        """The feature columns of every token as text."""
+        names = self.features or ()
+        rows = []
+        for t, token in enumerate(document.tokens):
+            if isinstance(token, Mapping):
+                row = [str(token.get(name, "")) for name in names]
+            else:
+                row = [token] if isinstance(token, str) else [str(cell) for cell in token]
+            if len(row) != len(names):
+                raise document.error(f"token {t} has {len(row)} columns, but the model was trained on {len(names)}", t)
+            rows.append(row)
+        return rows
+
+    # -- JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        template = None if self.template is None else self.template.to_dict()
+        return {**asdict(replace(self, template=None)), "template": template}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Recipe:
+        """The recipe that :meth:`to_dict` wrote."""
+        recipe: Recipe = Field(entry, "recipe").record(cls)
+        return recipe
+
+    def check(self, topology: Topology) -> None:
+        """Raise a ``ValueError`` unless files can be read and features made for a model of this topology."""
+        if self.format not in FORMATS:
+            raise ValueError(f"format is {self.format!r}, expected {', '.join(FORMATS)}")
+        if self.levels != topology.levels[1:]:
+            raise ValueError(f"levels are {self.levels}, but the model has {topology.levels[1:]}")
+        for level, scheme in self.scheme.items():
+            if level not in self.levels or scheme not in SCHEMES:
+                raise ValueError(f"scheme of level {level!r} is {scheme!r}, expected {', '.join(SCHEMES)}")
+        for names in (self.names, self.features, self.numeric):
+            if names is not None and len(set(names)) < len(names):
+                raise ValueError(f"columns are {names}, expected distinct names")
+        if "" in (self.separator, self.comment):
+            raise ValueError("separator or comment is empty, expected text")
+        written = [*topology.levels, *(name for states in topology.states for name in states), *(self.names or ())]
+        "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # what files can hold
+        if self.template is not None:
+            self.template.check(len(self.features or ()))
+
+
+class NamedColumns(np.ndarray[Any, Any]):
+    """An array whose columns have names, as those of a DataFrame do."""
+
+    columns: tuple[str, ...]
+
+
+class Features(Sequence[list[str]]):
+    """The feature strings of a sequence, made each time they are read: all at once they would fill the memory."""
+
+    def __init__(self, template: Template, rows: list[list[str]]) -> None:
+        self.template, self.rows = template, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter(self.template.apply(self.rows))
+
+    def __getitem__(self, t: Any) -> Any:
+        return self.template.apply(self.rows)[t]
+
+
+def _numeric(document: Document, features: Sequence[str]) -> tuple[str, ...] | None:
+    """The features that are numbers, in a table or as rows of JSON; None where features have no columns."""
+    token = document.tokens[0]
+    if isinstance(token, Mapping):
+        return tuple(name for name, value in token.items() if isinstance(value, float)) if document.columns else None
+    return tuple(features) if isinstance(token, list) and not isinstance(token[0], str) else None

@@ -1,0 +1,175 @@
+"""The loss of data that come in shards: the order in which chunks are evaluated and added, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch
+from hscrf.errors import InfeasibleError
+from hscrf.inference.posterior import Posterior
+from hscrf.labels.labels import Labels
+from hscrf.objective.bundles import Bundles
+from hscrf.objective.chunk import Chunk
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.tree import TreeSum
+from hscrf.objective.workers import Workers
+from hscrf.observations.packed import Observations
+from hscrf.potentials import Potentials
+
+Self = TypeVar("Self", bound="ShardedLoss")
+
+
+class Shard(Protocol):
+    """Some sequences that follow each other, and their chunks. Sequences have their numbers in the whole data set."""
+
+    first: int  # number of the first sequence
+
+    def __len__(self) -> int:
+        """Number of sequences; those that a subset leaves out count too."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """What stands for the chunks of an evaluation, in their order."""
+
+    def chunk(self, item: Any) -> tuple[Ints, Chunk]:
+        """The numbers of the sequences of a chunk, and the chunk."""
+
+    def some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:
+        """Chunks of some sequences, for one evaluation."""
+
+    def deal(self, order: Ints, size: int) -> list[Ints]:
+        """Its sequences in bundles of at most ``size``, of like lengths; the order decides among equal ones."""
+
+    def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
+        """A bundle, for many evaluations; ``batches`` are shared with others."""
+
+    def subset(self, which: Ints) -> Shard:
+        """Only these sequences, in the order of their numbers, for many evaluations."""
+
+    def single(self, n: int) -> tuple[Observations, Labels]:
+        """One sequence, and what is known of its labels."""
+
+
+class ShardedLoss:
+    """Weighted sum over sequences of log Z(free) - log Z(labels), its gradient, and the perceptron's.
+
+    Complete labels cost one inference, partial ones two. The same bits for any number of threads, in memory or on disk:
+    shards and chunks depend on the data alone, and are added in a fixed order.
+    """
+
+    def __init__(self, scorer: Scorer, shards: Sequence[Any], workers: Workers | None = None) -> None:
+        self.scorer = scorer
+        self.size = scorer.size
+        self.shards = shards
+        self.workers = workers or Workers()
+        self.n_parts = sum(map(len, shards))
+        self.stays = False  # do the shards stay in memory
+
+    @property
+    def groups(self) -> list[slice]:
+        """The weights of each block."""
+        return self.scorer.slices
+
+    def bundles(self, order: Ints, size: int) -> Bundles:
+        """All sequences in fixed bundles of at most ``size``, each within a shard; the order deals them out."""
+        return Bundles(self.shards, order, size, self._explained, self.stays)
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Loss and gradient over all data."""
+        return self._sum(weights, [[(shard, item) for item in shard.items] for shard in self.shards])
+
+    def log_likelihood(self, weights: Floats) -> float:
+        """Weighted sum of the log probabilities of the labels, without costs."""
+
+        def of_chunk(pair: tuple[Any, Any]) -> float:
+            shard, item = pair
+            which, chunk = shard.chunk(item)
+            with self._explained(weights, which):
+                return chunk.log_likelihood(weights)
+
+        tree, nothing = TreeSum(), np.zeros(0)
+        for shard in self.shards:
+            tree.add(sum(self.workers.map(of_chunk, [(shard, item) for item in shard.items])), nothing)
+        return tree.total()[0]
+
+    def folds(self: Self, parts: Sequence[Ints]) -> list[tuple[Self, Self]]:
+        """For each part of the sequences the loss of all others, and its own; they share their chunks.
+
+        Sequences keep their numbers.
+        """
+        cuts = [[shard.subset(own) for shard, own in self._by_shard(np.sort(part))] for part in parts]
+        return [
+            (self.over([shard for other in cuts if other is not own for shard in other]), self.over(own))
+            for own in cuts
+        ]
+
+    def over(self: Self, shards: Sequence[Any]) -> Self:
+        """The same over other shards of the same data."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, shards=shards)
+        return found
+
+    def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Loss and gradient over some sequences."""
+
+        def add(item: tuple[Ints, Chunk], gradient: Floats) -> float:
+            numbers, chunk = item
+            with self._explained(weights, numbers):
+                return chunk.add_to(gradient, weights)
+
+        return self.workers.sum(add, [list(self._some(which))], self.size)
+
+    def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
+        total, gradient = 0.0, np.zeros(self.size)
+        for numbers, chunk in self._some(which):
+            with self._explained(weights, numbers):
+                distance, pull = chunk.mistakes(weights)
+            total += distance
+            gradient += pull
+        return total, gradient
+
+    def _sum(self, weights: Floats, shards: Sequence[Sequence[Any]]) -> tuple[float, Floats]:
+        def add(pair: tuple[Any, Any], gradient: Floats) -> float:
+            shard, item = pair
+            which, chunk = shard.chunk(item)
+            with self._explained(weights, which):
+                return chunk.add_to(gradient, weights)
+
+        return self.workers.sum(add, shards, self.size)
+
+    def _some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:
+        for shard, own in self._by_shard(np.asarray(which)):
+            yield from shard.some(own)
+
+    def _by_shard(self, which: Ints) -> Iterator[tuple[Any, Ints]]:
+        """The shards that hold some of the sequences, in the order in which they are asked for, and which."""
+        if len(self.shards) == 1:
+            yield self.shards[0], which
+            return
+        starts = np.array([shard.first for shard in self.shards])
+        homes = np.searchsorted(starts, which, side="right") - 1
+        for home in dict.fromkeys(homes.tolist()):
+            yield self.shards[home], which[homes == home]
+
+    def _shard_of(self, n: int) -> Any:
+        return next(shard for shard, _ in self._by_shard(np.array([n])))
+
+    @contextmanager
+    def _explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
+        """Say which labels of which sequence of the data set contradict each other."""
+        try:
+            yield
+        except InfeasibleError as error:
+            if error.sequence is None:
+                raise
+            n = int(which[error.sequence])
+            observations, labels = self._shard_of(n).single(n)
+            values = self.scorer.values(weights() if callable(weights) else weights, observations)
+            potentials = Potentials.from_arrays(self.scorer.topology, labels.length, values)
+            raise Posterior(potentials, labels).infeasible().of_sequence(n) from None

@@ -1,0 +1,61 @@
+"""Names that are too rare to be kept, found without keeping any name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Ints
+from hscrf.observations.packed import Sparse
+
+SLOTS = 1 << 27  # counters of a byte
+
+
+class Sieve:
+    """Counts names by their hashes, in one pass over the data, so that a second pass need not keep the rare ones.
+
+    Names that share a counter make each other look more frequent, never less: what the sieve holds back occurs fewer
+    than ``least`` times, and of what it lets through the exact count decides. So the result does not depend on hashes.
+
+    >>> sieve = Sieve(least=2, slots=1 << 10)
+    >>> sieve.update(np.array([hash("a"), hash("b"), hash("a")]))
+    >>> sieve.is_rare("a"), sieve.is_rare("b")
+    (False, True)
+    """
+
+    def __init__(self, least: int, slots: int = SLOTS) -> None:
+        self.least = min(least, 255)
+        self.mask = slots - 1
+        self.counts = np.zeros(slots, dtype=np.uint8)
+
+    def update(self, hashes: Ints) -> None:
+        """Count names by their hashes."""
+        places, counts = np.unique(hashes & self.mask, return_counts=True)
+        self.counts[places] = np.minimum(self.counts[places] + counts, 255)
+
+    def is_rare(self, name: str) -> bool:
+        """Whether a name occurs fewer than ``least`` times, for certain."""
+        return bool(self.counts[hash(name) & self.mask] < self.least)
+
+
+class Sieved(dict[str, int]):
+    """Numbers of names in order of appearance; -1 for those that a sieve holds back, which are not kept."""
+
+    def __init__(self, names: dict[str, int], sieve: Sieve) -> None:
+        super().__init__(names)
+        self.sieve = sieve
+
+    def __missing__(self, name: Any) -> int:
+        if isinstance(name, str) and self.sieve.is_rare(name):
+            return -1
+        self[name] = number = len(self)
+        return number
+
+
+def without_rare(sparse: Sparse) -> Sparse:
+    """Rows without the features that have the number -1."""
+    kept = sparse.indices >= 0
+    counts = np.concatenate([[0], np.cumsum(kept)])[sparse.indptr]
+    data = sparse.data[kept] if sparse.data.size else sparse.data
+    return Sparse(counts.astype(np.int64), sparse.indices[kept], data, sparse.size)

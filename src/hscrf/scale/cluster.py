@@ -1,0 +1,277 @@
+"""Evaluation by the workers of a Dask cluster: the same tree of sums, its branches elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.objective.tree import subtrees
+from hscrf.objective.workers import Workers
+from hscrf.scale.loss import StoredLoss
+
+TASKS = 2  # for each thread of the cluster: a worker that is done early takes from others
+LOOK = 1.0  # seconds between two looks at the workers while one waits
+FROZEN = 60.0  # seconds without a sign of life after which the tasks of a worker are given to others
+GONE = 120.0  # seconds without any worker after which training ends
+LIBRARIES = ("hscrf", "numpy", "numba")
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot go on: it has no workers, they die again and again, or their libraries differ."""
+
+
+class Cluster:
+    """The workers of a client. Whatever happens to some of them, what comes back has the same bits.
+
+    A task whose worker dies runs again on another one. A worker that shows no sign of life for FROZEN seconds is given
+    up. Without any worker for GONE seconds, or if the same task kills worker after worker, there is a ClusterError.
+    """
+
+    def __init__(self, client: Any, n_jobs: int = 1) -> None:
+        self.client, self.n_jobs = client, n_jobs
+        self.alone_since: float | None = None  # when the last worker went
+        self.check_versions()
+
+    # -- before any work
+
+    def check_versions(self) -> None:
+        """Refuse workers whose libraries are others than ours."""
+        ours = versions()
+        for worker, theirs in self.everywhere(versions).items():
+            compare_versions(ours, theirs, worker)
+
+    def check_files(self, paths: Sequence[str]) -> None:
+        """Refuse workers that do not see the shards."""
+        for worker, missing in self.everywhere(unseen, list(paths[:1])).items():
+            if missing:
+                told = "shards must lie on a disk that all workers share, or as copies under the same name"
+                raise ClusterError(f"worker {worker} cannot read {missing[0]}: {told}")
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What a function gives on each worker, by address; workers that die meanwhile are left out."""
+        from distributed import CancelledError, KilledWorker, TimeoutError
+
+        found: dict[str, Any] = {}
+        while not found:
+            asked = sorted(self.workers())
+            futures = {a: self.client.submit(function, *arguments, pure=False, workers=[a]) for a in asked}
+            for address, future in futures.items():
+                while address not in found and address in self.workers():
+                    try:
+                        found[address] = future.result(timeout=LOOK)
+                    except TimeoutError:
+                        self._look_after_workers()
+                    except (KilledWorker, CancelledError):
+                        break
+                    except ImportError as error:
+                        raise ClusterError(f"worker {address} cannot run hscrf: {error}") from None
+            if not found:
+                self._look_after_workers()
+                time.sleep(0.1)
+        return found
+
+    def workers(self) -> dict[str, Any]:
+        """What the scheduler knows of each worker, by address."""
+        return dict(self.client.scheduler_info()["workers"])
+
+    # -- work
+
+    def send(self, thing: Any) -> Any:
+        """Something that tasks take: it travels once, and is sent again if its holder dies."""
+        with large_graphs():
+            return self.client.submit(same, thing, pure=False)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Any:
+        """A task, on that worker if it lives."""
+        place: dict[str, Any] = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return self.client.submit(function, *arguments, pure=False, **place)
+
+    def sum(self, evaluate: Callable[..., Any], shards: int, *arguments: Any) -> tuple[float, Floats]:
+        """The sum over all shards of what ``evaluate(begin, stop, *arguments)`` gives of aligned subtrees."""
+        known = self.workers()
+        slots = [address for address in sorted(known) for _ in range(known[address].get("nthreads", 1))]
+        trees = subtrees(shards, TASKS * max(len(slots), 1))
+        waiting: list[tuple[int, Any]] = []  # heights and futures, as TreeSum keeps them
+        for k, (begin, stop, height) in enumerate(trees):
+            worker = slots[k * len(slots) // len(trees)] if slots else None
+            future = self.submit(evaluate, begin, stop, *arguments, worker=worker)
+            while waiting and waiting[-1][0] == height:
+                future, height = self.submit(added, waiting.pop()[1], future), height + 1
+            waiting.append((height, future))
+        _, future = waiting.pop()
+        while waiting:
+            future = self.submit(added, waiting.pop()[1], future)
+        number, vector = self.result(future)
+        return number, np.array(vector)  # writable, and where it should be in memory
+
+    def map(self, function: Callable[..., Any], items: Sequence[Any], *arguments: Any) -> Iterator[Any]:
+        """The results of tasks, in the order of the items."""
+        futures = [self.submit(function, item, *arguments) for item in items]
+        for k, future in enumerate(futures):
+            yield self.result(future)
+            futures[k] = None  # its result need not be kept
+
+    def result(self, future: Any) -> Any:
+        """Wait for a result as long as somebody works at it."""
+        from distributed import CancelledError, KilledWorker, TimeoutError
+
+        while True:
+            try:
+                return future.result(timeout=LOOK)
+            except TimeoutError:
+                self._look_after_workers()
+            except KilledWorker as error:
+                told = "perhaps they lack memory, see the workers' logs; training can be resumed from its checkpoint"
+                raise ClusterError(f"worker after worker died of the same task ({error.args[0]}): {told}") from None
+            except CancelledError:
+                raise ClusterError("the scheduler is gone; training can be resumed from its checkpoint") from None
+
+    def _look_after_workers(self) -> None:
+        """Give up workers that are frozen, as long as others live; end after too long a time without any that does."""
+        now = time.time()
+        known = self.workers()
+        frozen = [address for address, worker in known.items() if now - worker["last_seen"] > FROZEN]
+        if len(known) > len(frozen):
+            self.alone_since = None
+            for address in frozen:
+                say(f"worker {address} has shown no sign of life for {FROZEN:.0f} s: others take its work")
+                self.client.run_on_scheduler(remove_worker, address=address)
+        elif self.alone_since is None:
+            self.alone_since = time.monotonic()
+            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {GONE:.0f} s for one")
+        elif time.monotonic() - self.alone_since > GONE:
+            told = "training can be resumed from its checkpoint"
+            raise ClusterError(f"the cluster has had no workers for {GONE:.0f} s; {told}")
+
+
+class ClusterLoss(StoredLoss):
+    """The loss of shards on disk, evaluated by a cluster; solvers that take a few sequences at a time work here."""
+
+    def __init__(self, loss: StoredLoss, cluster: Cluster) -> None:
+        self.__dict__.update(loss.__dict__)
+        self.cluster = cluster
+        self.sent: Any = None  # the loss as workers take it
+        cluster.check_files([shard.file.path for shard in self.shards])
+
+    def over(self, shards: Sequence[Any]) -> ClusterLoss:
+        found = super().over(shards)
+        found.sent = None
+        return found
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        return self._sum_of("loss", weights)
+
+    def log_likelihood(self, weights: Floats) -> float:
+        return self._sum_of("log_likelihood", weights)[0]
+
+    def _sum_of(self, what: str, weights: Floats) -> tuple[float, Floats]:
+        if self.sent is None:
+            self.sent = Parcel.of(self.plain(), self.cluster)
+        cluster = self.cluster
+        arguments = (self.sent.key, self.sent.future, cluster.send(weights), what, cluster.n_jobs, versions())
+        with self._placed():
+            return cluster.sum(evaluate, len(self.shards), *arguments)
+
+    def plain(self) -> StoredLoss:
+        """The same without the cluster."""
+        plain = object.__new__(StoredLoss)
+        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("cluster", "sent")})
+        return plain
+
+
+class Parcel:
+    """Something that all workers take, pickled once: arrays that Dask pickles arrive read-only and at odd addresses."""
+
+    def __init__(self, key: str, future: Any) -> None:
+        self.key, self.future = key, future
+
+    @classmethod
+    def of(cls, thing: Any, cluster: Cluster) -> Parcel:
+        content = pickle.dumps(thing, protocol=4)
+        return cls(hashlib.sha256(content).hexdigest(), cluster.send(content))
+
+
+@contextmanager
+def large_graphs() -> Iterator[None]:
+    """Without a warning that what is sent is large: weights are."""
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
+
+
+def say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+# -- what runs on workers
+
+OPENED: OrderedDict[str, Any] = OrderedDict()  # parcels of this process by their keys
+KEPT = 3
+
+
+def opened(key: str, content: bytes) -> Any:
+    """What a parcel holds; unpacked once in each process."""
+    if key not in OPENED:
+        OPENED[key] = pickle.loads(content)
+        while len(OPENED) > KEPT:
+            OPENED.popitem(last=False)
+    return OPENED[key]
+
+
+def evaluate(
+    begin: int, stop: int, key: str, content: bytes, weights: Floats, what: str, n_jobs: int, expected: dict[str, str]
+) -> tuple[float, Floats]:
+    """The loss, or the log-likelihood, of the shards of a subtree."""
+    compare_versions(expected, versions(), "that joined later")
+    loss = opened(key, content)
+    with Workers(n_jobs) as workers:
+        own = loss.over(loss.shards[begin:stop])
+        own.workers = workers
+        weights = np.array(weights)  # writable, and where it should be in memory
+        return own(weights) if what == "loss" else (own.log_likelihood(weights), np.zeros(0))
+
+
+def added(one: tuple[float, Floats], other: tuple[float, Floats]) -> tuple[float, Floats]:
+    """The sum of two branches."""
+    return one[0] + other[0], one[1] + other[1]
+
+
+def same(thing: Any) -> Any:
+    """The thing itself."""
+    return thing
+
+
+def versions() -> dict[str, str]:
+    """Versions of what results depend on."""
+    from importlib import import_module
+
+    return {name: import_module(name).__version__ for name in LIBRARIES}
+
+
+def compare_versions(ours: dict[str, str], theirs: dict[str, str], worker: str) -> None:
+    """Raise unless a worker has the same libraries."""
+    for name in LIBRARIES:
+        if ours[name] != theirs.get(name):
+            raise ClusterError(f"worker {worker} has {name} {theirs.get(name)}, but here it is {ours[name]}")
+
+
+def unseen(paths: Sequence[str]) -> list[str]:
+    """Those of the files that cannot be read here."""
+    import os
+
+    return [path for path in paths if not os.access(path, os.R_OK)]
+
+
+async def remove_worker(dask_scheduler: Any, address: str) -> None:
+    """Give up a worker; its tasks go to others."""
+    await dask_scheduler.remove_worker(address, stimulus_id=f"hscrf-frozen-{time.time()}")

@@ -1,0 +1,143 @@
+"""Containers of which a piece is read when it is needed: checked once, and again if they change."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.errors import FileFormatError
+from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START, VERSION, check_places, parse_text
+
+ALIGN = 64  # bytes; what arrays in these files begin at multiples of
+PIECE = 1 << 20  # bytes that are read at a time to check a file
+KEPT = 256  # files whose tables of contents are kept
+
+
+class Stamp(NamedTuple):
+    """What tells that a file is the one that was checked."""
+
+    inode: int
+    size: int
+    time: int
+
+    @classmethod
+    def of(cls, file: int) -> Stamp:
+        found = os.fstat(file)
+        return cls(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+class ContainerFile:
+    """A container on disk whose arrays are read by position, some at a time.
+
+    Its checksum is compared with ``digest`` when it is opened, and again if the file has another size, time or inode
+    than before. Reading does not map the file: a mapped file that somebody cuts short ends the process, a read one is
+    an error that names it. Any number of threads may read.
+    """
+
+    def __init__(self, path: str, digest: str) -> None:
+        self.path, self.digest = path, digest
+        with _opened(path) as file:
+            self.stamp = Stamp.of(file.fileno())
+            text, self.begin, size = self._checked(file)
+        try:
+            self.header, self.table, align = parse_text(text)
+            check_places(self.table, align, size)
+        except FileFormatError as error:
+            raise FileFormatError(f"{path} {error}") from None
+
+    def _checked(self, file: Any) -> tuple[str, int, int]:
+        """The JSON text, where the arrays begin, and their bytes, of a file with the right checksum."""
+        start = file.read(START)
+        if len(start) < START or not start.startswith(MAGIC):
+            raise FileFormatError(f"{self.path} is not an hscrf file, or is truncated")
+        version, size, length = FRAME.unpack_from(start, len(MAGIC))
+        if version != VERSION or size != self.stamp.size or not START + length + DIGEST <= size:
+            raise FileFormatError(f"{self.path} is truncated or altered: it has {self.stamp.size} bytes of {size}")
+        text = file.read(length)
+        digest = hashlib.sha256(start + text)
+        for piece in _pieces(file, size - START - length - DIGEST):
+            digest.update(piece)
+        if digest.digest() != file.read(DIGEST):
+            raise FileFormatError(f"{self.path} is damaged: its checksum does not match")
+        if digest.hexdigest() != self.digest:
+            raise FileFormatError(f"{self.path} is not the file that was packed: it has another checksum")
+        return text.decode("ascii", "replace"), START + length, size - START - length - DIGEST
+
+    def read(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Arrays that lie one behind the other, by one read."""
+        entries = [self.table[name] for name in names]
+        begin = entries[0]["offset"]
+        stop = entries[-1]["offset"] + _bytes(entries[-1])
+        content = np.empty(stop - begin, dtype=np.uint8)
+        with _opened(self.path) as file:
+            if Stamp.of(file.fileno()) != self.stamp:
+                self._check_again()
+            done = os.preadv(file.fileno(), [content.data], self.begin + begin) if content.size else 0
+        if done != content.size:
+            raise FileFormatError(f"{self.path} was cut short while it was read")
+        found = {}
+        for name, entry in zip(names, entries, strict=True):
+            raw = content[entry["offset"] - begin : entry["offset"] - begin + _bytes(entry)]
+            found[name] = raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        return found
+
+    def _check_again(self) -> None:
+        """The file has changed: go on if its content has not, else raise."""
+        try:
+            self.stamp = ContainerFile(self.path, self.digest).stamp
+        except FileFormatError as error:
+            raise FileFormatError(f"{error}; it was changed while it was in use") from None
+
+
+def _opened(path: str) -> Any:
+    try:
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        raise FileFormatError(f"{path} is gone: pack the data again") from None
+
+
+def _pieces(file: Any, size: int) -> Iterator[bytes]:
+    """The next bytes of a file, some at a time; fewer if it ends before."""
+    while size > 0:
+        piece = file.read(min(PIECE, size))
+        if not piece:
+            return
+        size -= len(piece)
+        yield piece
+
+
+def _bytes(entry: Any) -> int:
+    return int(np.prod(entry["shape"], dtype=np.int64)) * DTYPES[entry["dtype"]].itemsize
+
+
+class Shelf:
+    """The files that a process has checked; tables of contents of the latest are kept."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.kept = kept
+        self.files: OrderedDict[tuple[str, str], ContainerFile] = OrderedDict()
+        self.lock = Lock()
+
+    def open(self, path: str, digest: str) -> ContainerFile:
+        """The file of that name and checksum."""
+        key = (path, digest)
+        with self.lock:
+            if key in self.files:
+                self.files.move_to_end(key)
+                return self.files[key]
+        found = ContainerFile(path, digest)
+        with self.lock:
+            self.files[key] = found
+            while len(self.files) > self.kept:
+                self.files.popitem(last=False)
+        return found
+
+
+SHELF = Shelf()

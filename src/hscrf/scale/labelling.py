@@ -1,0 +1,257 @@
+"""Labels for data beyond memory, and how good they are: shard by shard, here or by a cluster."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.estimator.container import write_container
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
+from hscrf.labels.shown import shown_levels
+from hscrf.metrics.cells import Pairs, cells_of, level_names, pairs_of
+from hscrf.observations.packed import Observations, Sparse
+from hscrf.observations.readers import kind_of, length_of
+from hscrf.progress import waiting
+from hscrf.replacing import replaced
+from hscrf.scale.cache import write_manifest
+from hscrf.scale.cluster import Cluster, Parcel, opened
+from hscrf.scale.files import ALIGN, SHELF
+from hscrf.scale.sources import Item, PartSource
+from hscrf.topology import Topology
+
+STEPS = 1 << 17  # of a file of sequences to be labelled
+ALL = "all levels"  # at once
+
+
+class SequencesFile(NamedTuple):
+    """Sequences on disk that were packed by a model, with their labels if they have any."""
+
+    path: str
+    digest: str
+    number: int
+
+    def observations(self) -> Observations:
+        file = SHELF.open(self.path, self.digest)
+        names = [name for name in ("offsets", "indptr", "indices", "data", "dense") if name in file.table]
+        found = file.read(names)
+        sparse = None
+        if "indptr" in found:
+            sparse = Sparse(found["indptr"], found["indices"], found["data"], file.header["features"])
+        offsets = found["offsets"]
+        return Observations(offsets, sparse, found.get("dense"), [None] * (len(offsets) - 1))
+
+    def labels(self) -> list[Labels]:
+        """The labels, over a topology of their own that has all their states."""
+        file = SHELF.open(self.path, self.digest)
+        if "states" not in file.table:
+            raise ValueError(f"{file.header['sources'][0]} has no labels to compare with")
+        topology = Topology.from_dict(file.header["topology"])
+        found = file.read(["states", "ends"])
+        offsets = file.read(["offsets"])["offsets"].tolist()
+        return [Labels._found(topology, found["states"][:, a:b], found["ends"][:, a:b]) for a, b in pairwise(offsets)]
+
+    def places(self) -> Iterator[dict[str, Any]]:
+        """Where each sequence comes from."""
+        file = SHELF.open(self.path, self.digest)
+        found = file.read(["source", "line"])
+        for source, line in zip(found["source"].tolist(), found["line"].tolist(), strict=True):
+            kind, name = file.header["sources"][source]
+            yield {"part": name, "sequence": line} if kind == "part" else {"file": name, "line": line}
+
+
+class Labelling:
+    """Data packed by a fitted model, ready to be labelled."""
+
+    def __init__(self, shards: Any, model: Any) -> None:
+        self.shards, self.model = shards, model
+        self.cluster = None if shards.client is None else Cluster(shards.client, model.n_jobs)
+        self.files = self._packed()
+        self.parcel: Any = None
+
+    # -- packing
+
+    def _packed(self) -> list[SequencesFile]:
+        """The data packed by the model's names and scales, or found packed."""
+        shards, model = self.shards, self.model
+        settings, arrays = model.encoder_.state()
+        digest = hashlib.sha256(json.dumps(settings).encode())
+        for array in arrays.values():
+            digest.update(array.tobytes())
+        frame = {"encoder": digest.hexdigest(), "topology": model.topology_.to_json(), "scheme": repr(model._scheme())}
+        key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
+        found = shards.find(key)
+        if found is None:
+            with shards.cache.making(key) as folder, waiting("packing", model._verbose) as line:
+                entries = [self._write(folder, k, items) for k, items in enumerate(self._groups(line))]
+                write_manifest(folder, {"kind": "sequences", "files": entries}, {}, shards.sources)
+            shards.note_packed(key)
+            found = {"files": entries}, {}
+        path = shards.cache.path(key)
+        return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
+
+    def _groups(self, line: Any) -> Iterator[list[tuple[Item, int]]]:
+        """Sequences that are packed together."""
+        group: list[tuple[Item, int]] = []
+        steps = done = 0
+        for k, source in enumerate(self.shards.sources):
+            for item in source.items(self.shards.note_problem if self.shards.errors == "skip" else None):
+                length = length_of(item.x)
+                if group and steps + length > STEPS:
+                    yield group
+                    group, steps = [], 0
+                group.append((item, k))
+                steps += length
+                done += 1
+                if line is not None:
+                    line.count = done
+        if group:
+            yield group
+
+    def _write(self, folder: str, k: int, items: Sequence[tuple[Item, int]]) -> dict[str, Any]:
+        try:
+            observations, labels = self._read([item for item, _ in items])
+        except (ValueError, TypeError) as error:
+            items = self._without_bad(items, error)
+            observations, labels = self._read([item for item, _ in items])
+        sources = [
+            ("part" if isinstance(source, PartSource) else "file", source.name) for source in self.shards.sources
+        ]
+        header: dict[str, Any] = {"kind": "sequences", "sources": sources, "features": 0}
+        arrays: dict[str, Any] = {"source": np.array([source for _, source in items], dtype=np.int32)}
+        arrays["line"] = np.array([item.line for item, _ in items], dtype=np.int64)
+        arrays["offsets"] = observations.offsets
+        if isinstance(observations.sparse, Sparse):
+            x = observations.sparse
+            header["features"] = x.size
+            arrays |= {"indptr": x.indptr, "indices": x.indices, "data": x.data}
+        if observations.dense is not None:
+            arrays["dense"] = observations.dense
+        if labels is not None:
+            known = pack_labels(labels)
+            header["topology"] = labels[0].topology.to_json()
+            arrays |= {"states": known.states, "ends": known.ends}
+        name = f"{k:06d}.sequences"
+        return {"file": name, "digest": write_container(os.path.join(folder, name), header, arrays, align=ALIGN)}
+
+    def _read(self, items: Sequence[Item]) -> tuple[Observations, list[Labels] | None]:
+        """Sequences packed by the model; labels that need not keep its rules, if there are any."""
+        model = self.model
+        X = [item.x for item in items]
+        kind_of(X)
+        if all(item.y is None for item in items):
+            return model.encoder_.pack(X), None
+        observations, labels = model._to_score(X, [item.y for item in items])
+        return observations, labels
+
+    def _without_bad(self, items: Sequence[tuple[Item, int]], error: Exception) -> list[tuple[Item, int]]:
+        """Raise for the first bad sequence with its place, or leave all of them out."""
+        good = []
+        for item, source in items:
+            try:
+                self._read([item])
+                good.append((item, source))
+            except (ValueError, TypeError) as problem:
+                placed = self.shards.error_at(source, item.line, problem)
+                if self.shards.errors != "skip":
+                    raise placed from None
+                self.shards.note_problem(placed)
+        if not good or len(good) == len(items):
+            raise error
+        return good
+
+    # -- labels
+
+    def accuracy(self, weights: Floats) -> float:
+        """The share of steps with the right state at every level at once."""
+        counts = self.counts(weights)
+        return counts["right", ALL] / counts["known", ALL] if counts["known", ALL] else float("nan")
+
+    def counts(self, weights: Floats | None = None) -> Counter[tuple[str, str]]:
+        """How many steps are known, and how many are right, at each level and at all levels at once."""
+        weights = self.model.coef_ if weights is None else weights
+        return sum(self._each(compared, weights), start=Counter())
+
+    def predict(self, folder: Any, loss: str) -> list[str]:
+        """Write the best labels of each file, and return the names of what was written."""
+        if folder is None:
+            raise ValueError("folder is None, expected where to write the labels: they need not fit in memory")
+        path = os.path.abspath(os.fspath(folder))
+        os.makedirs(path, exist_ok=True)
+        with waiting("predicting", self.model._verbose):
+            return list(self._each(written, self.model.coef_, path, loss))
+
+    def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
+        """The function of every file, here or on the cluster."""
+        if self.cluster is None:
+            return (function(file, self.model, weights, *arguments) for file in self.files)
+        if self.parcel is None:
+            self.parcel = Parcel.of(light(self.model), self.cluster)
+        shipped = (function, self.parcel.key, self.parcel.future, self.cluster.send(weights), *arguments)
+        return self.cluster.map(on_worker, self.files, *shipped)
+
+
+def light(model: Any) -> Any:
+    """The model without what only packing and learning need."""
+    found = copy.copy(model)
+    apart = ("encoder_", "history_", "penalties_", "coef_")
+    found.__dict__ = {name: value for name, value in model.__dict__.items() if name not in apart}
+    found.verbose = 0
+    return found
+
+
+# -- what runs here or on workers
+
+
+def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
+    return function(file, opened(key, content), np.array(weights), *arguments)
+
+
+def labelled(file: SequencesFile, model: Any, weights: Floats, loss: str) -> list[Labels]:
+    """The best labels of the sequences of a file."""
+    found: list[Labels] = model._in_chunks(file.observations(), None, partial(model._decode, loss), weights=weights)
+    return found
+
+
+def compared(file: SequencesFile, model: Any, weights: Floats) -> Counter[tuple[str, str]]:
+    """How many steps are known and how many are right."""
+    return count_right(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"))
+
+
+def count_right(pairs: Pairs) -> Counter[tuple[str, str]]:
+    """Known and right steps by level, and at all levels at once."""
+    levels = {name: cells_of(pairs, name) for name in level_names(pairs)}
+    known = {name: cells.true >= 0 for name, cells in levels.items()}
+    right = {name: known[name] & (cells.true == cells.pred) for name, cells in levels.items()}
+    known[ALL] = np.logical_and.reduce(list(known.values()))
+    right[ALL] = np.logical_and.reduce(list(right.values()))
+    counts: Counter[tuple[str, str]] = Counter()
+    for what, found in (("known", known), ("right", right)):
+        counts.update({(what, name): int(where.sum()) for name, where in found.items()})
+    return counts
+
+
+def written(file: SequencesFile, model: Any, weights: Floats, folder: str, loss: str) -> str:
+    """Write the best labels of a file as JSON Lines, whole or not at all; its name."""
+    path = os.path.join(folder, f"{file.number:06d}.jsonl")
+    with replaced(path) as name, open(name, "w", encoding="utf-8") as output:
+        for place, labels in zip(file.places(), labelled(file, model, weights, loss), strict=True):
+            output.write(json.dumps({**place, "prediction": told(labels)}, ensure_ascii=False) + "\n")
+    return path
+
+
+def told(labels: Labels) -> dict[str, Any]:
+    """Labels by level: segments, or one label for each step where segments have one step."""
+    topology = labels.topology
+    unit = topology.depth - 1 if topology.unit_bottom else topology.depth
+    return {topology.levels[d]: labels.segments(d) if d < unit else labels.column(d) for d in shown_levels(topology)}

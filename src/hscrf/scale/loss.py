@@ -1,0 +1,196 @@
+"""The loss of data in shards on disk: the order of summation of data in memory, one chunk read at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch, Evidence
+from hscrf.errors import SequenceError
+from hscrf.labels.labels import Labels
+from hscrf.objective.bundles import Bundles, bundled, shared_batch
+from hscrf.objective.chunk import Chunk
+from hscrf.objective.likelihood import closed_labels, cut_by_kind
+from hscrf.objective.margin import Costs
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.sharded import ShardedLoss
+from hscrf.objective.workers import Workers
+from hscrf.observations.packed import Observations
+from hscrf.scale.shardfile import Loaded, Rows, ShardFile
+
+
+@dataclass
+class Shared:
+    """What the shards of one loss have in common."""
+
+    scorer: Scorer
+    costs: Costs | None = None
+    loaded: Loaded = field(default_factory=Loaded)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without rows: other processes read their own."""
+        return {"scorer": self.scorer, "costs": self.costs}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "loaded": Loaded()})
+
+
+class StoredShard:
+    """A shard on disk that is evaluated; see :class:`hscrf.objective.sharded.Shard`. ``which`` makes it a subset."""
+
+    def __init__(
+        self, shared: Shared, file: ShardFile, weights: Floats | None = None, which: Ints | None = None
+    ) -> None:
+        self.shared, self.file, self.weights, self.which = shared, file, weights, which
+        self.first = file.first
+
+    def __len__(self) -> int:
+        return self.file.count
+
+    @cached_property
+    def items(self) -> Sequence[Any]:
+        """Numbers of chunks in the file or, of a subset, of the sequences of chunks that are made when asked for."""
+        return range(self.file.chunks) if self.which is None else self._cut(self.which)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "items"}
+
+    def chunk(self, item: Any) -> tuple[Ints, Chunk]:
+        if isinstance(item, int):
+            which, observations, labels = self.file.chunk(item)
+            return which + self.first, self._made(which, observations, labels)
+        which, chunk = self._taken(item)
+        chunk.observations = chunk.observations.by_columns()
+        return which, chunk
+
+    def some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:
+        return map(self._taken, self._cut(which))
+
+    def deal(self, order: Ints, size: int) -> list[Ints]:
+        rows = self._rows()
+        cuts = bundled(np.diff(rows.observations.offsets), order - self.first, size, rows.complete)
+        return [some + self.first for some in cuts]
+
+    def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
+        _, chunk = self._taken(which)
+        chunk.observations = chunk.observations.both_ways()
+        chunk.free = shared_batch(batches, self.shared.scorer, chunk.observations)
+        return chunk
+
+    def subset(self, which: Ints) -> StoredShard:
+        return StoredShard(self.shared, self.file, self.weights, which)
+
+    def single(self, n: int) -> tuple[Observations, Labels]:
+        rows = self._rows()
+        return rows.observations.take([n - self.first]), rows.labels(n - self.first, self.shared.scorer.topology)
+
+    def _rows(self) -> Rows:
+        return self.shared.loaded.of(self.file)
+
+    def _cut(self, which: Ints) -> list[Ints]:
+        """Chunks of some sequences, by their numbers in the whole data set."""
+        rows = self._rows()
+        cuts = cut_by_kind(np.diff(rows.observations.offsets), rows.complete, which - self.first)
+        return [some + self.first for some in cuts]
+
+    def _taken(self, numbers: Ints) -> tuple[Ints, Chunk]:
+        """A chunk from the rows of the shard."""
+        rows, which = self._rows(), numbers - self.first
+        if rows.complete[which[0]]:
+            labels: Any = rows.known.take(which)
+        else:
+            topology = self.shared.scorer.topology
+            labels = Evidence.of(closed_labels([rows.labels(n, topology) for n in which.tolist()], numbers.tolist()))
+        return numbers, self._made(which, rows.observations.take(which), labels)
+
+    def _made(self, which: Ints, observations: Observations, labels: Any) -> Chunk:
+        weights = None if self.weights is None else self.weights[which]
+        return Chunk(self.shared.scorer, observations, labels, weights, self.shared.costs)
+
+
+class StoredLoss(ShardedLoss):
+    """The loss of shards on disk. Resident memory: the weights, and a chunk and a gradient for each thread."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        files: Sequence[ShardFile],
+        sample_weight: Floats | None = None,
+        workers: Workers | None = None,
+        costs: Costs | None = None,
+        complete: bool = True,
+        places: Any = None,
+    ) -> None:
+        shared = Shared(scorer, costs)
+        shards = [
+            StoredShard(shared, file, None if sample_weight is None else own_weights(sample_weight, file))
+            for file in files
+        ]
+        super().__init__(scorer, shards, workers)
+        self.is_complete = complete
+        self.places = places  # finds the source of a sequence that an error is about
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        with self._placed():
+            return super().__call__(weights)
+
+    def log_likelihood(self, weights: Floats) -> float:
+        with self._placed():
+            return super().log_likelihood(weights)
+
+    def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        with self._placed():
+            return super().part(weights, which)
+
+    def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        with self._placed():
+            return super().mistakes(weights, which)
+
+    def bundles(self, order: Ints, size: int) -> Bundles:
+        found = super().bundles(order, size)
+        found.explained = self._explained_in_place
+        return found
+
+    @contextmanager
+    def _explained_in_place(self, weights: Any, which: Ints) -> Iterator[None]:
+        with self._placed(), self._explained(weights, which):
+            yield
+
+    def _placed(self) -> Any:
+        return Placing(self.places)
+
+    def identity(self) -> list[NDArray[Any]]:
+        """What tells these data from others: the checksums of the shards, and the weights."""
+        digests = "".join(shard.file.digest for shard in self.shards)
+        weights = [shard.weights for shard in self.shards if shard.weights is not None]
+        return [np.frombuffer(digests.encode(), dtype=np.uint8), *weights]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without threads, and without what only the process that fits needs."""
+        return {**self.__dict__, "workers": None, "places": None}
+
+
+class Placing:
+    """Turns an error about a sequence into one that names its file and line."""
+
+    def __init__(self, places: Any) -> None:
+        self.places = places
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, SequenceError) and error.sequence is not None and self.places is not None:
+            raise self.places(error.sequence, error) from None
+
+
+def own_weights(sample_weight: Floats, file: ShardFile) -> Floats:
+    """The weights of the sequences of a shard."""
+    return sample_weight[file.first : file.first + file.count].copy()

@@ -1,0 +1,208 @@
+"""One shard as a file: its sequences by steps, and its chunks as an evaluation takes them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Ints
+from hscrf.engine import Evidence
+from hscrf.estimator.container import write_container
+from hscrf.estimator.frame import Part
+from hscrf.labels.labels import Labels
+from hscrf.labels.packed import Known, pack_labels
+from hscrf.objective.likelihood import closed_labels, cut_by_kind
+from hscrf.observations.packed import Columns, Observations, Sparse
+from hscrf.scale.files import ALIGN, SHELF, ContainerFile
+from hscrf.topology import Topology
+
+Arrays = dict[str, NDArray[Any]]
+ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of allowed states by level
+    ("complete", "which", "offsets", "names", "begin", "rows", "indptr", "indices", "data", "dense")
+    + ("states", "ends", "may", "narrow")
+)
+
+
+# -- writing
+
+
+def write_shard(path: str, part: Part, topology: Topology, source: Ints, line: Ints) -> tuple[str, int]:
+    """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks."""
+    known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
+    complete = known.complete_sequences()
+    partial = np.flatnonzero(~complete)
+    closed = dict(
+        zip(partial.tolist(), closed_labels([part.labels[n] for n in partial], partial + part.offset), strict=True)
+    )
+    arrays: Arrays = {"source": source, "line": line, "complete": complete}
+    arrays |= _observations(part.observations, "") | _labels(part.labels, known, topology)
+    chunks = cut_by_kind(lengths, complete, np.arange(len(lengths)))
+    for k, which in enumerate(chunks):
+        arrays |= _chunk(f"{k}.", part.observations, known, closed, complete, which, topology)
+    header = {"kind": "shard", "features": _size(part.observations), "depth": topology.depth}
+    return write_container(path, header, arrays, align=ALIGN), len(chunks)
+
+
+def _observations(observations: Observations, prefix: str) -> Arrays:
+    """Observations by steps."""
+    found: Arrays = {"offsets": observations.offsets}
+    if isinstance(observations.sparse, Sparse):
+        x = observations.sparse
+        found |= {"indptr": x.indptr, "indices": x.indices, "data": x.data}
+    if observations.dense is not None:
+        found["dense"] = observations.dense
+    return {prefix + name: array for name, array in found.items()}
+
+
+def _size(observations: Observations) -> int:
+    return observations.sparse.size if isinstance(observations.sparse, Sparse) else 0
+
+
+def _labels(labels: Sequence[Labels], known: Known, topology: Topology) -> Arrays:
+    """What is known of the labels, and the sets of states of sequences that have them."""
+    return {"states": known.states, "ends": known.ends, **pack_sets(labels, topology, known.offsets)}
+
+
+def pack_sets(labels: Sequence[Labels], topology: Topology, offsets: Ints) -> Arrays:
+    """Which sequences have sets of allowed states (n,), and the sets (N, S) of each level that has any."""
+    narrow = np.array([y.allowed is not None for y in labels])
+    if not narrow.any():
+        return {}
+    found: Arrays = {"narrow": narrow}
+    for d, level in enumerate(topology.levels):
+        own = [(n, labels[n].allowed or {}) for n in np.flatnonzero(narrow).tolist()]
+        if any(level in sets for _, sets in own):
+            found[f"allowed{d}"] = np.ones((int(offsets[-1]), topology.n_states[d]), dtype=bool)
+            for n, sets in own:
+                if level in sets:
+                    found[f"allowed{d}"][offsets[n] : offsets[n + 1]] = sets[level]
+    return found
+
+
+def unpack_labels(arrays: Mapping[str, NDArray[Any]], topology: Topology, n: int) -> Labels:
+    """What is known of one sequence, from the arrays of :func:`pack_sets`, states, ends and offsets."""
+    begin, stop = arrays["offsets"][n : n + 2].tolist()
+    states, ends = arrays["states"][:, begin:stop], arrays["ends"][:, begin:stop]
+    if "narrow" not in arrays or not arrays["narrow"][n]:
+        return Labels._found(topology, states, ends)
+    places = [(level, f"allowed{d}") for d, level in enumerate(topology.levels)]
+    return Labels(topology, states, ends, {level: arrays[k][begin:stop] for level, k in places if k in arrays})
+
+
+def _chunk(
+    prefix: str,
+    observations: Observations,
+    known: Known,
+    closed: Mapping[int, Labels],
+    complete: NDArray[np.bool_],
+    which: Ints,
+    topology: Topology,
+) -> Arrays:
+    """One chunk: its observations by columns, and its labels as the engine takes them."""
+    taken = observations.take(which).by_columns()
+    found: Arrays = {"which": which, "offsets": taken.offsets}
+    if isinstance(taken.sparse, Columns):
+        x = taken.sparse
+        found |= {"names": x.names, "begin": x.begin, "rows": x.rows, "data": x.data}
+    if taken.dense is not None:
+        found["dense"] = taken.dense
+    if complete[which[0]]:
+        own = known.take(which)
+        found |= {"states": own.states, "ends": own.ends}
+    else:
+        evidence = Evidence.of([closed[n] for n in which.tolist()])
+        found["may"] = np.stack([evidence.may_end, evidence.may_go_on, evidence.may_follow])
+        found |= {f"allowed{d}": sets for d, sets in enumerate(evidence.allowed) if sets is not None}
+    return {prefix + name: array for name, array in found.items()}
+
+
+# -- reading
+
+
+class Rows(NamedTuple):
+    """All sequences of a shard by steps."""
+
+    observations: Observations
+    known: Known
+    complete: NDArray[np.bool_]
+    arrays: Arrays
+
+    def labels(self, n: int, topology: Topology) -> Labels:
+        """What is known of one sequence."""
+        return unpack_labels(self.arrays, topology, n)
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A shard on disk. It pickles as its name and its checksum, which is checked once in each process."""
+
+    path: str
+    digest: str
+    first: int  # number of its first sequence
+    count: int  # of its sequences
+    steps: int
+    chunks: int
+
+    @property
+    def file(self) -> ContainerFile:
+        return SHELF.open(self.path, self.digest)
+
+    def chunk(self, k: int) -> tuple[Ints, Observations, Any]:
+        """The numbers of the sequences of a chunk within the shard, their observations and their labels."""
+        found = self._read(f"{k}.")
+        offsets = found["offsets"]
+        sparse = Columns(*(found[name] for name in ("names", "begin", "rows", "data"))) if "names" in found else None
+        observations = Observations(offsets, sparse, found.get("dense"), [None] * (len(offsets) - 1))
+        if "may" not in found:
+            return found["which"], observations, Known(found["states"], found["ends"], offsets)
+        depth = found["may"].shape[1]
+        allowed = tuple(found.get(f"allowed{d}") for d in range(depth))
+        may_end, may_go_on, may_follow = found["may"]
+        return found["which"], observations, Evidence(may_end, may_go_on, may_follow, allowed)
+
+    def rows(self) -> Rows:
+        """All sequences by steps."""
+        file = self.file
+        found = self._read("")
+        offsets = found["offsets"]
+        sparse = None
+        if "indptr" in found:
+            sparse = Sparse(found["indptr"], found["indices"], found["data"], file.header["features"])
+        observations = Observations(offsets, sparse, found.get("dense"), [None] * self.count)
+        return Rows(observations, Known(found["states"], found["ends"], offsets), found["complete"], found)
+
+    def places(self) -> tuple[Ints, Ints]:
+        """The source and the line of each sequence."""
+        found = self.file.read(["source", "line"])
+        return found["source"], found["line"]
+
+    def _read(self, prefix: str) -> Arrays:
+        """The arrays of a chunk, or those by steps."""
+        file = self.file
+        names = [prefix + name for name in ORDER if prefix + name in file.table]
+        names += [f"{prefix}allowed{d}" for d in range(file.header["depth"]) if f"{prefix}allowed{d}" in file.table]
+        return {name.removeprefix(prefix): array for name, array in file.read(names).items()}
+
+
+class Loaded:
+    """The rows of the shards that were used last: solvers that take a few sequences at a time stay in one."""
+
+    def __init__(self, kept: int = 2) -> None:
+        self.kept = kept
+        self.rows: OrderedDict[str, Rows] = OrderedDict()
+        self.lock = Lock()
+
+    def of(self, shard: ShardFile) -> Rows:
+        with self.lock:
+            if shard.digest not in self.rows:
+                self.rows[shard.digest] = shard.rows()
+            self.rows.move_to_end(shard.digest)
+            while len(self.rows) > self.kept:
+                self.rows.popitem(last=False)
+            return self.rows[shard.digest]

@@ -1,0 +1,240 @@
+"""Data beyond memory: sources, packed into shards on disk, which models learn from and label."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints
+from hscrf.estimator.frame import Frame, Part
+from hscrf.features.specifications import Segment
+from hscrf.objective.likelihood import checked_weights
+from hscrf.objective.margin import Costs
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import CHUNK, Workers
+from hscrf.observations import cutting
+from hscrf.scale.cache import Cache, key_of, write_manifest
+from hscrf.scale.cluster import Cluster, ClusterLoss
+from hscrf.scale.loss import StoredLoss
+from hscrf.scale.packing import Packer, load_frame, settings_of
+from hscrf.scale.shardfile import ShardFile
+from hscrf.scale.sources import FileSource, PartSource, Source, files_of
+
+FORMAT = 1  # of packed data
+
+
+class Shards:
+    """Labelled sequences that need not fit in memory: what ``fit``, ``predict`` and ``score`` take as X.
+
+    They are packed into shards of about half a million steps when a model first needs them, in the folder ``cache``.
+    There they are found again, also by later processes, as long as the sources and the model's settings of names,
+    states and scales are the same; without ``cache`` they live in a temporary folder as long as this object.
+
+    ``errors="skip"`` leaves out sequences that cannot be read or contradict themselves: ``skipped`` counts them, and
+    ``problems`` are the first messages. With ``"raise"`` the first one is an error that names file and line.
+
+    >>> import hscrf
+    >>> def part():
+    ...     return [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2, [["D", "N", "V"]] * 2
+    >>> shards = Shards.from_parts([part, part])
+    >>> model = hscrf.ChainCRF().fit(shards)
+    >>> model.predict([[["w=the"], ["w=cat"]]])[0].column()
+    ['D', 'N']
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        cache: str | os.PathLike[str] | None = None,
+        errors: str = "raise",
+        key: Any = None,
+    ) -> None:
+        if errors not in ("raise", "skip"):
+            raise ValueError(f"errors is {errors!r}, expected 'raise' or 'skip'")
+        self.sources, self.errors, self.key = list(sources), errors, key
+        self.client: Any = None
+        self.skipped = 0
+        self.problems: list[str] = []
+        self.done: set[str] = set()  # keys that this object has packed
+        self.whole: Any = None  # keeps a temporary folder as long as copies of this object
+        if cache is None:
+            cache = tempfile.mkdtemp(prefix="hscrf-shards-")
+            weakref.finalize(self, shutil.rmtree, cache, ignore_errors=True)
+        self.cache = Cache(os.fspath(cache))
+
+    @classmethod
+    def from_files(
+        cls,
+        files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        levels: Sequence[str] | Mapping[str, int] | None = None,
+        *,
+        template: str | None = None,
+        unlabelled: bool = False,
+        cache: str | os.PathLike[str] | None = None,
+        errors: str = "raise",
+        **layout: Any,
+    ) -> Shards:
+        """Shards of files, given by names or by patterns such as ``"data/*.jsonl.gz"``.
+
+        ``levels`` names the labels from top to bottom. The format is known from the names of the files (columns, JSON
+        Lines, CSV, Parquet, CRFsuite items) or is ``format``; they may be compressed (.gz, .bz2, .xz, .zst). Column
+        files of words are described by a ``template``: a file, "default", or "none". ``layout``: format, columns,
+        features, separator, comment, sequence and time, as in the readers of :mod:`hscrf.io`. A table is read whole, so
+        a large one should be several files.
+        """
+        return cls(files_of(files, levels, template, unlabelled, errors == "skip", **layout), cache, errors)
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Sequence[Any],
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        errors: str = "raise",
+        key: str | None = None,
+    ) -> Shards:
+        """Shards of parts: functions without arguments, or Dask delayed objects, each of which gives (X, Y).
+
+        Each is called once. Only with a ``key``, a name that you change when the parts change, are they found again in
+        the ``cache``.
+        """
+        for k, part in enumerate(parts):
+            if not callable(part) and not hasattr(part, "compute"):
+                raise ValueError(f"parts[{k}] is a {type(part).__name__}, expected a function or a delayed object")
+        return cls([PartSource(f"part {k}", part, k) for k, part in enumerate(parts)], cache, errors, key)
+
+    def __repr__(self) -> str:
+        return f"Shards({len(self.sources)} sources, packed in {self.cache.folder})"
+
+    # -- what models ask for
+
+    def on_cluster(self, client: Any) -> Shards:
+        """The same data, evaluated by the workers of a Dask client."""
+        if client is None:
+            return self
+        found = copy.copy(self)
+        found.client, found.whole = client, self  # the temporary folder lives as long as self
+        return found
+
+    def packed_for(self, model: Any) -> PackedShards:
+        """Learn a model's frame and pack the data in it, or find them packed."""
+        if any(isinstance(spec, Segment) for spec in model._own_features()):
+            raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
+        key = self.key_for({"chunk": CHUNK, "model": settings_of(model)})
+        found = self.find(key)
+        frame = None
+        if found is None:
+            with self.cache.making(key) as folder:
+                before = [source.state() for source in self.sources]
+                header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip").run()
+                write_manifest(folder, header, arrays, self.sources)
+                self._check_unchanged(before)
+            self.note_packed(key)
+        else:
+            header, arrays = found
+        self.skipped, self.problems = header["skipped"], header["told"]
+        frame = load_frame(header, arrays, model) if frame is None else frame
+        model.scheme_ = header["scheme"]
+        frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
+        return PackedShards(frame, header, arrays, self.cache.path(key), self)
+
+    def pack(self, model: Any) -> None:
+        """Pack the data for a model like this one, so that its ``fit`` finds them in the cache."""
+        from sklearn.base import clone
+
+        self.packed_for(clone(model))
+
+    # -- the cache
+
+    def key_for(self, settings: Mapping[str, Any]) -> str:
+        """The key of these data packed with some settings."""
+        names = [self._name(source) for source in self.sources]
+        return key_of({"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings})
+
+    def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """What is packed under a key. Parts without a key may have changed, unless this object has packed them."""
+        files = all(source.state() is not None for source in self.sources)
+        return self.cache.find(key, self.sources) if files or self.key is not None or key in self.done else None
+
+    def note_packed(self, key: str) -> None:
+        """This object has packed its parts."""
+        self.done.add(key)
+
+    def note_problem(self, error: Exception) -> None:
+        """A bad sequence was left out."""
+        self.skipped += 1
+        self.problems.append(str(error))
+
+    def _name(self, source: Source) -> Any:
+        if isinstance(source, FileSource):
+            return [os.path.abspath(source.name), source.recipe.to_dict(), source.unlabelled]
+        return [source.name, self.key]
+
+    def _check_unchanged(self, before: Sequence[Any]) -> None:
+        for source, state in zip(self.sources, before, strict=True):
+            if source.state() != state:
+                raise ValueError(f"{source.name} was changed while it was packed: pack it again")
+
+    def error_at(self, source: int, line: int, error: Exception) -> Exception:
+        """A problem with the place it comes from."""
+        return self.sources[source].error(line, error)
+
+    def scorer_for(self, model: Any) -> Callable[[Floats], float]:
+        """The accuracy on these data as a function of the weights."""
+        from hscrf.scale.labelling import Labelling
+
+        return Labelling(self, model).accuracy
+
+    def predict_by(self, model: Any, folder: Any, loss: str = "sequence") -> list[str]:
+        """Write the best labels of each shard to a file in a folder."""
+        from hscrf.scale.labelling import Labelling
+
+        return Labelling(self, model).predict(folder, loss)
+
+
+class PackedShards:
+    """Data on disk in the final form of a model's frame; see :class:`hscrf.estimator.stores.Packed`."""
+
+    def __init__(
+        self, frame: Frame, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], folder: str, shards: Shards
+    ) -> None:
+        self.frame, self.shards = frame, shards
+        self.files = files_in(folder, header["shards"])
+        self.lengths: Ints = arrays["lengths"]
+        self.labelled, self.complete = arrays["labelled"], header["complete"]
+
+    def parts(self) -> Iterator[Part]:
+        topology = self.frame.topology
+        assert topology is not None
+        for file in self.files:
+            rows = file.rows()
+            labels = [rows.labels(n, topology) for n in range(file.count)]
+            yield Part(rows.observations, labels, file.first)
+
+    def labelled_levels(self) -> NDArray[np.bool_]:
+        return self.labelled
+
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> StoredLoss:
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(self.lengths))
+        loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error)
+        return loss if self.shards.client is None else ClusterLoss(loss, Cluster(self.shards.client, workers.n_jobs))
+
+    def _error(self, n: int, error: Exception) -> Exception:
+        """An error about a sequence with its file and line."""
+        file = next(file for file in self.files if file.first <= n < file.first + file.count)
+        source, line = file.places()
+        return self.shards.error_at(int(source[n - file.first]), int(line[n - file.first]), error)
+
+
+def files_in(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:
+    """The shards of a set."""
+    names = ("digest", "first", "count", "steps", "chunks")
+    return [ShardFile(os.path.join(folder, entry["file"]), *(entry[name] for name in names)) for entry in entries]

@@ -1,0 +1,191 @@
+"""Where sequences come from: files of any format that ``hscrf.io`` reads, or parts that are made when asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+from hscrf.errors import DataFileError, InfeasibleError, SequenceError
+from hscrf.io.recipe import Recipe
+from hscrf.io.sniffing import format_of, suffix_of
+
+SEEN = 100  # sequences of the first file that tell which features there are
+Skip = Callable[[Exception], object]
+
+
+class Item(NamedTuple):
+    """One sequence: what is observed, its labels or None, and the line on which it begins."""
+
+    x: Any
+    y: Any
+    line: int
+
+
+class Source(Protocol):
+    """Something that gives its sequences again and again in the same order."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def items(self, skip: Skip | None) -> Iterator[Item]:
+        """The sequences; with ``skip`` those that cannot be read are left out, and it is told of them."""
+
+    def error(self, line: int, error: Exception) -> Exception:
+        """The same problem with its place."""
+
+    def state(self) -> dict[str, Any] | None:
+        """What is quickly known of the source, and changes if it does; None if nothing is."""
+
+    def digest(self) -> str:
+        """The checksum of its content."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A file of documents."""
+
+    name: str
+    recipe: Recipe
+    unlabelled: bool = False
+
+    def items(self, skip: Skip | None) -> Iterator[Item]:
+        for document in self.recipe.documents(self.name, unlabelled=self.unlabelled, skip=skip):
+            try:
+                x = self.recipe.observe(document)
+                if document.labels is None and not self.unlabelled:
+                    raise document.error("there are no labels to learn from")
+            except DataFileError as error:
+                if skip is None:
+                    raise
+                skip(error)
+                continue
+            yield Item(x, document.labels, document.lines[0])
+
+    def error(self, line: int, error: Exception) -> Exception:
+        if isinstance(error, DataFileError):
+            return error
+        problem = error.problem if isinstance(error, SequenceError) else str(error)
+        step = getattr(error, "step", None)
+        by_lines = self.recipe.format in ("columns", "crfsuite") and not isinstance(error, InfeasibleError)
+        if isinstance(error, InfeasibleError) and error.cells:
+            problem += f" (steps are counted from 0 at line {line})"
+        return DataFileError(self.name, line + (step or 0) * by_lines, problem, step=step)
+
+    def state(self) -> dict[str, Any]:
+        found = os.stat(self.name)
+        return {"size": found.st_size, "time": found.st_mtime_ns}
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        with open(self.name, "rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class PartSource:
+    """A function, or a Dask delayed object, that gives (X, Y)."""
+
+    name: str
+    part: Any
+    number: int
+
+    def items(self, skip: Skip | None) -> Iterator[Item]:
+        made = self.part.compute() if hasattr(self.part, "compute") else self.part()
+        if not isinstance(made, tuple | list) or len(made) != 2:
+            raise ValueError(f"{self.name} gave a {type(made).__name__}, expected a pair (X, Y)")
+        X, Y = made
+        if Y is not None and len(X) != len(Y):
+            raise ValueError(f"{self.name} has {len(X)} sequences in X but {len(Y)} in Y")
+        for n, x in enumerate(X):
+            yield Item(x, None if Y is None else Y[n], n)
+
+    def error(self, line: int, error: Exception) -> Exception:
+        problem = error.problem if isinstance(error, SequenceError) else str(error)
+        found = type(error)(problem) if isinstance(error, SequenceError) else ValueError(problem)
+        found.args = (f"{self.name}, sequence {line}: {problem}",)
+        found.__dict__.update({**error.__dict__, "sequence": line})
+        return found
+
+    def state(self) -> None:
+        return None
+
+    def digest(self) -> str:
+        return ""
+
+
+def files_of(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    levels: Sequence[str] | Mapping[str, int] | None,
+    template: str | None,
+    unlabelled: bool,
+    skip: bool = False,
+    **layout: Any,
+) -> list[FileSource]:
+    """A source for each file that names and patterns stand for; the first file decides what its columns are."""
+    paths = paths_of(files)
+    return sources_of(paths, recipe_for(paths[0], levels, **layout), template, unlabelled, skip)
+
+
+def sources_of(
+    paths: Sequence[str], recipe: Recipe, template: str | None, unlabelled: bool, skip: bool = False
+) -> list[FileSource]:
+    """Sources of one recipe, which the first sequences complete. Schemes are left to the model."""
+    left_out: list[Exception] = []
+    documents = recipe.documents(paths[0], unlabelled=unlabelled, skip=left_out.append if skip else None)
+    first = list(islice(documents, SEEN))
+    if not first:
+        raise left_out[0]
+    known = recipe if recipe.features is not None and recipe.names else recipe.resolved(first, template)
+    return [FileSource(path, replace(known, scheme={}), unlabelled) for path in paths]
+
+
+def recipe_for(
+    path: str,
+    levels: Sequence[str] | Mapping[str, int] | None,
+    *,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    separator: str | None = None,
+    comment: str | None = None,
+    sequence: str | None = "sequence",
+    time: str | None = None,
+) -> Recipe:
+    """The recipe of files like this one."""
+    form = format or format_of(path, tuple(levels or ())) or "columns"
+    given = tuple(levels or (("label",) if form == "columns" else ()))
+    return Recipe(
+        format=form,
+        levels=given,
+        places=dict(levels) if isinstance(levels, Mapping) else None,
+        names=tuple(columns) if columns else None,
+        features=tuple(features) if features else None,
+        separator=separator,
+        comment=comment,
+        sequence=sequence,
+        time=time,
+        suffix=suffix_of(path),
+    )
+
+
+def paths_of(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The files that names and patterns such as ``data/*.jsonl`` stand for, those of a pattern in order."""
+    import glob
+
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    found: list[str] = []
+    for name in [os.fspath(file) for file in given]:
+        matching = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+        if not matching:
+            raise FileNotFoundError(2, "there is no such file, and no file matches it", name)
+        found += matching
+    if not found:
+        raise ValueError("there are no files, expected at least one")
+    return found

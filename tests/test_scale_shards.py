@@ -1,0 +1,81 @@
+"""Shards on disk give the bits of lists in memory, and are found again."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import hscrf
+from hscrf.estimator import penalties
+from hscrf.scale import Shards
+from scale_fixtures import CASES, parts_of, sentences, small_shards
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    small_shards(monkeypatch)
+    monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
+    monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
+    monkeypatch.setattr(penalties, "MOST", 4.0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_memory_and_on_disk_give_the_same_bits(case):
+    model, data = CASES[case]
+    X, Y = data(*sentences(80))
+    model = clone(model).set_params(solver=hscrf.LBFGS(max_iter=8))
+    memory = clone(model).fit(X, Y)
+    disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)))
+    assert memory.history_[-1]["loss"] == disk.history_[-1]["loss"]
+    assert memory.loss_ == disk.loss_
+    assert (memory.coef_ == disk.coef_).all()
+    assert memory.topology_ == disk.topology_
+    assert list(memory.encoder_.names) == list(disk.encoder_.names)
+    assert [str(y) for y in memory.predict(X[:5])] == [str(y) for y in disk.predict(X[:5])]
+
+
+@pytest.mark.parametrize(
+    ("options", "case"),
+    [
+        ({"c1": 0.3}, "nested"),
+        ({"margin": 0.7}, "partial"),
+        ({"c2": "auto", "random_state": 3}, "partial"),
+        ({"solver": hscrf.SGD(epochs=2, batch=3), "random_state": 3}, "partial"),
+        ({"solver": hscrf.Perceptron(epochs=2), "random_state": 3}, "segmental"),
+        ({"n_jobs": 3}, "partial"),
+        ({"pairs": "all", "transitions": "seen"}, "chain"),
+    ],
+)
+def test_every_solver_and_option_gives_the_same_bits(options, case):
+    model, data = CASES[case]
+    X, Y = data(*sentences(70))
+    model = clone(model).set_params(**{"solver": hscrf.LBFGS(max_iter=5), **options})
+    weights = np.arange(len(X)) % 3 * 0.5
+    memory = clone(model).fit(X, Y, sample_weight=weights)
+    disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)), sample_weight=weights)
+    assert memory.loss_ == disk.loss_
+    assert (memory.coef_ == disk.coef_).all()
+
+
+def test_development_shards_stop_as_lists_do():
+    X, Y = sentences(60)
+    dev = sentences(25, seed=9)
+    model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=12), c2=0.01)
+    memory = clone(model).fit(X, Y, development=dev, patience=3)
+    disk = clone(model).fit(
+        Shards.from_parts(parts_of(X, Y)), development=Shards.from_parts(parts_of(*dev)), patience=3
+    )
+    assert [entry["score"] for entry in memory.history_] == [entry["score"] for entry in disk.history_]
+    assert memory.best_iter_ == disk.best_iter_
+    assert (memory.coef_ == disk.coef_).all()
+
+
+def test_a_checkpoint_resumes(tmp_path):
+    X, Y = sentences(60)
+    model, file = hscrf.HSCRF(), tmp_path / "run"
+    shards = Shards.from_parts(parts_of(X, Y))
+    first = clone(model).set_params(solver=hscrf.LBFGS(max_iter=4)).fit(shards, checkpoint=file)
+    second = clone(model).set_params(solver=hscrf.LBFGS(max_iter=4)).fit(shards, checkpoint=file)
+    assert second.history_[0]["iteration"] == 5
+    assert second.loss_ < first.loss_
+    with pytest.raises(ValueError, match="not a checkpoint of this model on this data"):
+        clone(model).fit(Shards.from_parts(parts_of(X[1:], Y[1:])), checkpoint=file)

@@ -67,12 +67,10 @@ def test_few_results_wait_to_be_taken():
 
 
 def test_epochs_stay_within_a_shard():
-    class Data:
-        n_parts, spans = 9, [(0, 3), (3, 4), (4, 9)]
-
-    order = shuffled(Data(), np.random.default_rng(1)).tolist()
+    spans = [(0, 3), (3, 4), (4, 9)]
+    order = shuffled(9, 1, 1, spans).tolist()
     assert sorted(order) == list(range(9))
-    homes = [[begin <= n < stop for begin, stop in Data.spans].index(True) for n in order]
+    homes = [[begin <= n < stop for begin, stop in spans].index(True) for n in order]
     assert len({home for home in homes}) == sum(a != b for a, b in zip([None, *homes], homes, strict=False))
 
 

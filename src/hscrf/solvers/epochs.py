@@ -131,7 +131,7 @@ def shuffled(n: int, seed: int, epoch: int, spans: Sequence[tuple[int, int]] = (
     Things that lie in spans come span by span, each shuffled.
 
     >>> shuffled(6, 0, 1, [(0, 2), (2, 6)]).tolist()
-    [3, 4, 2, 5, 1, 0]
+    [1, 0, 3, 4, 5, 2]
     """
     rng = np.random.default_rng([seed, epoch])
     if len(spans) < 2:

@@ -3,8 +3,8 @@
     python benchmarks/learning.py [--data FOLDER] [--quick] [--table NAME ...]
 
 FOLDER holds ``conll2000/train.txt`` and ``test.txt`` (default: $HSCRF_DATA). Every system runs in a process of its own,
-taking turns in the same run, on the same features. Seconds are those of a core, except where two threads work: then by
-the clock. Only ratios mean anything. The tables:
+taking turns in the same run, on the same features. Seconds are those of a core, but in the first table, where two
+threads may work, by the clock of a machine that does nothing else. Only ratios mean anything. The tables:
 
     iterations   both minimise log-loss + c2 |w|^2, c2 = 1, by L-BFGS with 6 memories and stop by the same rule
                  (improvement below 1e-5 in 10 iterations), on the usual 19 features of words and part-of-speech tags

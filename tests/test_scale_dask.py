@@ -106,8 +106,9 @@ def test_a_bad_sequence_is_named_from_whatever_worker(clients, tmp_path):
 
     evaluation.StoredShard.chunk = chunk
     try:
-        with pytest.raises(DataFileError, match=r"a\.jsonl, line 34: no configuration"):
+        with pytest.raises(DataFileError, match=r"a\.jsonl, line 34: no configuration") as caught:
             model.fit(shards, client=clients(2))
+        assert caught.value.sequence == 33
     finally:
         evaluation.StoredShard.chunk = original
 

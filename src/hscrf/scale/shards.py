@@ -183,9 +183,9 @@ class Shards:
             if source.state() != state:
                 raise ValueError(f"{source.name} was changed while it was packed: pack it again")
 
-    def error_at(self, source: int, line: int, error: Exception) -> Exception:
+    def error_at(self, source: int, place: Any, error: Exception) -> Exception:
         """A problem with the place it comes from."""
-        return self.sources[source].error(line, error)
+        return self.sources[source].error(place, error)
 
     def scorer_for(self, model: Any) -> Callable[[Floats], float]:
         """The accuracy on these data as a function of the weights."""
@@ -230,8 +230,8 @@ class PackedShards:
     def _error(self, n: int, error: Exception) -> Exception:
         """An error about a sequence with its file and line."""
         file = next(file for file in self.files if file.first <= n < file.first + file.count)
-        source, line = file.places()
-        return self.shards.error_at(int(source[n - file.first]), int(line[n - file.first]), error)
+        source, place = file.places()
+        return self.shards.error_at(int(source[n - file.first]), tuple(place[n - file.first].tolist()), error)
 
 
 def files_in(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:

@@ -5,7 +5,8 @@ import json
 import pytest
 
 import hscrf
-from hscrf.cli import large, main
+from hscrf.cli import large, main, options
+from hscrf.io import recipe
 from hscrf.scale import packing
 from scale_fixtures import sentences, small_shards, write_jsonl
 
@@ -118,6 +119,10 @@ def test_a_cluster(folder):
     with distributed.LocalCluster(n_workers=1, **options) as cluster:
         fit("--shards", "cache", "--dask", cluster.scheduler_address)
     assert (hscrf.load("m.hscrf").coef_ == disk.coef_).all()
+
+
+def test_formats_have_the_same_names_everywhere():
+    assert options.FORMATS == recipe.FORMATS
 
 
 def test_a_number_asks_for_local_workers(monkeypatch):

@@ -106,10 +106,20 @@ def test_a_bad_sequence_is_named_from_whatever_worker(clients, tmp_path):
 
     evaluation.StoredShard.chunk = chunk
     try:
-        with pytest.raises(DataFileError, match=r"a\.jsonl, line 34: no configuration"):
+        with pytest.raises(DataFileError, match=r"a\.jsonl, line 34: no configuration") as caught:
             model.fit(shards, client=clients(2))
+        assert caught.value.sequence == 33
     finally:
         evaluation.StoredShard.chunk = original
+
+
+def test_bad_sequences_are_counted_on_a_cluster(clients):
+    X, Y = sentences(30)
+    Y[20] = {**Y[20], "tag": Y[20]["tag"][:-1]}
+    shards = Shards.from_parts(parts_of(X, Y), errors="skip")
+    hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=1)).fit(shards, client=clients(1))
+    assert shards.skipped == 1
+    assert "part 1, sequence 3" in shards.problems[0]
 
 
 def test_the_last_worker_is_not_given_up(clients, monkeypatch, capsys):

@@ -207,6 +207,14 @@ def test_parts_are_called_once_and_need_a_key(tmp_path, monkeypatch):
     assert packed.times == 3
 
 
+def test_delayed_parts():
+    delayed = pytest.importorskip("dask").delayed
+    X, Y = sentences(40)
+    parts = [delayed(lambda a=a: (X[a : a + 20], Y[a : a + 20]))() for a in (0, 20)]
+    disk = hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts))
+    assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(X, Y).coef_).all()
+
+
 def test_a_temporary_folder_goes_with_its_shards():
     shards = Shards.from_parts(parts_of(*sentences(10)))
     hscrf.HSCRF(solver=QUICK).fit(shards)
@@ -228,7 +236,7 @@ def test_the_first_bad_sequence_is_named(files):
     with pytest.raises(DataFileError) as caught:
         hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
     assert str(folder / "1.jsonl") in str(caught.value)
-    assert caught.value.line == 8
+    assert (caught.value.line, caught.value.sequence) == (8, 7)
     assert sets_in(folder) == []
 
 
@@ -243,6 +251,7 @@ def test_labels_that_contradict_each_other_are_named(tmp_path):
     with pytest.raises(DataFileError, match="line 4") as caught:
         hscrf.HSCRF(topology, solver=QUICK).fit(shards_of(tmp_path))
     assert "'NP'" in str(caught.value)
+    assert caught.value.sequence == 3
     shards = shards_of(tmp_path, errors="skip")
     hscrf.HSCRF(topology, solver=QUICK).fit(shards)
     assert shards.skipped == 1

@@ -64,10 +64,10 @@ class SequencesFile(NamedTuple):
     def places(self) -> Iterator[dict[str, Any]]:
         """Where each sequence comes from."""
         file = SHELF.open(self.path, self.digest)
-        found = file.read(["source", "line"])
-        for source, line in zip(found["source"].tolist(), found["line"].tolist(), strict=True):
+        found = file.read(["source", "place"])
+        for source, (line, number) in zip(found["source"].tolist(), found["place"].tolist(), strict=True):
             kind, name = file.header["sources"][source]
-            yield {"part": name, "sequence": line} if kind == "part" else {"file": name, "line": line}
+            yield {"part": name, "sequence": number} if kind == "part" else {"file": name, "line": line}
 
 
 class Labelling:
@@ -129,7 +129,7 @@ class Labelling:
         ]
         header: dict[str, Any] = {"kind": "sequences", "sources": sources, "features": 0}
         arrays: dict[str, Any] = {"source": np.array([source for _, source in items], dtype=np.int32)}
-        arrays["line"] = np.array([item.line for item, _ in items], dtype=np.int64)
+        arrays["place"] = np.array([item.place for item, _ in items], dtype=np.int64)
         arrays["offsets"] = observations.offsets
         if isinstance(observations.sparse, Sparse):
             x = observations.sparse
@@ -162,7 +162,7 @@ class Labelling:
                 self._read([item])
                 good.append((item, source))
             except (ValueError, TypeError) as problem:
-                placed = self.shards.error_at(source, item.line, problem)
+                placed = self.shards.error_at(source, item.place, problem)
                 if self.shards.errors != "skip":
                     raise placed from None
                 self.shards.note_problem(placed)

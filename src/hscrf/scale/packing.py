@@ -37,7 +37,7 @@ RANKS = ("plain", "bio", "bioes")
 
 
 class Batch(NamedTuple):
-    """Sequences that are packed together, with the numbers of their sources and the lines they begin on."""
+    """Sequences that are packed together, with the numbers of their sources."""
 
     items: list[Item]
     sources: list[int]
@@ -48,11 +48,11 @@ class Batch(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Sequences, and for each the number of its source and the line it begins on."""
+    """Sequences, and for each the number of its source (n,) and its place there (n, 2)."""
 
     part: Part
     source: Ints
-    line: Ints
+    place: Ints
 
 
 class OtherScheme(Exception):
@@ -117,7 +117,7 @@ class Packer:
                 if names > MANY and self.sieve is None and self.model.min_count > 1:
                     raise ManyNames
                 if part is not None:
-                    self.spool.add(k, part, [batch.sources[n] for n in kept], [batch.items[n].line for n in kept])
+                    self.spool.add(k, part, [batch.sources[n] for n in kept], [batch.items[n].place for n in kept])
                     self.number += len(kept)
                     self.lengths.append(np.diff(part.observations.offsets))
                 if line is not None:
@@ -167,7 +167,7 @@ class Packer:
                 try:
                     kind_of([item.x])  # not empty
                 except (ValueError, TypeError, IndexError, KeyError) as error:
-                    self._refuse(source.error(item.line, error))
+                    self._refuse(source.error(item.place, error))
                     continue
                 yield item, k
 
@@ -234,7 +234,7 @@ class Packer:
             if problem is None:
                 good.append(n)
             else:
-                self._refuse(self.sources[batch.sources[n]].error(batch.items[n].line, problem))
+                self._refuse(self.sources[batch.sources[n]].error(batch.items[n].place, problem))
         if len(good) == len(kept):  # each is good by itself
             raise error
         return good
@@ -303,8 +303,8 @@ class Packer:
         """The sequences of a shard in their final form, and where they come from."""
         parts: list[Placed] = []
         for piece in pieces:
-            part, source, line = piece.read(frame, first + sum(len(done.part.labels) for done in parts))
-            placed = Placed(part, source, line)
+            part, source, place = piece.read(frame, first + sum(len(done.part.labels) for done in parts))
+            placed = Placed(part, source, place)
             while True:
                 try:
                     parts.append(placed._replace(part=frame.final(placed.part)))
@@ -319,7 +319,7 @@ class Packer:
         """Write a shard; what was written, its checksum and the number of its chunks."""
         while True:
             try:
-                return placed, *write_shard(path, placed.part, topology, placed.source, placed.line)
+                return placed, *write_shard(path, placed.part, topology, placed.source, placed.place)
             except SequenceError as error:
                 placed = self._without(placed, error)
 
@@ -328,13 +328,13 @@ class Packer:
         if error.sequence is None:
             raise error
         n = error.sequence - placed.part.offset
-        self._refuse(self.sources[placed.source[n]].error(int(placed.line[n]), error))
+        self._refuse(self.sources[placed.source[n]].error(tuple(placed.place[n].tolist()), error))
         kept = np.delete(np.arange(len(placed.part.labels)), n)
         if not kept.size:
             raise ValueError(f"no sequence of a shard is good; the last problem was: {error}")
         part = placed.part
         rest = Part(part.observations.take(kept), [part.labels[k] for k in kept.tolist()], part.offset)
-        return Placed(rest, placed.source[kept], placed.line[kept])
+        return Placed(rest, placed.source[kept], placed.place[kept])
 
 
 def joined(parts: Sequence[Observations]) -> Observations:

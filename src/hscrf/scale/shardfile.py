@@ -32,7 +32,7 @@ ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of a
 # -- writing
 
 
-def write_shard(path: str, part: Part, topology: Topology, source: Ints, line: Ints) -> tuple[str, int]:
+def write_shard(path: str, part: Part, topology: Topology, source: Ints, place: Ints) -> tuple[str, int]:
     """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks."""
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()
@@ -40,7 +40,7 @@ def write_shard(path: str, part: Part, topology: Topology, source: Ints, line: I
     closed = dict(
         zip(partial.tolist(), closed_labels([part.labels[n] for n in partial], partial + part.offset), strict=True)
     )
-    arrays: Arrays = {"source": source, "line": line, "complete": complete}
+    arrays: Arrays = {"source": source, "place": place, "complete": complete}
     arrays |= _observations(part.observations, "") | _labels(part.labels, known, topology)
     chunks = cut_by_kind(lengths, complete, np.arange(len(lengths)))
     for k, which in enumerate(chunks):
@@ -178,9 +178,9 @@ class ShardFile:
         return Rows(observations, Known(found["states"], found["ends"], offsets), found["complete"], found)
 
     def places(self) -> tuple[Ints, Ints]:
-        """The source and the line of each sequence."""
-        found = self.file.read(["source", "line"])
-        return found["source"], found["line"]
+        """The source (n,) of each sequence, and its place there (n, 2)."""
+        found = self.file.read(["source", "place"])
+        return found["source"], found["place"]
 
     def _read(self, prefix: str) -> Arrays:
         """The arrays of a chunk, or those by steps."""

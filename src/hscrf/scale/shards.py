@@ -24,7 +24,7 @@ from hscrf.observations import cutting
 from hscrf.scale.cache import Cache, key_of, write_manifest
 from hscrf.scale.cluster import Cluster, ClusterLoss
 from hscrf.scale.loss import StoredLoss
-from hscrf.scale.packing import Packer, load_frame, settings_of
+from hscrf.scale.packing import TOLD, Packer, load_frame, settings_of
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
@@ -61,8 +61,8 @@ class Shards:
             raise ValueError(f"errors is {errors!r}, expected 'raise' or 'skip'")
         self.sources, self.errors, self.key = list(sources), errors, key
         self.client: Any = None
-        self.skipped = 0
-        self.problems: list[str] = []
+        self.problems: list[str] = []  # shared with copies that work on a cluster
+        self.counted = [0]  # of the sequences that were left out
         self.done: set[str] = set()  # keys that this object has packed
         self.whole: Any = None  # keeps a temporary folder as long as copies of this object
         if cache is None:
@@ -111,6 +111,11 @@ class Shards:
                 raise ValueError(f"parts[{k}] is a {type(part).__name__}, expected a function or a delayed object")
         return cls([PartSource(f"part {k}", part, k) for k, part in enumerate(parts)], cache, errors, key)
 
+    @property
+    def skipped(self) -> int:
+        """How many bad sequences were left out when the data were packed last."""
+        return self.counted[0]
+
     def __repr__(self) -> str:
         return f"Shards({len(self.sources)} sources, packed in {self.cache.folder})"
 
@@ -140,7 +145,7 @@ class Shards:
             self.note_packed(key)
         else:
             header, arrays = found
-        self.skipped, self.problems = header["skipped"], header["told"]
+        self.counted[0], self.problems[:] = header["skipped"], header["told"]
         frame = load_frame(header, arrays, model) if frame is None else frame
         model.scheme_ = header["scheme"]
         frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
@@ -170,8 +175,9 @@ class Shards:
 
     def note_problem(self, error: Exception) -> None:
         """A bad sequence was left out."""
-        self.skipped += 1
-        self.problems.append(str(error))
+        self.counted[0] += 1
+        if len(self.problems) < TOLD:
+            self.problems.append(str(error))
 
     def _name(self, source: Source) -> Any:
         if isinstance(source, FileSource):
@@ -183,9 +189,9 @@ class Shards:
             if source.state() != state:
                 raise ValueError(f"{source.name} was changed while it was packed: pack it again")
 
-    def error_at(self, source: int, line: int, error: Exception) -> Exception:
+    def error_at(self, source: int, place: Any, error: Exception) -> Exception:
         """A problem with the place it comes from."""
-        return self.sources[source].error(line, error)
+        return self.sources[source].error(place, error)
 
     def scorer_for(self, model: Any) -> Callable[[Floats], float]:
         """The accuracy on these data as a function of the weights."""
@@ -230,8 +236,8 @@ class PackedShards:
     def _error(self, n: int, error: Exception) -> Exception:
         """An error about a sequence with its file and line."""
         file = next(file for file in self.files if file.first <= n < file.first + file.count)
-        source, line = file.places()
-        return self.shards.error_at(int(source[n - file.first]), int(line[n - file.first]), error)
+        source, place = file.places()
+        return self.shards.error_at(int(source[n - file.first]), tuple(place[n - file.first].tolist()), error)
 
 
 def files_in(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:

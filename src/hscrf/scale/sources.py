@@ -17,12 +17,15 @@ SEEN = 100  # sequences of the first file that tell which features there are
 Skip = Callable[[Exception], object]
 
 
+Place = tuple[int, int]  # the line on which a sequence begins, and its number in its source, from 0
+
+
 class Item(NamedTuple):
-    """One sequence: what is observed, its labels or None, and the line on which it begins."""
+    """One sequence: what is observed, its labels or None, and its place."""
 
     x: Any
     y: Any
-    line: int
+    place: Place
 
 
 class Source(Protocol):
@@ -35,7 +38,7 @@ class Source(Protocol):
     def items(self, skip: Skip | None) -> Iterator[Item]:
         """The sequences; with ``skip`` those that cannot be read are left out, and it is told of them."""
 
-    def error(self, line: int, error: Exception) -> Exception:
+    def error(self, place: Place, error: Exception) -> Exception:
         """The same problem with its place."""
 
     def state(self) -> dict[str, Any] | None:
@@ -64,17 +67,18 @@ class FileSource:
                     raise
                 skip(error)
                 continue
-            yield Item(x, document.labels, document.lines[0])
+            yield Item(x, document.labels, (document.lines[0], document.number or 0))
 
-    def error(self, line: int, error: Exception) -> Exception:
+    def error(self, place: Place, error: Exception) -> Exception:
         if isinstance(error, DataFileError):
             return error
+        line, number = place
         problem = error.problem if isinstance(error, SequenceError) else str(error)
         step = getattr(error, "step", None)
         by_lines = self.recipe.format in ("columns", "crfsuite") and not isinstance(error, InfeasibleError)
         if isinstance(error, InfeasibleError) and error.cells:
             problem += f" (steps are counted from 0 at line {line})"
-        return DataFileError(self.name, line + (step or 0) * by_lines, problem, step=step)
+        return DataFileError(self.name, line + (step or 0) * by_lines, problem, sequence=number, step=step)
 
     def state(self) -> dict[str, Any]:
         found = os.stat(self.name)
@@ -104,13 +108,14 @@ class PartSource:
         if Y is not None and len(X) != len(Y):
             raise ValueError(f"{self.name} has {len(X)} sequences in X but {len(Y)} in Y")
         for n, x in enumerate(X):
-            yield Item(x, None if Y is None else Y[n], n)
+            yield Item(x, None if Y is None else Y[n], (n, n))
 
-    def error(self, line: int, error: Exception) -> Exception:
+    def error(self, place: Place, error: Exception) -> Exception:
+        _, number = place
         problem = error.problem if isinstance(error, SequenceError) else str(error)
         found = type(error)(problem) if isinstance(error, SequenceError) else ValueError(problem)
-        found.args = (f"{self.name}, sequence {line}: {problem}",)
-        found.__dict__.update({**error.__dict__, "sequence": line})
+        found.args = (f"{self.name}, sequence {number}: {problem}",)
+        found.__dict__.update({**error.__dict__, "sequence": number})
         return found
 
     def state(self) -> None:

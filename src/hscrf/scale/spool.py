@@ -26,7 +26,7 @@ class Piece:
     topology: Topology  # over which its labels were read
 
     def read(self, frame: Frame, offset: int) -> tuple[Part, Ints, Ints]:
-        """The sequences, the first of which has the number ``offset``, and the sources and lines they come from."""
+        """The sequences, the first of which has the number ``offset``, and the sources and places they come from."""
         with np.load(self.path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
         offsets, topology = arrays["offsets"], self.topology
@@ -36,7 +36,7 @@ class Piece:
         raw = [None] * (len(offsets) - 1)
         observations = Observations(offsets, sparse, arrays.get("dense"), raw)
         labels = [unpack_labels(arrays, topology, n) for n in range(len(offsets) - 1)]
-        return Part(observations, labels, offset), arrays["source"], arrays["line"]
+        return Part(observations, labels, offset), arrays["source"], arrays["place"]
 
 
 class Spool:
@@ -51,11 +51,11 @@ class Spool:
     def __len__(self) -> int:
         return len(self.pieces)
 
-    def add(self, shard: int, part: Part, source: Sequence[int], line: Sequence[int]) -> None:
+    def add(self, shard: int, part: Part, source: Sequence[int], place: Sequence[Any]) -> None:
         """Keep a part on disk."""
         known, observations = pack_labels(part.labels), part.observations
         arrays: dict[str, Any] = {"offsets": observations.offsets, "states": known.states, "ends": known.ends}
-        arrays |= {"source": np.array(source, dtype=np.int32), "line": np.array(line, dtype=np.int64)}
+        arrays |= {"source": np.array(source, dtype=np.int32), "place": np.array(place, dtype=np.int64)}
         if isinstance(observations.sparse, Sparse):
             x = observations.sparse
             arrays |= {"indptr": x.indptr, "indices": x.indices, "data": x.data, "size": np.array(x.size)}

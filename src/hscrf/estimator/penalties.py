@@ -132,7 +132,7 @@ class Search:
         return np.mean(self.weights, axis=0) if self.objective.is_complete else self.weights[0]
 
 
-def tempered(held_out: Likelihood, weights: Floats) -> float:
+def tempered(held_out: Any, weights: Floats) -> float:
     """The held-out log-likelihood of the weights times whatever factor makes it highest.
 
     Too much confidence, bred by steps that repeat each other, changes no decoding: it is not held against a penalty.

@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.errors import DataFileError, FileFormatError
+from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, packing
 from processes import SOURCE, TESTS
@@ -400,6 +401,7 @@ import sys, pathlib, resource, time
 sys.path.insert(0, sys.argv[2])
 import hscrf
 from hscrf.observations import cutting
+from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, spool
 cutting.SHARD = 150
@@ -479,3 +481,21 @@ def test_labels_that_training_never_showed_are_wrong(files):
     model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
     strange = [{**y, "tag": ["X", *y["tag"][1:]]} for y in Y]
     assert model.score(Shards.from_parts(parts_of(X, strange))) == model.score(X, strange)
+
+
+def test_an_empty_sequence_is_named():
+    X, Y = sentences(20)
+    X[18], Y[18] = [], {"phrase": [], "tag": []}
+    with pytest.raises(ValueError, match="part 1, sequence 1: the sequence is empty"):
+        hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts_of(X, Y)))
+
+
+def test_templates_are_applied_once(tmp_path, monkeypatch):
+    X, Y = sentences(20)
+    (tmp_path / "a.txt").write_text("".join(columns(X, Y, " ")))
+    shards = Shards.from_files(tmp_path / "a.txt", LEVELS, columns=["word", *LEVELS])
+    calls = []
+    original = Template.apply
+    monkeypatch.setattr(Template, "apply", lambda self, rows: calls.append(1) or original(self, rows))
+    shards.pack(hscrf.HSCRF())
+    assert len(calls) == 20

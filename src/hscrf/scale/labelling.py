@@ -30,7 +30,7 @@ from hscrf.scale.files import ALIGN, SHELF
 from hscrf.scale.sources import Item, PartSource
 from hscrf.topology import Topology
 
-STEPS = 1 << 17  # of a file of sequences to be labelled
+STEPS = 1 << 16  # of a file of sequences to be labelled
 ALL = "all levels"  # at once
 
 

@@ -147,7 +147,7 @@ class Packer:
     def _batches(self, first: tuple[Item, int], stream: Iterator[tuple[Item, int]], rest: list[Any]) -> Iterator[Batch]:
         """The sequences of one shard; the first of the next one is put into ``rest``."""
         batch, filled, held = Batch([first[0]], [first[1]]), length_of(first[0].x), length_of(first[0].x)
-        small = BATCH if kind_of([first[0].x]) in ("dicts", "strings") else cutting.SHARD
+        small = BATCH if is_named(first[0].x) else cutting.SHARD
         for item, source in stream:
             length = length_of(item.x)
             if filled + length > cutting.SHARD:
@@ -164,12 +164,11 @@ class Packer:
     def _sequences(self) -> Iterator[tuple[Item, int]]:
         for k, source in enumerate(self.sources):
             for item in source.items(self._note if self.skip else None):
-                try:
-                    kind_of([item.x])  # not empty
-                except (ValueError, TypeError, IndexError, KeyError) as error:
-                    self._refuse(source.error(item.place, error))
-                    continue
-                yield item, k
+                if hasattr(item.x, "__len__") and length_of(item.x):
+                    yield item, k
+                else:
+                    problem = ValueError("the sequence is empty, expected at least one time step")
+                    self._refuse(source.error(item.place, problem))
 
     def _update(self, batch: Batch) -> tuple[Part | None, list[int]]:
         """Learn from a batch; what it is packed as, and which of its sequences are in it."""
@@ -335,6 +334,13 @@ class Packer:
         part = placed.part
         rest = Part(part.observations.take(kept), [part.labels[k] for k in kept.tolist()], part.offset)
         return Placed(rest, placed.source[kept], placed.place[kept])
+
+
+def is_named(x: Any) -> bool:
+    """Whether a sequence has named features; what cannot be told is told when it is packed."""
+    with contextlib.suppress(ValueError, TypeError, IndexError, KeyError):
+        return kind_of([x]) in ("dicts", "strings")
+    return True
 
 
 def joined(parts: Sequence[Observations]) -> Observations:

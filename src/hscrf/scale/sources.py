@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from hscrf.errors import DataFileError, InfeasibleError, SequenceError
-from hscrf.io.recipe import Recipe
+from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
 SEEN = 100  # sequences of the first file that tell which features there are
@@ -60,6 +60,7 @@ class FileSource:
         for document in self.recipe.documents(self.name, unlabelled=self.unlabelled, skip=skip):
             try:
                 x = self.recipe.observe(document)
+                x = list(x) if isinstance(x, Features) else x  # made once, for it is read several times
                 if document.labels is None and not self.unlabelled:
                     raise document.error("there are no labels to learn from")
             except DataFileError as error:

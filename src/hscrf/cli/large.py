@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,7 +46,9 @@ def files_in(given: list[str]) -> list[str]:
     """The files that names and patterns stand for; - is standard input."""
     from hscrf.scale.sources import paths_of
 
-    return given if "-" in given else paths_of(given)
+    if "-" in given or not any(glob.has_magic(name) for name in given):
+        return given
+    return paths_of(given)
 
 
 def shards_of(args: argparse.Namespace, recipe: Any, paths: list[str], unlabelled: bool = False) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import contextlib
+import glob
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice

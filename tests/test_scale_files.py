@@ -209,11 +209,18 @@ def test_parts_are_called_once_and_need_a_key(tmp_path, monkeypatch):
 
 
 def test_delayed_parts():
-    delayed = pytest.importorskip("dask").delayed
+    dask = pytest.importorskip("dask")
     X, Y = sentences(40)
-    parts = [delayed(lambda a=a: (X[a : a + 20], Y[a : a + 20]))() for a in (0, 20)]
-    disk = hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts))
+    parts = [dask.delayed(lambda a=a: (X[a : a + 20], Y[a : a + 20]))() for a in (0, 20)]
+    with dask.config.set(scheduler="synchronous"):
+        disk = hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts))
     assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(X, Y).coef_).all()
+
+
+def test_errors_are_numbered_apart_where_dask_has_taught_them_to_be_copied():
+    pytest.importorskip("distributed")
+    part = hscrf.LabelError("no good").of_sequence(2)
+    assert (part.sequence, part.of_sequence(102).sequence, part.sequence) == (2, 102, 2)
 
 
 def test_a_temporary_folder_goes_with_its_shards():

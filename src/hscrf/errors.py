@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 Self = TypeVar("Self", bound="SequenceError")
@@ -43,7 +42,8 @@ class SequenceError(ValueError):
         >>> SequenceError("the labels are empty").of_sequence(3)
         SequenceError('Y[3]: the labels are empty')
         """
-        found = copy(self)
+        found = type(self).__new__(type(self), *self.args)  # not a copy: some libraries teach errors to be copied badly
+        found.__dict__.update(self.__dict__)
         found.sequence = n
         found.args = (f"{name}[{n}]{self._place()}: {self.problem}",)
         return found

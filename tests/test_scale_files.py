@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.errors import DataFileError, FileFormatError
+from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, packing
@@ -219,7 +219,7 @@ def test_delayed_parts():
 
 def test_errors_are_numbered_apart_where_dask_has_taught_them_to_be_copied():
     pytest.importorskip("distributed")
-    part = hscrf.LabelError("no good").of_sequence(2)
+    part = LabelError("no good").of_sequence(2)
     assert (part.sequence, part.of_sequence(102).sequence, part.sequence) == (2, 102, 2)
 
 

@@ -44,8 +44,8 @@ in every fourth sequence only is learned less well, by up to 7 points in citatio
 Label economy: decoding anew after each fix saved 27 % of the segments that a person has to enter in the kitchen, and in
 citations 32 %. That the most uncertain sequence comes first saved next to nothing against a random order in either. In
 the kitchen 95 % of held-out steps were right after 60 or 80 sequences. In citations 80 sequences are not enough, nor
-are several hundred: the same model, trained at once on the first 85, 250 and 500 citations, has 87.9, 90.9 and 92.6 % of
-the steps of the held-out ones right, and the last of these trainings takes two minutes. Two larger set-ups (commits
+are several hundred: the same model, trained at once on the first 85, 250 and 500 citations, has 87.9, 90.9 and 92.6 %
+of the steps of the held-out ones right, and the last of these trainings takes two minutes. Two larger set-ups (commits
 7a6b26b and 9832ebc: up to 120 days and 240 citations, training to convergence) were stopped for want of time. As far as
 they came they agree: 95 % in the kitchen after 60 to 80 sequences, 88 to 89 % in citations after 100.
 """

@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 import hscrf
+from hscrf.estimator import penalties
 from hscrf.observations import cutting
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
@@ -34,6 +35,13 @@ def partly(Y):
 def numbers(X):
     rng = np.random.default_rng(1)
     return [rng.normal(size=(len(x), 3)) * [1.0, 1e3, 0.0] + [0.0, 1e6, 2.0] for x in X]
+
+
+def short_search(monkeypatch):
+    """Let ``c2="auto"`` try two penalties only."""
+    monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
+    monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
+    monkeypatch.setattr(penalties, "MOST", 4.0)
 
 
 def small_shards(monkeypatch, steps=150, chunk=40):

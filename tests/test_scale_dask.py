@@ -15,11 +15,10 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.errors import DataFileError, InfeasibleError
-from hscrf.estimator import penalties
 from hscrf.scale import Shards, cluster
 from hscrf.scale import loss as evaluation
 from processes import SOURCE, TESTS
-from scale_fixtures import CASES, parts_of, sentences, small_shards, write_jsonl
+from scale_fixtures import CASES, parts_of, sentences, short_search, small_shards, write_jsonl
 
 distributed = pytest.importorskip("distributed")
 
@@ -27,9 +26,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
-    monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
-    monkeypatch.setattr(penalties, "MOST", 4.0)
+    short_search(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,14 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.estimator import penalties
 from hscrf.scale import Shards
-from scale_fixtures import CASES, parts_of, sentences, small_shards
+from scale_fixtures import CASES, parts_of, sentences, short_search, small_shards
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
-    monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
-    monkeypatch.setattr(penalties, "MOST", 4.0)
+    short_search(monkeypatch)
 
 
 @pytest.mark.parametrize("case", CASES)

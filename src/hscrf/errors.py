@@ -42,7 +42,8 @@ class SequenceError(ValueError):
         >>> SequenceError("the labels are empty").of_sequence(3)
         SequenceError('Y[3]: the labels are empty')
         """
-        found = type(self).__new__(type(self), *self.args)  # not a copy: some libraries teach errors to be copied badly
+        # not copy(self): where Dask is imported, copies of an error share their attributes
+        found = type(self).__new__(type(self), *self.args)
         found.__dict__.update(self.__dict__)
         found.sequence = n
         found.args = (f"{name}[{n}]{self._place()}: {self.problem}",)

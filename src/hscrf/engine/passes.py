@@ -291,10 +291,10 @@ def _add_persist_back(plan: Plan, d: int, result: Expectations) -> None:
     table = plan.tables[d]
     post, found = result.segments[d], (result.state[d], result.ending[d])
     own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
-    alive = np.empty((1, post.shape[1]))
     if d == 0:
         add_persist_of_roots_back(table.width, table.skip, post, found, own)
     else:
+        alive = np.empty((1, post.shape[1]))
         add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
     if ("token", d) in result.counts:
         result.counts["token", d] = result.state[d]

@@ -127,7 +127,7 @@ class KBest:
         plan = self.plan.layers[item.layer]
         work, weight, where = self._run(item.layer, item.s, item.i)
         numbers = self.numbers[item.layer]
-        count = list_incoming(MAX, plan.layer, *numbers, *item[1:], work, weight, where)
+        count = list_incoming(MAX, plan.layer, *numbers[:2], *item[1:], work, weight, where)
         items: list[tuple[Item, ...]] = []
         for kind, node, t in where[:count].tolist():
             then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
@@ -146,7 +146,7 @@ class KBest:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
             work = make_scratch(structure, self.numbers[layer][1], steps, False)
-            walk_forward(MAX, structure, *self.numbers[layer], i, s, steps, work, np.empty(steps))
+            walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work, np.empty(steps))
             room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]

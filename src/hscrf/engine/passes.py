@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
-from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, SMALLEST
-from hscrf.engine.kernels.exponentials import exponentiate, shift_rows
-from hscrf.engine.kernels.layout import Counts, Segments, Values, make_scratch
+from hscrf.engine.bundling import Bundling
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, SMALLEST, TINY
+from hscrf.engine.kernels.bundles import sweep_bundles
+from hscrf.engine.kernels.exponentials import exponentiate, gauge_rows, shift_rows
+from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values, make_scratch, make_work
+from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.kernels.tracing import trace
@@ -27,6 +30,10 @@ Mode = bool | None
 Bools = NDArray[np.bool_]
 
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
+CHECKED = 250.0  # and by exp(-CHECKED) between two checks of rows, which need not be at every step
+# Segments may differ by more. Then all that are less than FAINTEST, next to the best way, are taken for that: they add
+# nothing to what is at least SAFE, and what is less makes a sequence lossy.
+NARROW, FAINTEST, SAFE = 60.0, 1e-150, 1e-100
 ABSENT = np.empty((0, 0))
 
 
@@ -38,6 +45,14 @@ class Expectations(NamedTuple):
     state: list[Floats]  # per level (N, S)
     ending: list[Floats]  # per level (N,)
     segments: dict[int, Floats]  # per explicit level (rows, S)
+
+
+class Numbers(NamedTuple):
+    """The numbers of a layer in one arithmetic."""
+
+    values: Values
+    segments: Segments | None  # of its bottom, None without a table
+    spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
 
 
 def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], Bools]:
@@ -56,7 +71,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
             break
         mass = np.zeros((plan.tables[layer.top].rows, plan.topology.n_states[layer.top]))
         scale = np.zeros_like(mass)
-        _sweep(plan, mode, layer, numbers, None, ABSENT, mass, scale, lossy)
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, scale, lossy)
         tables[layer.top] = _finish(plan, mode, layer.top, values, mass, scale)
     return tables, lossy
 
@@ -103,7 +118,7 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
         post = result.segments[layer.top]
         mass = np.zeros_like(post)
         scale = np.zeros_like(post)
-        _sweep(plan, mode, layer, numbers, counts, post, mass, scale, lossy)
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), counts, post, mass, scale, lossy)
         if layer.top == 0 and single:
             if mode is LOG:
                 mass[post == 0.0] = -np.inf
@@ -142,7 +157,7 @@ def walk_back(
         weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
         mass_of_each = np.empty(len(segments))
         out = (states, ends, work, np.empty(steps), mass_of_each)
-        trace(mode, layer.layer, *numbers, layer.top, segments, rng, *out, weight, where)
+        trace(mode, layer.layer, *numbers[:2], layer.top, segments, rng, *out, weight, where)
         if single and layer.top == 0:
             mass = np.full((plan.tables[0].rows, 1), -np.inf)
             mass[rows, 0] = mass_of_each[::draws]
@@ -165,7 +180,7 @@ def numbers_of(
     """
     flat = np.empty(layer.size)
     peak = np.zeros(plan.steps)
-    reached = 0.0  # by the factors between a leaf that ends and the next that starts
+    reached = low = 0.0  # by the factors between a leaf that ends and the next that starts; and by tokens
     for span in layer.spans:
         view = span.view(flat)
         _fill(span, values, view)
@@ -173,6 +188,7 @@ def numbers_of(
             view = view[:-1]
             highest = np.empty(plan.steps)
             lowest = shift_rows(view, view, highest)
+            low -= lowest
             peak += highest
             limit = -SPREAD / (layer.bottom - layer.top)
             if lowest < limit:
@@ -182,12 +198,13 @@ def numbers_of(
             reached += max(-lowest_finite(view), view.max(initial=0.0))
     child = tables.get(layer.bottom)
     if mode is not LINEAR:
-        return Values(flat, peak), None if child is None else Segments(child, peak)
+        return Numbers(Values(flat, peak), None if child is None else Segments(child, peak), 0.0)
     if reached > SPREAD:
         lossy[:] = True
         return None
     exponentiate(flat)
-    return Values(flat, peak), None if child is None else Segments(*to_linear(child))
+    spread = reached + low + np.log(layer.layer.node.shape[1])
+    return Numbers(Values(flat, peak), None if child is None else Segments(*to_linear(child)), spread)
 
 
 def _fill(span: Span, values: Arrays, view: Floats) -> None:
@@ -212,11 +229,63 @@ def _fill(span: Span, values: Arrays, view: Floats) -> None:
         np.putmask(view, np.broadcast_to(span.forbidden, view.shape), -np.inf)
 
 
-def _sweep(plan: Plan, mode: Mode, layer: LayerPlan, numbers: Any, counts: Any, post: Any, *out: Any) -> None:
+def _sweep(
+    plan: Plan, mode: Mode, layer: LayerPlan, numbers: Numbers, child: Floats | None, counts: Any, post: Any, *out: Any
+) -> None:
     """Walk all runs of a layer, also backward if there are counts to fill."""
-    steps = int(plan.tables[layer.top].most.max())
-    work = make_scratch(layer.layer, numbers[1], steps, counts is not None)
-    sweep(mode, layer.layer, *numbers, counts, plan.offsets, post, *out, work, np.empty(steps))
+    alone: Layer | None = layer.layer
+    if layer.bundling is not None and mode is not LOG:
+        leaves = leaves_of(plan, mode, layer, layer.bundling, numbers, child, counts)
+        if leaves.every > 0:
+            alone = layer.bundling.lone
+            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, counts, post, *out)
+    if alone is not None:
+        steps = int(alone.reach.max())
+        work = make_scratch(alone, numbers.segments, steps, counts is not None)
+        sweep(mode, alone, numbers.values, numbers.segments, counts, plan.offsets, post, *out, work, np.empty(steps))
+
+
+def _sweep_bundles(
+    mode: Mode, layer: Layer, bundling: Bundling, values: Values, leaves: Leaves, counts: Any, *out: Any
+) -> None:
+    """Walk the runs of a layer that go side by side."""
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest)
+    flat = [array.reshape(-1) for array in out]
+    sweep_bundles(mode, layer, values, leaves, counts, bundling.bundles, bundling.runs, *flat, work)
+    if counts is not None and not leaves.longest:
+        unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
+
+
+def leaves_of(
+    plan: Plan, mode: Mode, layer: LayerPlan, bundling: Bundling, numbers: Numbers, child: Floats | None, counts: Any
+) -> Leaves:
+    """What the leaves of bundles meet; ``every`` is 0 if LINEAR cannot hold them side by side."""
+    none, least, peak = np.empty(0), TINY, numbers.values.peak
+    shape = (bundling.leaves, plan.topology.n_states[layer.bottom])
+    if child is None:
+        tokens = np.empty((plan.steps, bundling.leaves))
+        stack_tokens(mode, layer.layer, numbers.values.pot, tokens)
+        found = none if counts is None else np.zeros(tokens.size)
+        every = steps_between_checks(mode, numbers.spread)
+        return Leaves(tokens.reshape(-1), none, found, peak, *shape, 0, every, least)
+    table = plan.tables[layer.bottom]
+    longest, found = int(table.most.max()), none if counts is None else counts.child.reshape(-1)
+    if mode is not LINEAR:
+        return Leaves(none, child.reshape(-1), found, peak, *shape, longest, 1, least)
+    segments, peak = np.empty(child.size), np.empty(plan.steps)
+    lowest = gauge_rows(plan.offsets, table.base, table.skip, table.width, child, segments.reshape(child.shape), peak)
+    exponentiate(segments)
+    spread = numbers.spread + np.log(longest)
+    every = steps_between_checks(mode, spread - lowest)
+    if not every and spread < NARROW:
+        segments[(segments < FAINTEST) & (child.reshape(-1) > -np.inf)] = FAINTEST
+        every, least = 1, SAFE
+    return Leaves(none, segments, found, peak, *shape, longest, every, least)
+
+
+def steps_between_checks(mode: Mode, spread: float) -> int:
+    """How many steps rows may go before they are looked at, 0 if not one."""
+    return int(CHECKED / spread) if mode is LINEAR and spread > 0.0 else 1
 
 
 def _finish(plan: Plan, mode: Mode, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, ranges
+from hscrf.engine.bundling import Bundling, windows
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import BASE, CHILD_BASE, Layer
 from hscrf.engine.kernels.tables import find_reach, find_rows
@@ -73,6 +74,7 @@ class LayerPlan(NamedTuple):
     layer: Layer
     spans: tuple[Span, ...]
     size: int  # of the flat array
+    bundling: Bundling | None  # which of its runs walk side by side; None: all go alone
 
 
 class Plan:
@@ -157,7 +159,10 @@ class Plan:
             any(span.given for span in spans if span.key[0] == "stop"),
             bottom == self.topology.depth - 1 and self.topology.unit_bottom,
         )
-        return LayerPlan(top, bottom, layer, tuple(spans), size)
+        bundling = None
+        if top > 0 and (child is None or depth == 1):
+            bundling = windows(layer, self.offsets, child is not None)
+        return LayerPlan(top, bottom, layer, tuple(spans), size, bundling)
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[list[Span], int]:
         """Lay out the parts of the Markov levels and of the families of a layer, one after the other."""

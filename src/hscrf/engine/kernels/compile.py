@@ -45,6 +45,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
 
 
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
+ordered_part = jit(**{**PARTS, **COMMON, "fastmath": {"contract"}})
 part = jit(**PARTS, **COMMON)  # what only other kernels call
 inlined = jit(forceinline=True, **PARTS, **COMMON)  # where a call at every step would cost more than the work
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import place
-from hscrf.engine.kernels.compile import inlined, kernel, ordered_kernel, unsigned
+from hscrf.engine.kernels.compile import inlined, kernel, ordered_kernel, ordered_part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, higher, lanes, load, lower_above, spread, store
 
 
@@ -35,6 +35,34 @@ def shift_rows(table, out, shift):
     return min(lowest, min(lanes(low)))
 
 
+@kernel
+def gauge_rows(offsets, base, skip, width, table, out, peak):
+    """out = table less the sum of peak over t..j for the row of the segment t..j; return the lowest possible value.
+
+    The peak (N,) of a step is what the best way through the highest of every row gains there: out is at most zero, and
+    zero on that way.
+    """
+    lowest = 0.0
+    for n in range(offsets.size - 1):
+        for j in range(offsets[n], offsets[n + 1]):
+            gained, best = 0.0, -np.inf  # what the steps of a segment before j have gained
+            for lag in range(skip[j] + width[j]):
+                if lag > 0:
+                    gained += peak[j - lag]
+                if lag >= skip[j]:
+                    best = max(best, highest_of(table, base[j] + lag) - gained)
+            peak[j] = best if best > -np.inf else 0.0
+            gained = 0.0
+            for lag in range(skip[j] + width[j]):
+                gained += peak[j - lag]
+                if lag >= skip[j]:
+                    for s in range(table.shape[1]):
+                        out[base[j] + lag, s] = table[base[j] + lag, s] - gained
+                        if -np.inf < out[base[j] + lag, s] < lowest:
+                            lowest = out[base[j] + lag, s]
+    return lowest
+
+
 @inlined
 def highest_of(table, row):
     """The highest value of a row."""
@@ -54,11 +82,12 @@ SERIES = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
 LOWEST = -708.0  # exp of anything lower is taken for zero
 
 
-@ordered_kernel
-def exponentiate(values):
-    """Replace values (n,), at most 709, by their exponentials. Vectorised, so four times as fast as numpy's on AVX2."""
-    for i in range(unsigned(values.size)):
-        x = max(values[i], LOWEST)
+@ordered_part
+def raise_all(values, count, shift):
+    """Replace the first values by exp(value - shift), at most exp(709). Four times as fast as numpy's on AVX2."""
+    for i in range(unsigned(count)):
+        value = values[i] - shift
+        x = max(value, LOWEST)
         shifted = x * LOG2_E + ROUND
         k = shifted - ROUND
         r = x - k * LOG_2 - k * LOG_2_REST
@@ -66,4 +95,10 @@ def exponentiate(values):
         for term in SERIES:
             total = total * r + term
         power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-        values[i] = 0.0 if values[i] < LOWEST else total * power
+        values[i] = 0.0 if value < LOWEST else total * power
+
+
+@ordered_kernel
+def exponentiate(values):
+    """Replace values (n,), at most 709, by their exponentials."""
+    raise_all(values, values.size, 0.0)

@@ -108,3 +108,73 @@ def make_scratch(layer, child, steps, backward):
         np.empty(steps + 1, dtype=np.int64),
         np.empty((NODE_ROWS, inner + leaves + 4)),
     )
+
+
+# ------------------------------------------------------------------------------
+# Runs side by side, see ``bundles``
+
+
+class Leaves(NamedTuple):
+    """What the leaves of all bundles of a layer meet: tokens of whole stacks, or segments if the bottom has a table.
+
+    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j.
+    """
+
+    tokens: np.ndarray  # flat (N, leaves of all top states)
+    segments: np.ndarray  # flat (rows of the bottom's table, states)
+    counts: np.ndarray  # flat, like one or the other: posteriors
+    peak: np.ndarray  # (N,) LINEAR: log scale of a step
+    number: int  # of leaves of all top states
+    states: int  # of the bottom level
+    longest: int  # segment of the bottom, 0 without a table
+    every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
+    least: float  # LINEAR: what is possible is never less, or the sequence is lossy
+
+
+class Work(NamedTuple):
+    """Work space of one bundle: flat arrays, the row being the fastest index."""
+
+    rows: int
+    nodes: int  # of a trie, and some beyond the last that vectors may reach
+    kept: int  # of them those that ``down`` has: inner ones, or all if the bottom has a table
+    up: np.ndarray  # (steps, nodes, rows) inner nodes that end; leaves that are alive or, with a table, end
+    down: np.ndarray  # (steps, kept, rows) nodes that start
+    later: np.ndarray  # like it, with a table: bars of ``up`` of the leaves at this and later steps
+    lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
+    up_bar: np.ndarray  # (nodes, rows) bars of ``up`` at the current step
+    down_bar: np.ndarray  # (nodes, rows) bars of all nodes that start there
+    goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
+    gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
+    rescaled: np.ndarray  # (steps,) were they
+    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step
+
+
+SLACK = 4  # nodes beyond the last one
+# Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
+# and which of the runs.
+TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
+# Columns of a list of runs: alive from a time up to, not including, another; the row of its segment that ends at t in
+# the table lies so far from t + BASE; and the sequence.
+SINCE, UNTIL, SHIFT, SEQUENCE = 0, 1, 2, 3
+
+
+def make_work(layer, rows, steps, longest):
+    """Work space for any bundle of a layer up to a number of steps."""
+    nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + SLACK
+    kept = nodes if longest else int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
+    down = (steps * kept + SLACK) * rows
+    return Work(
+        rows,
+        nodes,
+        kept,
+        np.zeros(steps * nodes * rows),
+        np.zeros(down),
+        np.zeros(down if longest else 0),
+        np.zeros(longest, dtype=np.int64),
+        np.zeros(nodes * rows),
+        np.zeros(nodes * rows),
+        np.zeros(nodes * rows),
+        np.empty(steps * rows),
+        np.empty(steps, dtype=np.bool_),
+        np.empty(rows),
+    )

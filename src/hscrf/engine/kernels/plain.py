@@ -55,6 +55,10 @@ def lower_above(a: Four, b: Four, bound: Four) -> Four:
     return _each(lambda x, y, z: y if z < y < x else x, a, b, bound)
 
 
+def where_above(a: Four, bound: Four, b: Four, c: Four) -> Four:
+    return _each(lambda w, x, y, z: y if w > x else z, a, bound, b, c)
+
+
 def lanes(value: Four) -> Four:
     return value
 

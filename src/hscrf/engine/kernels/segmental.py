@@ -4,6 +4,7 @@ import numpy as np
 
 from hscrf.engine.kernels.arithmetic import FAINT, LINEAR, SMALLEST, TINY, one, place, plus, probability, times, zero
 from hscrf.engine.kernels.compile import inlined, part, unsigned
+from hscrf.engine.kernels.exponentials import raise_all
 from hscrf.engine.kernels.lanes import FOUR, add, load, multiply, multiply_add, spread, store
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
@@ -57,7 +58,7 @@ def pass_tokens(mode, layer, pot, s, t, work):
 def weigh(layer, values, child, i, j, work):
     """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest.
 
-    ``unweigh`` turns these into factors.
+    ``raise_all`` turns these into factors.
     """
     base = layer.table[j, CHILD_BASE]
     largest = -np.inf
@@ -70,13 +71,6 @@ def weigh(layer, values, child, i, j, work):
             work.weight[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
             largest = max(largest, work.weight[lag])
     return largest
-
-
-@part
-def unweigh(work, count, scale):
-    """From the log scales that ``weigh`` left to factors relative to a scale."""
-    for lag in range(count):
-        work.weight[lag] = np.exp(work.weight[lag] - scale)
 
 
 @part
@@ -94,7 +88,7 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
         scale = weigh(layer, values, child, i, j, work)
         if scale == -np.inf:
             return 1.0
-        unweigh(work, count, scale)
+        raise_all(work.weight, count, scale)
     if mode is LINEAR and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
         lags = layer.table[j, CHILD_SKIP], count
         add_linear_segments(work.enter, j - i, child.mass, base, work.weight, lags, work.node, bottom - root)
@@ -168,7 +162,7 @@ def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
     count = j - work.since[j - i] + 1
     if mode is LINEAR:
         weigh(layer, values, child, i, j, work)
-        unweigh(work, count, work.scale[j - i + 1])
+        raise_all(work.weight, count, work.scale[j - i + 1])
         n = stop - bottom
         if depth == 1 and n == child.mass.shape[1]:
             lags, rows = (

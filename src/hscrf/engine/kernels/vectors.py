@@ -126,6 +126,17 @@ def lower_above(_typing: Any, a: Any, b: Any, bound: Any) -> Any:
     return four(four, four, four), generate
 
 
+@intrinsic
+def where_above(_typing: Any, a: Any, bound: Any, b: Any, c: Any) -> Any:
+    """b where a is above the bound, else c."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        a, bound, b, c = given
+        return builder.select(builder.fcmp_ordered(">", a, bound), b, c)
+
+    return four(four, four, four, four), generate
+
+
 def _lanes(builder: Any, value: Any) -> list[Any]:
     return [builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(4)]
 

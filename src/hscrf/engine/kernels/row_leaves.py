@@ -1,0 +1,145 @@
+"""Leaves in many rows: they live through a step or, with a table, end there as segments."""
+
+from hscrf.engine.kernels.arithmetic import one, times, zero
+from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
+from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, load, multiply, spread, store, where_above
+from hscrf.engine.kernels.layout import CHILD_BASE, CHILD_REACH, CHILD_SKIP, NOWHERE, PARENT, STATE, TOKEN
+from hscrf.engine.kernels.row_scales import unscale
+from hscrf.engine.kernels.row_trie import at, at_down
+from hscrf.engine.kernels.rows import both, either, fill, segments, segments_back, sum_of_products
+from hscrf.engine.kernels.trie import cell, shape_of
+
+# ------------------------------------------------------------------------------
+# Without a table
+
+
+@inlined
+def first_token(leaves, leaf, t):
+    """Where the token of a leaf lies at t; those of the next ones follow."""
+    return unsigned(t) * unsigned(leaves.number) + unsigned(leaf)
+
+
+@inlined
+def live(mode, layer, leaves, s, leaf, t, step, work):
+    """Leaves that start at t, or go on from t - 1, live through t."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    q, token = unsigned(work.rows), first_token(leaves, leaf, t)
+    up, before = at(work, step, bottom - root), at(work, max(step - 1, 0), bottom - root)
+    goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
+    for k in range(unsigned(stop - bottom)):
+        factor = spread(leaves.tokens[token + k])
+        for r in range(k * q, (k + unsigned(1)) * q, FOUR):
+            value = load(work.up, up + r)
+            if goes_on:
+                value = either(mode, value, load(work.up, before + r))
+            store(both(mode, value, factor), work.up, up + r)
+
+
+@inlined
+def live_back(layer, leaves, counts, s, leaf, t, step, steps, work):
+    """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
+
+    A unit bottom ends wherever it lives, which ``unstack_counts`` counts.
+    """
+    depth, root, bottom, stop = shape_of(layer, s)
+    q, token, nothing = unsigned(work.rows), first_token(leaves, leaf, t), spread(0.0)
+    up, bars, gain = at(work, step, bottom - root), at(work, 0, bottom - root), unsigned(step) * unsigned(work.rows)
+    may_end, rescaled = layer.may_end[depth, t], work.rescaled[step]
+    goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
+    for k in range(unsigned(stop - bottom)):
+        total, factor = nothing, spread(leaves.tokens[token + k])
+        if not layer.unit and may_end:
+            counts.ending[depth, t] += sum_of_products(work.up, up + k * q, work.up_bar, bars + k * q, work.rows)
+        for r in range(k * q, (k + unsigned(1)) * q, FOUR):
+            value = load(work.up, up + r)
+            bar = load(work.up_bar, bars + r) if may_end else nothing
+            if goes_on:
+                bar = add(bar, load(work.goes_on_bar, bars + r))
+            bar = where_above(value, nothing, bar, nothing)
+            total = add(total, multiply(value, bar))
+            bar = multiply(bar, factor)
+            if rescaled:
+                bar = multiply(bar, load(work.gain, gain + r - k * q))
+            store(bar, work.down_bar, bars + r)
+            store(bar, work.goes_on_bar, bars + r)
+        leaves.counts[token + k] += lane_sum(total)
+
+
+@kernel
+def stack_tokens(mode, layer, pot, tokens):
+    """Fill tokens (N, leaves): the product of the tokens of a leaf and of all above it."""
+    depth = layer.level_at.shape[1] - 2
+    for t in range(tokens.shape[0]):
+        k = 0
+        for s in range(layer.level_at.shape[0]):
+            for leaf in range(layer.level_at[s, depth], layer.level_at[s, depth + 1]):
+                value, node = one(mode), leaf
+                while layer.node[PARENT, node] >= 0:
+                    value = times(mode, value, pot[cell(layer, TOKEN, node, t)])
+                    node = layer.node[PARENT, node]
+                tokens[t, k] = value
+                k += 1
+
+
+@kernel
+def unstack_counts(layer, grad, ending, counts):
+    """Reverse of ``stack_tokens``: add the posteriors (N, leaves) to the counts of all tokens of their stacks.
+
+    A unit bottom ends wherever it lives.
+    """
+    depth = layer.level_at.shape[1] - 2
+    for t in range(counts.shape[0]):
+        k = 0
+        for s in range(layer.level_at.shape[0]):
+            for leaf in range(layer.level_at[s, depth], layer.level_at[s, depth + 1]):
+                node = leaf
+                while layer.node[PARENT, node] >= 0:
+                    grad[cell(layer, TOKEN, node, t)] += counts[t, k]
+                    node = layer.node[PARENT, node]
+                if layer.unit:
+                    ending[depth, t] += counts[t, k]
+                k += 1
+
+
+# ------------------------------------------------------------------------------
+# With a table
+
+
+@part
+def sum_segments(mode, layer, leaves, s, t, step, since, work):
+    """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
+    _, root, bottom, stop = shape_of(layer, s)
+    while since < t and since + layer.table[since, CHILD_REACH] <= t:
+        since += 1
+    base, states, size = layer.table[t, CHILD_BASE], unsigned(leaves.states), unsigned(work.kept * work.rows)
+    if base == NOWHERE:
+        fill(work.up, at(work, step, bottom - root), (stop - bottom) * work.rows, zero(mode))
+        return since
+    lags = layer.table[t, CHILD_SKIP], t - since + 1
+    for x in range(bottom - root, stop - root):
+        line = unsigned(base * leaves.states + layer.node[STATE, root + x])
+        started, target = (work.down, at_down(work, step, x), size), (work.up, at(work, step, x))
+        segments(mode, leaves.segments, line, states, lags, started, target, work.rows)
+    return since
+
+
+@part
+def sum_segments_back(layer, leaves, s, t, step, steps, work):
+    """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t."""
+    _, root, bottom, stop = shape_of(layer, s)
+    bars, later = at(work, 0, bottom - root), at_down(work, step, bottom - root)
+    for k in range(unsigned((stop - bottom) * work.rows)):
+        work.later[later + k] = work.up_bar[bars + k]
+    if work.rescaled[step]:
+        unscale(leaves, (bottom - root, stop - root), step, steps, work)
+    ahead, size = min(layer.table[t, CHILD_REACH], steps - step), unsigned(work.kept * work.rows)
+    for x in range(bottom - root, stop - root):
+        for lag in range(ahead):
+            base = layer.table[t + lag, CHILD_BASE]
+            line = (base + lag) * leaves.states + layer.node[STATE, root + x]
+            work.lines[lag] = line if base != NOWHERE else -1
+        lines, place = work.lines[:ahead], at_down(work, step, x)
+        ends = work.later, size
+        segments_back(
+            leaves.segments, leaves.counts, lines, work.down, ends, place, work.down_bar, at(work, 0, x), work.rows
+        )

@@ -1,0 +1,85 @@
+"""LINEAR in many rows: the highest leaf of every row stays in a comfortable range."""
+
+import math
+
+from hscrf.engine.kernels.arithmetic import HIGH, LOW
+from hscrf.engine.kernels.compile import inlined, part, unsigned
+from hscrf.engine.kernels.lanes import FOUR, higher, lanes, load, spread, where_above
+from hscrf.engine.kernels.layout import SEQUENCE
+from hscrf.engine.kernels.row_trie import at, at_down
+
+
+@inlined
+def lowest(low, value):
+    """The lower of the two, if the value is above zero."""
+    return where_above(where_above(value, spread(0.0), low, spread(0.0)), value, value, low)
+
+
+@part
+def rescale(nodes, step, least, first, last, runs, work, lossy):
+    """Multiply the leaves of rows whose highest has left the range by a power of two; were there any such rows?
+
+    A run, alive in rows first .. last, in which something possible is less than ``least`` makes its sequence lossy.
+    """
+    q, rescaled = unsigned(work.rows), False
+    begin, stop = at(work, step, nodes[0]), at(work, step, nodes[1])
+    for r in range(unsigned(0), q, FOUR):
+        high, low = spread(0.0), spread(HIGH)
+        for x in range(begin + r, stop + r, q):
+            value = load(work.up, x)
+            high, low = higher(high, value), lowest(low, value)
+        highs, lows = lanes(high), lanes(low)
+        for lane in range(4):
+            row, gain, highest = r + unsigned(lane), 1.0, highs[lane]
+            if highest > 0.0 and not LOW < highest < HIGH:
+                _, exponent = math.frexp(highest)
+                gain = math.ldexp(1.0, -exponent)
+                work.scale[row] += exponent * math.log(2.0)
+                multiply_row(work.up, begin + row, stop + row, q, gain)
+                rescaled = True
+            if lows[lane] * gain < least and first <= row < last:
+                lossy[runs[row, SEQUENCE]] = True
+            work.gain[unsigned(step) * q + row] = gain
+    return rescaled
+
+
+@part
+def multiply_row(values, begin, stop, rows, factor):
+    """Multiply one row of some nodes; return the least of it above zero."""
+    low = HIGH
+    for x in range(begin, stop, rows):
+        values[x] *= factor
+        low = min(low, values[x] if values[x] > 0.0 else HIGH)
+    return low
+
+
+@part
+def multiply_steps(values, nodes, steps, row, work, factor):
+    """Multiply one row of some nodes at several steps; return the least of it above zero."""
+    low, q = HIGH, unsigned(work.rows)
+    for step in range(*steps):
+        begin, stop = at_down(work, step, nodes[0]) + row, at_down(work, step, nodes[1]) + row
+        low = min(low, multiply_row(values, begin, stop, q, factor))
+    return low
+
+
+@part
+def rescale_entered(leaves, nodes, step, work):
+    """With a table: what has started and may still end as a segment is multiplied, too; return the least above zero."""
+    low, steps = HIGH, (max(0, step - leaves.longest + 1), step + 1)
+    for r in range(unsigned(work.rows)):
+        gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
+        if gain != 1.0:
+            low = min(low, multiply_steps(work.down, nodes, steps, r, work, gain))
+    return low
+
+
+@part
+def unscale(leaves, nodes, step, steps, work):
+    """Make values and bars belong to the time before the leaves of a step were rescaled."""
+    earlier, later = (max(0, step - leaves.longest + 1), step + 1), (step, min(steps, step + leaves.longest))
+    for r in range(unsigned(work.rows)):
+        gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
+        if gain != 1.0:
+            multiply_steps(work.down, nodes, earlier, r, work, 1.0 / gain)
+            multiply_steps(work.later, nodes, later, r, work, gain)

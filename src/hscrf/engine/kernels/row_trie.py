@@ -1,0 +1,104 @@
+"""One time step of the trie in many rows: up by end, across by trans, down by init; and the reverse of each."""
+
+from hscrf.engine.kernels.compile import inlined, unsigned
+from hscrf.engine.kernels.layout import COUNT, END, FIRST, INIT, TRANS
+from hscrf.engine.kernels.rows import end, end_back, fill, init_back, product, product_back, sum_of_products
+from hscrf.engine.kernels.trie import cell, shape_of
+
+
+@inlined
+def at(work, step, x):
+    """Where the rows of a node lie in ``up`` at a step; bars have one step, the first."""
+    return (unsigned(step) * unsigned(work.nodes) + unsigned(x)) * unsigned(work.rows)
+
+
+@inlined
+def at_down(work, step, x):
+    """Where the rows of a node lie in ``down`` at a step."""
+    return (unsigned(step) * unsigned(work.kept) + unsigned(x)) * unsigned(work.rows)
+
+
+@inlined
+def changes(layer, level, t):
+    """May a node of a level end at t and a sibling follow it. Leaves that are alive need not be allowed to end."""
+    leaves = level == layer.level_at.shape[1] - 2
+    return layer.may_cross[level, t] and (not leaves or layer.may_end[level, t])
+
+
+@inlined
+def closes(layer, level, t):
+    """May a node of a level end at t with one of its children."""
+    depth = layer.level_at.shape[1] - 2
+    return layer.may_end[level, t] and (level < depth - 1 or layer.may_end[depth, t])
+
+
+@inlined
+def descend(mode, layer, pot, leaves, s, t, step, born, work):
+    """Fill ``down`` at t, the mass of each node that starts there; that of leaves without a table goes to ``up``.
+
+    The top's is given: it starts in the rows of runs that are ``born``.
+    """
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(1, depth + 1):
+        across = step > 0 and changes(layer, level, t - 1)
+        for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            init, trans = unsigned(cell(layer, INIT, node, t)), unsigned(cell(layer, TRANS, node, t - 1))
+            parent = work.down, at_down(work, step, node - root), born or level > 1
+            before = work.up, at(work, max(step - 1, 0), kid), n if across else 0
+            target = work.up, at(work, step, kid)
+            if level < depth or leaves.longest > 0:
+                target = work.down, at_down(work, step, kid)
+            product(mode, pot, init, trans, n, parent, before, target, work.rows)
+
+
+@inlined
+def descend_back(layer, pot, grad, leaves, s, t, step, born, work):
+    """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth, 0, -1):
+        across = step > 0 and changes(layer, level, t - 1)
+        for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            bars = at(work, 0, kid)
+            if born or level > 1:
+                init, above = unsigned(cell(layer, INIT, node, t)), at_down(work, step, node - root)
+                init_back(
+                    pot, grad, init, n, work.down, above, work.down_bar, bars, at(work, 0, node - root), work.rows
+                )
+            if across:
+                trans, before = unsigned(cell(layer, TRANS, node, t - 1)), at(work, step - 1, kid)
+                product_back(pot, grad, trans, n, work.up, before, work.down_bar, work.up_bar, bars, work.rows)
+            else:
+                fill(work.up_bar, bars, n * work.rows, 0.0)
+
+
+@inlined
+def ascend(mode, layer, pot, s, t, step, work):
+    """Fill ``up`` of the inner nodes at t from that of the leaves."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth - 1, -1, -1):
+        may_end = closes(layer, level, t)
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
+            where = unsigned(cell(layer, END, node, t))
+            end(mode, pot, where, n, work.up, at(work, step, kid), at(work, step, node - root), work.rows)
+
+
+@inlined
+def ascend_back(layer, pot, counts, s, t, step, work):
+    """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth):
+        if not closes(layer, level, t):
+            continue
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            bar = at(work, 0, node - root)
+            if level > 0:
+                here = at(work, step, node - root)
+                counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, work.rows)
+            where = unsigned(cell(layer, END, node, t))
+            end_back(
+                pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), work.rows
+            )

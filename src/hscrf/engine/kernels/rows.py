@@ -1,0 +1,231 @@
+"""One parent and its children in many rows at once: the value of child k in row r lies at k * rows + r.
+
+Each number of a table serves eight rows, and each value of a row four children. The sums and products are those of
+LINEAR or MAX; what goes backward is LINEAR. The number of rows is a multiple of sixteen.
+"""
+
+from hscrf.engine.kernels.arithmetic import LINEAR, padded, zero
+from hscrf.engine.kernels.compile import inlined, part, unsigned
+from hscrf.engine.kernels.lanes import (
+    FOUR,
+    add,
+    higher,
+    lane_sum,
+    lane_sums,
+    load,
+    multiply,
+    multiply_add,
+    spread,
+    store,
+    where_above,
+)
+
+EIGHT, SIXTEEN = unsigned(8), unsigned(16)
+
+
+@inlined
+def none(mode):
+    return spread(zero(mode))
+
+
+@inlined
+def either(mode, a, b):
+    """a + b."""
+    return add(a, b) if mode is LINEAR else higher(a, b)
+
+
+@inlined
+def both(mode, a, b):
+    """a * b."""
+    return multiply(a, b) if mode is LINEAR else add(a, b)
+
+
+@inlined
+def sum_up(mode, total, a, b):
+    """total + a * b."""
+    return multiply_add(a, b, total) if mode is LINEAR else higher(total, add(a, b))
+
+
+@part
+def fill(values, at, count, value):
+    """The same number in consecutive places."""
+    for k in range(unsigned(count)):
+        values[at + k] = value
+
+
+@inlined
+def begin_sums(mode, pot, at, a, b):
+    """The parent starts: four children in eight rows, above * init."""
+    p0, p1 = spread(pot[at]), spread(pot[at + unsigned(1)])
+    p2, p3 = spread(pot[at + unsigned(2)]), spread(pot[at + unsigned(3)])
+    first = both(mode, a, p0), both(mode, a, p1), both(mode, a, p2), both(mode, a, p3)
+    second = both(mode, b, p0), both(mode, b, p1), both(mode, b, p2), both(mode, b, p3)
+    return first, second
+
+
+@part
+def product(mode, pot, init, trans, n, parent, before, target, rows):
+    """target[v] = down * init[v] + sum over u of up[u] * trans[u, v] of n siblings.
+
+    ``parent`` is the array ``down``, where the parent lies in it, and whether it may start; ``before`` is ``up``, where
+    the first sibling lies in it, and how many may end: all or none.
+    """
+    down, above, starting = parent
+    up, x, crossing = before
+    out, y = target
+    rows, width = unsigned(rows), padded(n)
+    for r in range(unsigned(0), rows, EIGHT):
+        for v in range(unsigned(0), width, FOUR):
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = none(mode)
+            if starting:
+                a, b = load(down, above + r), load(down, above + r + FOUR)
+                (a0, a1, a2, a3), (b0, b1, b2, b3) = begin_sums(mode, pot, init + v, a, b)
+            p, s = trans + v, x + r
+            for _ in range(unsigned(crossing)):
+                c, d = load(up, s), load(up, s + FOUR)
+                p0, p1 = spread(pot[p]), spread(pot[p + unsigned(1)])
+                p2, p3 = spread(pot[p + unsigned(2)]), spread(pot[p + unsigned(3)])
+                a0, b0 = sum_up(mode, a0, c, p0), sum_up(mode, b0, d, p0)
+                a1, b1 = sum_up(mode, a1, c, p1), sum_up(mode, b1, d, p1)
+                a2, b2 = sum_up(mode, a2, c, p2), sum_up(mode, b2, d, p2)
+                a3, b3 = sum_up(mode, a3, c, p3), sum_up(mode, b3, d, p3)
+                p, s = p + width, s + rows
+            t0 = y + v * rows + r
+            t1, t2, t3 = t0 + rows, t0 + rows + rows, t0 + rows + rows + rows
+            store(a0, out, t0)
+            store(b0, out, t0 + FOUR)
+            store(a1, out, t1)
+            store(b1, out, t1 + FOUR)
+            store(a2, out, t2)
+            store(b2, out, t2 + FOUR)
+            store(a3, out, t3)
+            store(b3, out, t3 + FOUR)
+
+
+@part
+def product_back(pot, grad, trans, n, up, x, down_bar, up_bar, y, rows):
+    """Reverse of the sum over u: up_bar[u] = sum over v of trans[u, v] * down_bar[v], and the counts of the pairs."""
+    rows, width = unsigned(rows), padded(n)
+    for u in range(unsigned(n)):
+        line, s, t = trans + u * width, x + u * rows, y + u * rows
+        for v in range(unsigned(0), width, FOUR):
+            a0 = a1 = a2 = a3 = spread(0.0)
+            y0 = y + v * rows
+            y1, y2, y3 = y0 + rows, y0 + rows + rows, y0 + rows + rows + rows
+            p0, p1 = spread(pot[line + v]), spread(pot[line + v + unsigned(1)])
+            p2, p3 = spread(pot[line + v + unsigned(2)]), spread(pot[line + v + unsigned(3)])
+            for r in range(unsigned(0), rows, FOUR):
+                value = load(up, s + r)
+                b0, b1 = load(down_bar, y0 + r), load(down_bar, y1 + r)
+                b2, b3 = load(down_bar, y2 + r), load(down_bar, y3 + r)
+                a0, a1 = multiply_add(value, b0, a0), multiply_add(value, b1, a1)
+                a2, a3 = multiply_add(value, b2, a2), multiply_add(value, b3, a3)
+                total = spread(0.0) if v == unsigned(0) else load(up_bar, t + r)
+                total = multiply_add(p0, b0, total)
+                other = multiply(p1, b1)
+                total = multiply_add(p2, b2, total)
+                other = multiply_add(p3, b3, other)
+                store(add(total, other), up_bar, t + r)
+            counts = multiply(lane_sums(a0, a1, a2, a3), load(pot, line + v))
+            store(add(counts, load(grad, line + v)), grad, line + v)
+
+
+@part
+def init_back(pot, grad, init, n, down, above, bars, y, z, rows):
+    """Reverse of ``down * init[v]``: the parent's bars, at z, from those of its children, at y; and the counts."""
+    fill(bars, z, rows, 0.0)
+    for v in range(unsigned(n)):
+        factor, total, t = spread(pot[init + v]), spread(0.0), y + v * unsigned(rows)
+        for r in range(unsigned(0), unsigned(rows), FOUR):
+            pair = multiply(factor, load(bars, t + r))
+            total = multiply_add(load(down, above + r), pair, total)
+            store(add(load(bars, z + r), pair), bars, z + r)
+        grad[init + v] += lane_sum(total)
+
+
+@part
+def end(mode, pot, at, n, up, x, y, rows):
+    """up of the parent, at y: the sum over its children u, from x on, of up[u] * end[u]."""
+    rows = unsigned(rows)
+    for r in range(unsigned(0), rows, EIGHT):
+        a = b = none(mode)
+        s = x + r
+        for u in range(unsigned(n)):
+            factor = spread(pot[at + u])
+            a, b = sum_up(mode, a, load(up, s), factor), sum_up(mode, b, load(up, s + FOUR), factor)
+            s += rows
+        store(a, up, y + r)
+        store(b, up, y + r + FOUR)
+
+
+@part
+def end_back(pot, grad, at, n, up, x, bars, y, z, rows):
+    """Reverse of ``end``: add the parent's bars, at y, times end[u] to those of u, from z on; and count."""
+    rows = unsigned(rows)
+    for u in range(unsigned(n)):
+        factor, total, s, t = spread(pot[at + u]), spread(0.0), x + u * rows, z + u * rows
+        for r in range(unsigned(0), rows, FOUR):
+            pair = multiply(factor, load(bars, y + r))
+            total = multiply_add(load(up, s + r), pair, total)
+            store(add(load(bars, t + r), pair), bars, t + r)
+        grad[at + u] += lane_sum(total)
+
+
+@part
+def sum_of_products(a, x, b, y, count):
+    """The sum of the products of two rows."""
+    total = spread(0.0)
+    for r in range(unsigned(0), unsigned(count), FOUR):
+        total = multiply_add(load(a, x + r), load(b, y + r), total)
+    return lane_sum(total)
+
+
+@part
+def segments(mode, mass, line, states, lags, started, target, rows):
+    """up of a leaf: the sum over lags of what started so many steps earlier, times the mass of a segment from there.
+
+    The segment of lag 0 lies at ``line`` and the next ones ``states`` further; ``started`` is ``down``, where the leaf
+    lies in it, and how far back it lies a step earlier.
+    """
+    down, x, size = started
+    up, y = target
+    for r in range(unsigned(0), unsigned(rows), EIGHT):
+        a = b = none(mode)
+        for lag in range(unsigned(lags[0]), unsigned(lags[1])):
+            factor, s = spread(mass[line + lag * states]), x - lag * size + r
+            a, b = sum_up(mode, a, load(down, s), factor), sum_up(mode, b, load(down, s + FOUR), factor)
+        store(a, up, y + r)
+        store(b, up, y + r + FOUR)
+
+
+@part
+def segments_back(mass, post, lines, down, ends, x, down_bar, y, rows):
+    """Reverse of ``segments``: the bars of what starts from those of where its segments end; and their posteriors.
+
+    The segment of each lag lies at one of ``lines``, -1 if there is none; ``ends`` holds the bars, at x for lag 0, and
+    how far on they lie a step later.
+    """
+    later, size = ends
+    nothing = spread(0.0)
+    for r in range(x, x + unsigned(rows), SIXTEEN):
+        v0, v1 = load(down, r), load(down, r + FOUR)
+        v2, v3 = load(down, r + EIGHT), load(down, r + EIGHT + FOUR)
+        a0 = a1 = a2 = a3 = nothing
+        at = r
+        for lag in range(lines.size):
+            if lines[lag] >= 0:
+                line = unsigned(lines[lag])
+                b0, b1 = load(later, at), load(later, at + FOUR)
+                b2, b3 = load(later, at + EIGHT), load(later, at + EIGHT + FOUR)
+                factor = spread(mass[line])
+                a0, a1 = multiply_add(factor, b0, a0), multiply_add(factor, b1, a1)
+                a2, a3 = multiply_add(factor, b2, a2), multiply_add(factor, b3, a3)
+                total = multiply_add(v1, b1, multiply(v0, b0))
+                total = add(total, multiply_add(v3, b3, multiply(v2, b2)))
+                post[line] += mass[line] * lane_sum(total)
+            at += size
+        place = y + r - x
+        store(where_above(v0, nothing, a0, nothing), down_bar, place)
+        store(where_above(v1, nothing, a1, nothing), down_bar, place + FOUR)
+        store(where_above(v2, nothing, a2, nothing), down_bar, place + EIGHT)
+        store(where_above(v3, nothing, a3, nothing), down_bar, place + EIGHT + FOUR)

@@ -1,0 +1,197 @@
+"""Runs side by side: the same numbers as from runs that go alone, and as from an enumeration."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import enumeration as twin
+import hscrf
+import test_twin
+from drawing import draw_evidence, draw_model, parts_of
+from hscrf.engine import Batch, bundling
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG
+from hscrf.engine.passes import outside
+from hscrf.inference import Posterior
+from hscrf.inference.posterior import values_of
+from test_paths import same_expectations
+
+MIXES = [
+    ("segmental", "unit"),
+    ("segmental", "markov"),
+    ("segmental", "segmental"),
+    ("segmental", "markov", "unit"),
+    ("markov", "segmental", "unit"),
+    ("segmental", "segmental", "unit"),
+    ("segmental", "segmental", "segmental"),
+]
+ROWS = 16
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """Every start that can goes into a bundle, however few of them there are."""
+    monkeypatch.setattr(bundling, "rows_for", lambda *_: ROWS)
+    monkeypatch.setattr(bundling, "SPARSE", 1_000)
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Work space is full of NaN, but for what lies beyond the last node: what is used without being written shows."""
+    make = hscrf.engine.passes.make_work
+
+    def full_of_nan(*arguments):
+        work = make(*arguments)
+        work.up.reshape(-1, work.nodes, work.rows)[:, :-4] = np.nan
+        work.down[: -4 * work.rows] = np.nan
+        for array in (work.later, work.gain, work.scale, work.goes_on_bar):
+            array.fill(np.nan)
+        return work
+
+    monkeypatch.setattr(hscrf.engine.passes, "make_work", full_of_nan)
+
+
+def without_borders(p):
+    """The model without potentials of first and last steps: with them, runs go alone."""
+    parts = parts_of(p)
+    return hscrf.Potentials(p.topology, p.length, **{**parts, "start": {}, "stop": {}})
+
+
+def draw(rng, kinds, length, **options):
+    return without_borders(draw_model(rng, kinds, length, **options))
+
+
+def same_as_alone(p, labels=None, rtol=1e-9, atol=1e-10):
+    """Log Z, counts and the best by bundles, in the arithmetic that has them, and in LOG, in which runs go alone."""
+    values, batch = values_of(p), Posterior(p, labels).batch
+    plan = batch.plan(values)
+    assert any(layer.bundling is not None for layer in plan.layers)
+    scaled, lossy = outside(plan, LINEAR, values)
+    assert not lossy.any()
+    same_expectations(outside(plan, LOG, values)[0], scaled, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(batch.log_partition(values), scaled.log_z, rtol=rtol, atol=atol)
+    best = hscrf.decode(p, labels)
+    np.testing.assert_allclose(hscrf.score(p, best), best.score, rtol=rtol)
+    return best.score
+
+
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+@pytest.mark.parametrize("length", [1, 2, ROWS, ROWS + 1, 40])
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "varying"])
+def test_windows_of_starts(together, poisoned, monkeypatch, kinds, length, constant):
+    rng = np.random.default_rng([length, len(kinds)])
+    options = {"size": int(rng.integers(2, 7)) if len(kinds) < 3 else 3, "sparse": length % 2 == 0}
+    p = draw(rng, kinds, length, longest=9, constant=constant, **options)
+    best = same_as_alone(p)
+    monkeypatch.setattr(bundling, "rows_for", lambda *_: 0)
+    np.testing.assert_allclose(hscrf.decode(p).score, best, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+@pytest.mark.parametrize("seed", range(6))
+def test_evidence_leaves_fewer_rows(together, poisoned, kinds, seed):
+    rng = np.random.default_rng([seed, len(kinds)])
+    p = draw(rng, kinds, 45, size=3, longest=12, sparse=seed % 2 == 0, classes=1 + seed % 2)
+    same_as_alone(p, draw_evidence(rng, p, [0.02, 0.1, 0.4][seed % 3]))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_models_by_enumeration(together, seed):
+    model, evidence, p, labels = test_twin.draw(3 + seed % 2, 1000 + seed)
+    model, p = dataclasses.replace(model, start={}, stop={}), without_borders(p)
+    found = hscrf.marginals(p, labels)
+    close = {"rtol": 1e-9, "atol": 1e-10}
+    np.testing.assert_allclose(found.log_partition, twin.log_partition(model, evidence), **close)
+    np.testing.assert_allclose(hscrf.decode(p, labels).score, twin.best_score(model, evidence), **close)
+    counts = twin.counts(model, evidence)
+    for part, level, values in found.counts.parts():
+        np.testing.assert_allclose(values, counts[part][p.topology.level(level)], **close, err_msg=part)
+    for d, level in enumerate(p.topology.levels):
+        np.testing.assert_allclose(found.ending[level], twin.ending_marginals(model, evidence)[d], **close)
+
+
+def packed(models):
+    """Several models of one topology as a batch, and its values."""
+    offsets = np.concatenate([[0], np.cumsum([p.length for p in models])])
+    each = [values_of(p) for p in models]
+    timed = {key for key in each[0] if key[0] in ("token", "segment")}
+    values = {key: np.concatenate([v[key] for v in each]) if key in timed else each[0][key] for key in each[0]}
+    return Batch(models[0].topology, offsets), values
+
+
+def lengths_of_one_topology(kinds, lengths, scale=1.0):
+    rng = np.random.default_rng(7)
+    first = draw(rng, kinds, max(lengths), size=3, longest=9, constant=True)
+    parts, models = parts_of(first), []
+    for length in lengths:
+        own = {
+            **parts,
+            "token": {k: scale * rng.standard_normal((length, v.shape[1])) for k, v in parts["token"].items()},
+            "segment": {k: rng.standard_normal((length, *v.shape[1:])) for k, v in parts["segment"].items()},
+        }
+        models.append(hscrf.Potentials(first.topology, length, **own))
+    return models
+
+
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+def test_a_sequence_does_not_feel_its_neighbours(together, kinds):
+    models = lengths_of_one_topology(kinds, [1, 17, 5, 40, 16])
+    batch, values = packed(models)
+    whole = batch.expectations(values)
+    scores = batch.best(values)[2]
+    for n, p in enumerate(models):
+        own, steps = packed([p]), slice(batch.offsets[n], batch.offsets[n + 1])
+        alone = own[0].expectations(own[1])
+        np.testing.assert_allclose(whole.log_z[n], alone.log_z[0], rtol=1e-12)
+        np.testing.assert_allclose(scores[n], own[0].best(own[1])[2][0], rtol=1e-12)
+        for d in range(p.topology.depth):
+            np.testing.assert_allclose(whole.state[d][steps], alone.state[d], rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(whole.ending[d][steps], alone.ending[d], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", [("segmental", "unit"), ("segmental", "markov"), ("segmental", "segmental")])
+def test_one_sequence_leaves_the_scaled_arithmetic_alone(together, kinds):
+    """Tokens of hundreds of nats in one of three sequences: the other two keep their numbers to the last bit."""
+    models = lengths_of_one_topology(kinds, [20, 20, 20])
+    wild = parts_of(models[1])
+    wild["token"] = {**wild["token"], "b": 400.0 * wild["token"]["b"]}
+    models[1] = hscrf.Potentials(models[1].topology, 20, **wild)
+    batch, values = packed(models)
+    assert outside(batch.plan(values), LINEAR, values)[1].tolist() == [False, True, False]
+    found = batch.expectations(values)
+    for n, p in enumerate(models):
+        alone, own = packed([p])
+        np.testing.assert_allclose(found.log_z[n], alone.log_partition(own)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [3.0, 10.0, 30.0, 100.0])
+@pytest.mark.parametrize("kinds", [("segmental", "unit"), ("segmental", "markov"), ("segmental", "segmental")])
+def test_potentials_of_any_size(together, kinds, scale):
+    """Rows are rescaled, looked at at every step, or given to LOG: the numbers stay those of LOG."""
+    rng = np.random.default_rng(int(scale))
+    p = draw(rng, kinds, 60, size=3, longest=25, scale=scale, constant=True)
+    values, batch = values_of(p), Posterior(p, None).batch
+    expected = outside(batch.plan(values), LOG, values)[0]
+    same_expectations(expected, batch.expectations(values), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(batch.log_partition(values), expected.log_z, rtol=1e-10)
+
+
+def test_narrow_groups_of_long_segments_go_side_by_side_and_wide_ones_alone():
+    def plan(children, longest):
+        rng = np.random.default_rng(0)
+        return Posterior(draw(rng, ("segmental", "unit"), 60, size=children, longest=longest), None).batch.plan(
+            values_of(draw(rng, ("segmental", "unit"), 60, size=children, longest=longest))
+        )
+
+    assert plan(4, 30).layers[1].bundling is not None
+    assert plan(30, 10).layers[1].bundling is None
+
+
+def test_all_ends_known_need_no_rows():
+    rng = np.random.default_rng(1)
+    p = draw(rng, ("segmental", "unit"), 60, size=3, longest=20)
+    truth = hscrf.decode(p)
+    values = values_of(p)
+    free, known = Posterior(p, None).batch.plan(values), Posterior(p, truth).batch.plan(values)
+    assert free.layers[1].bundling is not None
+    assert known.layers[1].bundling is None

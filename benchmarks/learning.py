@@ -13,7 +13,9 @@ mean anything. The tables:
                  process, and of training alone, without packages and the lists of features
     quality      from raw features to a model file, ten epochs or fifty iterations, and the F1 of all chunks
     tagging      features as strings: tokens per second in bulk, milliseconds for a sentence at a time
-    joint        44 tags and 12 chunk types from words: online against L-BFGS, and CRFsuite with product labels
+    joint        44 tags and 12 chunk types from words: online against L-BFGS
+    product      a few iterations of nested models, and of CRFsuite with a label for each combination: tags and chunks
+                 of CoNLL-2000, and three levels of umass_citation in the same folder
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 
 def sentences(folder, split, limit):
@@ -293,6 +296,7 @@ def chunk_f1(truth, found):
 # Nested models
 
 JOINT = ("SGD(epochs=5)", "Perceptron(epochs=5)", "LBFGS()")
+ITERATIONS = 6  # of product labels, which take long
 
 
 def run_joint(train, test, solver):
@@ -312,20 +316,9 @@ def run_joint(train, test, solver):
     begin = time.process_time()
     joint = model().fit(X, Y)
     seconds = time.process_time() - begin
-    times = [entry["seconds"] for entry in joint.history_]
     found = joint.predict([word_features(s) for s in test])
     pairs = [zip(y.column("tag"), y.column("chunk", scheme="bio"), strict=True) for y in found]
-    iteration = (times[-1] - times[0]) / (len(times) - 1)
-    report(seconds=seconds, n_iter=joint.n_iter_, iteration=iteration, both=both_right(test, pairs))
-
-
-def run_product(train, test):
-    """CRFsuite with a label for each pair of tag and chunk: a few iterations."""
-    X, Y = [word_features(s) for s in train], [[f"{row[1]} {row[2]}" for row in s] for s in train]
-    begin = time.process_time()
-    course = trained_crfsuite(X, Y, "lbfgs", model_path(), c2=0.3, max_iterations=4)
-    iteration = (course[-1][1] - course[0][1]) / (len(course) - 1)
-    report(seconds=time.process_time() - begin, n_iter=len(course), iteration=iteration, both=float("nan"))
+    report(seconds=seconds, n_iter=joint.n_iter_, both=both_right(test, pairs))
 
 
 def both_right(test, found):
@@ -339,15 +332,61 @@ def both_right(test, found):
 
 
 def print_joint(arguments):
-    print("\n| system | solver | s of a core | epochs, iterations | s / iteration | both right |")
-    print("|---|---|--:|--:|--:|--:|")
-    for system, solver in (("crfsuite", "product"), *(("hscrf", solver) for solver in JOINT)):
-        found = spawn(arguments, "joint", system, solver)
-        print(
-            f"| {system} | {solver} | {found['seconds']:.1f} | {found['n_iter']} | {found['iteration']:.2f} "
-            f"| {found['both']:.2f} |",
-            flush=True,
-        )
+    print("\n| solver | s of a core | epochs, iterations | both right |\n|---|--:|--:|--:|")
+    for solver in JOINT:
+        found = spawn(arguments, "joint", "hscrf", solver)
+        print(f"| {solver} | {found['seconds']:.1f} | {found['n_iter']} | {found['both']:.2f} |", flush=True)
+
+
+def nested_data(arguments, train, task):
+    """Features, columns of each level as a list of dicts, and schemes of levels."""
+    if task == "conll":
+        columns = [{"chunk": [row[2] for row in s], "tag": [row[1] for row in s]} for s in train]
+        return [word_features(s) for s in train], columns, {"chunk": "bio", "tag": "plain"}
+    from hscrf import datasets
+
+    found = datasets.load_citations(arguments.data)
+    n = 300 if arguments.quick else None
+    names = list(found.columns)
+    columns = [dict(zip(names, some, strict=True)) for some in zip(*found.columns.values(), strict=True)][:n]
+    return [word_features([[word] for word in words]) for words in found.tokens[:n]], columns, None
+
+
+def run_product(arguments, train, task, system):
+    """Seconds of a core for an iteration, and the number of weights."""
+    X, columns, scheme = nested_data(arguments, train, task)
+    if system == "crfsuite":
+        Y = [[" ".join(labels) for labels in zip(*column.values(), strict=True)] for column in columns]
+        course = trained_crfsuite(X, Y, "lbfgs", model_path(), c2=0.3, max_iterations=ITERATIONS)
+        times = [seconds for _, seconds in course]
+        return report(labels=len({label for y in Y for label in y}), iteration=mean_difference(times))
+    import hscrf
+    from hscrf import datasets
+    from hscrf.solvers import course
+
+    course.time = SimpleNamespace(perf_counter=thread_seconds)  # what the history counts
+    Y = columns if scheme else datasets.load_citations(arguments.data).Y[: len(X)]
+    solver = hscrf.LBFGS(max_iter=ITERATIONS, delta=0.0)
+    model = hscrf.HSCRF(scheme=scheme or "auto", c2=0.3, solver=solver)
+    model.fit(X[:20], Y[:20])
+    times = [entry["seconds"] for entry in model.fit(X, Y).history_]
+    return report(labels=sum(model.topology_.n_states[1:]), iteration=mean_difference(times))
+
+
+def mean_difference(times):
+    """Between one iteration and the next; the first tries several lengths of a step."""
+    return (times[-1] - times[0]) / (len(times) - 1)
+
+
+def print_product(arguments):
+    print("\n| task | system | labels | s / iteration | times faster |\n|---|---|--:|--:|--:|")
+    for task in ("conll", "citations"):
+        base = None
+        for system in ("crfsuite", "hscrf"):
+            found = spawn(arguments, "product", task, system)
+            base = base or found
+            ratio = base["iteration"] / found["iteration"]
+            print(f"| {task} | {system} | {found['labels']} | {found['iteration']:.3f} | {ratio:.1f} |", flush=True)
 
 
 # ------------------------------------------------------------------------------
@@ -362,14 +401,22 @@ def spawn(arguments, *worker):
     return json.loads(line.removeprefix("RESULT "))
 
 
-TABLES = {"iterations": print_iterations, "quality": print_quality, "tagging": print_tagging, "joint": print_joint}
+TABLES = {
+    "iterations": print_iterations,
+    "quality": print_quality,
+    "tagging": print_tagging,
+    "joint": print_joint,
+    "product": print_product,
+}
 
 
 def work(arguments, train, test):
     """One system on one task, in this process."""
     task, system, *rest = arguments.worker
     if task == "joint":
-        run_joint(train, test, *rest) if system == "hscrf" else run_product(train, test)
+        run_joint(train, test, *rest)
+    elif task == "product":
+        run_product(arguments, train, system, *rest)
     elif task == "quality":
         run_quality(train, test, system, *rest)
     elif task == "tagging":

@@ -339,37 +339,35 @@ def print_joint(arguments):
 
 
 def nested_data(arguments, train, task):
-    """Features, columns of each level as a list of dicts, and schemes of levels."""
+    """Features of the words, and the columns of all levels."""
     if task == "conll":
         columns = [{"chunk": [row[2] for row in s], "tag": [row[1] for row in s]} for s in train]
-        return [word_features(s) for s in train], columns, {"chunk": "bio", "tag": "plain"}
+        return [word_features(s) for s in train], columns
     from hscrf import datasets
 
     found = datasets.load_citations(arguments.data)
     n = 300 if arguments.quick else None
     names = list(found.columns)
     columns = [dict(zip(names, some, strict=True)) for some in zip(*found.columns.values(), strict=True)][:n]
-    return [word_features([[word] for word in words]) for words in found.tokens[:n]], columns, None
+    return [word_features([[word] for word in words]) for words in found.tokens[:n]], columns
 
 
 def run_product(arguments, train, task, system):
-    """Seconds of a core for an iteration, and the number of weights."""
-    X, columns, scheme = nested_data(arguments, train, task)
+    """Seconds of a core for an iteration, and the number of labels."""
+    X, columns = nested_data(arguments, train, task)
     if system == "crfsuite":
         Y = [[" ".join(labels) for labels in zip(*column.values(), strict=True)] for column in columns]
         course = trained_crfsuite(X, Y, "lbfgs", model_path(), c2=0.3, max_iterations=ITERATIONS)
         times = [seconds for _, seconds in course]
         return report(labels=len({label for y in Y for label in y}), iteration=mean_difference(times))
     import hscrf
-    from hscrf import datasets
     from hscrf.solvers import course
 
     course.time = SimpleNamespace(perf_counter=thread_seconds)  # what the history counts
-    Y = columns if scheme else datasets.load_citations(arguments.data).Y[: len(X)]
     solver = hscrf.LBFGS(max_iter=ITERATIONS, delta=0.0)
-    model = hscrf.HSCRF(scheme=scheme or "auto", c2=0.3, solver=solver)
-    model.fit(X[:20], Y[:20])
-    times = [entry["seconds"] for entry in model.fit(X, Y).history_]
+    model = hscrf.HSCRF(c2=0.3, solver=solver)
+    model.fit(X[:20], columns[:20])
+    times = [entry["seconds"] for entry in model.fit(X, columns).history_]
     return report(labels=sum(model.topology_.n_states[1:]), iteration=mean_difference(times))
 
 

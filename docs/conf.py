@@ -20,8 +20,7 @@ myst_heading_anchors = 3
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
-    "exclude-members": "set_fit_request, set_predict_request, set_score_request, get_metadata_routing, get_params, "
-    "set_params",  # scikit-learn's, not ours
+    "exclude-members": "get_params, set_params",  # scikit-learn's, not ours
 }
 autodoc_typehints = "none"
 html_theme = "furo"

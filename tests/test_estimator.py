@@ -596,6 +596,7 @@ def test_parameters_and_clone():
     assert clone(estimator.set_params(c2=7)).c2 == 7
     with pytest.raises(ValueError, match="Invalid parameter 'c3'"):
         estimator.set_params(c3=1)
+    assert repr(HSCRF(c2=0.3, solver=SGD(epochs=3))).startswith("HSCRF(c2=0.3, solver=SGD(epochs=3,")
     fitted = HSCRF(solver=LBFGS(max_iter=2)).fit(X, Y)
     assert not hasattr(clone(fitted), "coef_")
     assert fitted.get_params() == clone(fitted).get_params()  # fit left the arguments alone

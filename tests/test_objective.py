@@ -1,5 +1,8 @@
 """The likelihood and the perceptron's loss: values by the public inference functions, gradients by differences."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - loads its BLAS
@@ -12,6 +15,7 @@ from hscrf.engine import Evidence
 from hscrf.features.fitting import fit_blocks
 from hscrf.labels.packed import pack_labels
 from hscrf.objective import workers
+from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import costs_of_steps, equal_costs
 from hscrf.objective.scorer import Scorer
@@ -205,6 +209,22 @@ def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
     for value, gradient in results[1:]:
         assert value == results[0][0]
         assert np.array_equal(gradient, results[0][1])
+
+
+def test_no_chunk_waits_for_another(monkeypatch):
+    """Each thread makes what its chunk needs while another thread is at it."""
+    monkeypatch.setattr(workers, "CHUNK", 7)
+    (_, one), (_, other), *_ = build(3, list(blocks_of(*PLACES[3]).values()))[0].chunks
+    meeting, made = Barrier(2, timeout=10), Chunk._counts_of
+
+    def met(chunk, known):
+        meeting.wait()  # breaks if only one thread comes
+        return made(chunk, known)
+
+    monkeypatch.setattr(Chunk, "_counts_of", met)
+    with ThreadPoolExecutor(2) as pool:
+        assert len(list(pool.map(lambda chunk: chunk.observed, [one, other]))) == 2
+    assert one.observed is one.observed
 
 
 def test_chunks_change_nothing_but_rounding(monkeypatch):

@@ -102,6 +102,36 @@ def penalised(objective, weights, c1, c2):
 # The optimum
 
 
+class Banana:
+    """Rosenbrock's function: a valley so bent that steps along straight lines must be cut short, or stretched."""
+
+    size, calls = 8, 0
+
+    def __call__(self, weights):
+        self.calls += 1
+        x, y = weights[:-1], weights[1:]
+        gradient = np.zeros(self.size)
+        gradient[:-1] = -400 * x * (y - x * x) - 2 * (1 - x)
+        gradient[1:] += 200 * (y - x * x)
+        return float((100 * (y - x * x) ** 2 + (1 - x) ** 2).sum()), gradient
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_a_bent_valley(size):
+    """Whatever the scale, with little more than one evaluation for each step."""
+
+    class Scaled(Banana):
+        def __call__(self, weights):
+            loss, gradient = super().__call__(weights)
+            return size * loss, size * gradient
+
+    objective = Scaled()
+    result = LBFGS(tol=1e-9 * size, delta=0.0).minimize(objective, np.zeros(8))
+    np.testing.assert_allclose(result.weights, np.ones(8), rtol=0, atol=1e-8)
+    assert result.converged
+    assert objective.calls < 1.5 * result.n_iter
+
+
 def test_quadratic():
     objective = Quadratic()
     result = EXACT.minimize(objective, np.zeros(6))

@@ -46,6 +46,13 @@ def test_inference_leaves_scikit_learn_and_plots_alone():
     assert run(code) == []
 
 
+def test_learning_and_predicting_leave_scikit_learn_and_optimisers_alone():
+    """Their import takes more memory than all else that is imported."""
+    heavy = {"sklearn", "scipy.optimize", "pandas", "matplotlib"}
+    code = f"{NOUNS}{LEARNING}\nimport sys; print(*sorted({heavy!r} & set(sys.modules)))"
+    assert run(code) == []
+
+
 def test_a_second_process_compiles_nothing():
     """All kernels, those of observations and features too, come from the cache that the process before has left."""
     code = NOUNS + VERBS + LEARNING + CACHE_USE

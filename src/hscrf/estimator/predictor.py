@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from hscrf import metrics
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
 from hscrf.errors import FileFormatError
+from hscrf.estimator.arguments import Arguments
 from hscrf.estimator.blocks import check_function_names, dump_block, load_block
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
 from hscrf.estimator.container import write_container
@@ -46,7 +45,7 @@ from hscrf.topology import Topology
 FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as it is
 
 
-class Predictor(BaseEstimator):
+class Predictor(Arguments):
     """A model that has been trained or loaded; classes below it add how it learns.
 
     What it needs: ``topology_``, ``encoder_`` (names and scales of what is observed), ``blocks_`` (which weight feeds
@@ -390,4 +389,6 @@ class Predictor(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first, or hscrf.load a model")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -63,16 +62,20 @@ class Scored:
         self.numbers = numbers
         self.known = None if known is None else [known[n] for n in numbers]
         self.name = "X" if known is None else name
+        self._batch: Batch | None = None
 
-    @cached_property
+    @property
     def batch(self) -> Batch:
-        """All of them as the engine takes them, with what is known."""
-        evidence = None
-        if self.known is not None:
-            evidence = Evidence.of(closed_labels(self.known, self.numbers, self.name))
-        return (
-            batch_of(self.topology, self.offsets) if evidence is None else Batch(self.topology, self.offsets, evidence)
-        )
+        """All of them as the engine takes them, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        if self._batch is None:
+            self._batch = self._new_batch()
+        return self._batch
+
+    def _new_batch(self) -> Batch:
+        if self.known is None:
+            return batch_of(self.topology, self.offsets)
+        evidence = Evidence.of(closed_labels(self.known, self.numbers, self.name))
+        return Batch(self.topology, self.offsets, evidence)
 
     @property
     def spans(self) -> list[tuple[int, int]]:

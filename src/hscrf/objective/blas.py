@@ -41,8 +41,7 @@ def _set_threads(wanted: list[tuple[Any, int]]) -> None:
 
 @cache
 def _libraries() -> list[Any]:
-    """Handles of the BLAS libraries that numpy and scipy have loaded; found once, for it takes 0.1 ms."""
-    import scipy.linalg  # noqa: F401 - loads scipy's own library, if nothing has yet
+    """Handles of the BLAS libraries that are loaded, numpy's among them; found once, for it takes 0.1 ms."""
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,19 +49,22 @@ class Chunk:
         self.costs = costs or {}
         self.free = free or Batch(scorer.topology, observations.offsets)
         self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
+        self._observed: LabelCounts | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what the user gave, if no block reads it: packed, it is far smaller."""
-        state = {name: value for name, value in self.__dict__.items() if name != "observed"}
+        state = {**self.__dict__, "_observed": None}
         if not any(block.reads_raw for block in self.scorer.blocks):
             state["observations"] = replace(self.observations, raw=())
         return state
 
-    @cached_property
+    @property
     def observed(self) -> LabelCounts:
-        """The counts of complete labels."""
-        assert isinstance(self.labels, Known)
-        return self._counts_of(self.labels)
+        """The counts of complete labels, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        if self._observed is None:
+            assert isinstance(self.labels, Known)
+            self._observed = self._counts_of(self.labels)
+        return self._observed
 
     def _counts_of(self, known: Known) -> LabelCounts:
         shapes = self.scorer.shapes(self.observations.steps)

@@ -145,7 +145,7 @@ def pack_items(
     if kind == "strings" and is_of_lists(X):
         steps = list(chain.from_iterable(X))
         if is_of_lists(steps):
-            return pack_strings(X, steps, number, packed.typecode)
+            return pack_strings(X, steps, number, f"i{packed.itemsize}")
     values, counts = array("d"), array("q")
     for n, x in enumerate(X):
         names = read_dicts(x, n, counts, values) if kind == "dicts" else read_strings(x, n, counts)
@@ -162,12 +162,15 @@ def pack_items(
 
 
 def pack_strings(
-    X: Sequence[Any], steps: Sequence[Any], number: Callable[[str], int], typecode: str
+    X: Sequence[Any], steps: Sequence[Any], number: Callable[[str], int], dtype: str
 ) -> tuple[NDArray[Any], Ints, Floats]:
-    """``pack_items`` for strings in lists of lists, all in one go."""
+    """``pack_items`` for strings in lists of lists, all in one go.
+
+    ``dtype`` is one of numpy's own: it fills an array of "q", the same to all appearances, a quarter more slowly.
+    """
     indptr = begins_of(list(map(len, steps)))
     try:
-        numbers = np.fromiter(map(number, chain.from_iterable(steps)), dtype=typecode, count=int(indptr[-1]))
+        numbers = np.fromiter(map(number, chain.from_iterable(steps)), dtype=dtype, count=int(indptr[-1]))
     except TypeError:  # not hashable, so no string
         for n, x in enumerate(X):
             check_strings(x, n)

@@ -69,8 +69,8 @@ def bundles_of(
 
 
 def batch_size(batch: int | None, n: int, most: int) -> int:
-    """The number of sequences in a batch; None makes about a thousand batches of n sequences, none above ``most``."""
-    return max(1, min(most, n // 1000)) if batch is None else batch
+    """The number of sequences in a batch; None makes some 250 batches of n sequences, or more, none above ``most``."""
+    return max(1, min(most, n // 250)) if batch is None else batch
 
 
 def of_groups(penalty: Penalty, groups: Sequence[slice]) -> Floats:

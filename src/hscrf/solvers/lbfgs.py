@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +25,18 @@ from hscrf.solvers.course import (
     supervise,
 )
 
+TRIALS = 40  # lengths that a search tries
+ENOUGH, STEEP = 1e-4, 0.9  # parts of the slope at the start, in Wolfe's conditions
+
+Pairs = deque[tuple[Floats, Floats, float]]  # steps, changes of the gradient, and their products; oldest first
+Point = tuple[float, float, float]  # length of a step, and the loss and its slope there
+Found = tuple[Floats, float, Floats]  # weights, loss, gradient
+Search = Callable[["_Descent", Floats, float, Floats, Pairs], Found | None]
+
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Limited-memory BFGS: scipy's L-BFGS-B, or OWL-QN (Andrew and Gao 2007) if ``c1 > 0``.
+    """Limited-memory BFGS (Nocedal and Wright 2006, section 7.2), or OWL-QN (Andrew and Gao 2007) if ``c1 > 0``.
 
     Stops when no entry of the gradient exceeds ``tol``, or when the loss improved by less than ``delta`` of itself
     over the last ``period`` iterations (CRFsuite's rule), or after ``max_iter`` iterations.
@@ -63,7 +73,7 @@ class LBFGS:
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
         descent = _Descent(self, objective, run, c1, c2)
-        return supervise(run, lambda: _owlqn(descent) if np.any(c1) else _scipy_lbfgs(descent))
+        return supervise(run, lambda: _descend(descent, _orthant_search if np.any(c1) else _line_search))
 
 
 class _Descent:
@@ -79,7 +89,9 @@ class _Descent:
         loss, gradient = check_finite(self.objective(weights), f"iteration {self.run.iteration}")
         loss += penalty_of(weights, self.c1, self.c2)
         self.run.offer(weights, loss)
-        return loss, gradient + 2 * self.c2 * weights
+        total = 2 * self.c2 * weights
+        total += gradient
+        return loss, total
 
     def begin(self) -> Value:
         """Loss and gradient at the start; raises ``Stop`` if the gradient is zero there."""
@@ -113,44 +125,23 @@ class _Descent:
         return Stop(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
 
 
-def _scipy_lbfgs(descent: _Descent) -> None:
-    """Ends by ``Stop``. Scipy's own rules are switched off, except that it ends where the loss stands still."""
-    from scipy.optimize import minimize
-
-    last = (descent.start, *descent.begin())  # weights, loss, gradient
-
-    def evaluate(weights: Floats) -> Value:
-        nonlocal last
-        if not np.array_equal(weights, last[0]):
-            last = (weights.copy(), *descent.evaluate(weights))
-        return last[1], last[2]
-
-    def callback(weights: Floats) -> None:
-        evaluate(weights)  # as a rule the last one
-        descent.step(*last)
-
-    limit = 100 * descent.options.max_iter
-    options = {"maxcor": descent.options.memory, "maxiter": limit, "maxfun": limit, "ftol": 0.0, "gtol": 0.0}
-    minimize(evaluate, last[0], jac=True, method="L-BFGS-B", callback=callback, options=options)
-    raise descent.stuck(last[2])
-
-
-def _owlqn(descent: _Descent) -> None:
-    """Orthant-wise limited-memory quasi-Newton; ends by ``Stop``."""
+def _descend(descent: _Descent, search: Search) -> None:
+    """Steps along quasi-Newton directions, as long as they are by the search; ends by ``Stop``."""
     weights, (loss, gradient) = descent.start, descent.begin()
-    pairs: deque[tuple[Floats, Floats]] = deque(maxlen=descent.options.memory)
+    pairs: Pairs = deque(maxlen=descent.options.memory)
     while True:
         pseudo = _pseudo_gradient(weights, gradient, descent.c1)
-        found = _orthant_search(descent, weights, loss, pseudo, pairs)
+        found = search(descent, weights, loss, pseudo, pairs)
         if found is None and pairs:  # try again without memory: straight down
             pairs.clear()
-            found = _orthant_search(descent, weights, loss, pseudo, pairs)
+            found = search(descent, weights, loss, pseudo, pairs)
         if found is None:
             raise descent.stuck(pseudo)
         new, loss, new_gradient = found
         step, change = new - weights, new_gradient - gradient
-        if step @ change > 1e-12 * (change @ change):
-            pairs.append((step, change))
+        product = float(step @ change)
+        if product > 1e-12 * (change @ change):
+            pairs.append((step, change, product))
         weights, gradient = new, new_gradient
         descent.step(weights, loss, _pseudo_gradient(weights, gradient, descent.c1))
 
@@ -163,37 +154,72 @@ def _pseudo_gradient(weights: Floats, gradient: Floats, c1: Penalty) -> Floats:
     return np.where(weights == 0, at_zero, gradient + c1 * np.sign(weights))
 
 
-def _orthant_search(
-    descent: _Descent, weights: Floats, loss: float, pseudo: Floats, pairs: deque[tuple[Floats, Floats]]
-) -> tuple[Floats, float, Floats] | None:
+def _line_search(descent: _Descent, weights: Floats, loss: float, gradient: Floats, pairs: Pairs) -> Found | None:
+    """A step along the quasi-Newton direction after which loss and slope are low enough; None if there is none.
+
+    Wolfe's conditions: the loss falls by a part of what the slope at the start promises, and the slope there is less
+    steep. A length that is too short, or too long, bounds the next one.
+    """
+    direction = _times_inverse_hessian(gradient, pairs)
+    np.negative(direction, out=direction)
+    slope = float(gradient @ direction)
+    length = 1.0 if pairs else 1.0 / float(np.linalg.norm(gradient))
+    short, long = (0.0, loss, slope), None
+    for _ in range(TRIALS if slope < 0 else 0):
+        new = length * direction
+        new += weights
+        new_loss, new_gradient = descent.evaluate(new)
+        point = length, new_loss, float(new_gradient @ direction)
+        if new_loss > loss + ENOUGH * length * slope:
+            long = point
+        elif point[2] < STEEP * slope:
+            short = point
+        else:
+            return new, new_loss, new_gradient
+        length = 4 * length if long is None else _between(short, long)
+    return None
+
+
+def _between(short: Point, long: Point) -> float:
+    """Where the cubic through two points (length, loss, slope) is lowest; the middle if that is near to either."""
+    (a, low, fall), (b, high, rise) = short, long
+    width = b - a
+    bend = fall + rise - 3 * (high - low) / width
+    root = math.sqrt(max(bend * bend - fall * rise, 0.0))
+    spread = rise - fall + 2 * root
+    part = 1 - (rise + root - bend) / spread if spread else 0.5
+    return a + width * (part if 0.1 <= part <= 0.9 else 0.5)
+
+
+def _orthant_search(descent: _Descent, weights: Floats, loss: float, pseudo: Floats, pairs: Pairs) -> Found | None:
     """Backtrack along the quasi-Newton direction inside the orthant; None if the loss does not go down."""
     direction = -_times_inverse_hessian(pseudo, pairs)
     direction[direction * pseudo >= 0] = 0.0
     orthant = np.where(weights == 0, -np.sign(pseudo), np.sign(weights))
     length = 1.0 if pairs else 1.0 / float(np.linalg.norm(pseudo))
-    for _ in range(40):
+    for _ in range(TRIALS):
         new = weights + length * direction
         new[new * orthant <= 0] = 0.0
         promised = float(pseudo @ (new - weights))
         if promised >= 0:
             return None
         new_loss, gradient = descent.evaluate(new)
-        if new_loss <= loss + 1e-4 * promised:
+        if new_loss <= loss + ENOUGH * promised:
             return new, new_loss, gradient
         length *= 0.5
     return None
 
 
-def _times_inverse_hessian(vector: Floats, pairs: deque[tuple[Floats, Floats]]) -> Floats:
-    """The two-loop recursion over (step, change of gradient), oldest first."""
-    result = vector.copy()
+def _times_inverse_hessian(vector: Floats, pairs: Pairs) -> Floats:
+    """The two-loop recursion over the pairs."""
+    result, room = vector.copy(), np.empty_like(vector)
     factors = []
-    for step, change in reversed(pairs):
-        factors.append((step @ result) / (step @ change))
-        result -= factors[-1] * change
+    for step, change, product in reversed(pairs):
+        factors.append((step @ result) / product)
+        result -= np.multiply(change, factors[-1], out=room)
     if pairs:
-        step, change = pairs[-1]
-        result *= (step @ change) / (change @ change)
-    for (step, change), factor in zip(pairs, reversed(factors), strict=True):
-        result += (factor - (change @ result) / (step @ change)) * step
+        _, change, product = pairs[-1]
+        result *= product / (change @ change)
+    for (step, change, product), factor in zip(pairs, reversed(factors), strict=True):
+        result += np.multiply(step, factor - (change @ result) / product, out=room)
     return result

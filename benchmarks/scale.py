@@ -170,6 +170,37 @@ def measure_pair(args):
     return row
 
 
+def measure_cluster(args):
+    """Threads of this process and worker processes in turn: both meet the same neighbours on a busy machine."""
+    import hscrf
+    from hscrf.objective.workers import Workers
+
+    row = {"steps": args.steps}
+    shards = shards_of(args, args.steps)
+    with Workers(args.workers) as threads, Workers(1) as one, clients(args) as client:
+        here, _ = hscrf.ChainCRF()._objective(shards, None, None, threads)
+        there, _ = hscrf.ChainCRF()._objective(shards, None, None, one, client)
+        row["weights"] = here.size
+        weights = 0.05 * np.random.default_rng(1).normal(size=here.size)
+        one, other = here(weights), there(weights)
+        assert one[0] == other[0], "the same bits"
+        assert (one[1] == other[1]).all(), "the same bits"
+
+        def cpu():
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        found = {"threads": [], "workers": []}
+        for _ in range(args.evaluations):
+            for name, objective in (("threads", here), ("workers", there)):
+                wall, work = time.perf_counter(), cpu()
+                objective(weights)
+                found[name].append((time.perf_counter() - wall, cpu() - work))
+    for name, each in found.items():
+        row[f"{name} s"], row[f"{name} cpu s"] = np.min(each, axis=0).tolist()
+    row["speed"], row["cpu speed"] = row["threads s"] / row["workers s"], row["threads cpu s"] / row["workers cpu s"]
+    return row
+
+
 def measure_overhead(args):
     """Few steps and many weights: what an evaluation on a cluster costs beside the work."""
     import hscrf
@@ -248,18 +279,9 @@ def memory(args):
 
 
 def cluster(args):
-    rows = []
-    for steps in args.steps:
-        common = {"steps": int(steps * MILLION), "where": "disk", "function": "measure", "fit": 0, "limit": 0}
-        threads = apart(args, **common, jobs=args.workers, workers=0)
-        far = apart(args, **common, jobs=1, workers=args.workers)
-        if threads and far:
-            assert threads["loss"] == far["loss"], "the same bits"
-            assert threads["gradient"] == far["gradient"], "the same bits"
-            threads["who"], far["who"] = f"{args.workers} threads", f"{args.workers} workers"
-            far["speed"] = threads["evaluation s"] / far["evaluation s"]
-        rows += [threads, far]
-    table(rows, ["steps", "who", "weights", "first s", "evaluation s", "speed"])
+    rows = [apart(args, steps=int(steps * MILLION), function="measure_cluster") for steps in args.steps]
+    names = ["threads s", "workers s", "speed", "threads cpu s", "workers cpu s", "cpu speed"]
+    table(rows, ["steps", "weights", *names])
 
 
 def overhead(args):

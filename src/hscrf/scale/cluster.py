@@ -17,6 +17,7 @@ from hscrf.arrays import Floats
 from hscrf.objective.tree import subtrees
 from hscrf.objective.workers import Workers
 from hscrf.scale.loss import StoredLoss
+from hscrf.scale.memory import keep_memory
 
 TASKS = 2  # for each thread of the cluster: a worker that is done early takes from others
 LOOK = 1.0  # seconds between two looks at the workers while one waits
@@ -233,6 +234,7 @@ def evaluate(
 ) -> tuple[float, Floats]:
     """The loss, or the log-likelihood, of the shards of a subtree."""
     compare_versions(expected, versions(), "that joined later")
+    keep_memory()
     loss = opened(key, content)
     with Workers(n_jobs) as workers:
         own = loss.over(loss.shards[begin:stop])

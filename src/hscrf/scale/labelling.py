@@ -27,6 +27,7 @@ from hscrf.replacing import replaced
 from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, opened
 from hscrf.scale.files import ALIGN, SHELF
+from hscrf.scale.memory import keep_memory
 from hscrf.scale.sources import Item, PartSource
 from hscrf.topology import Topology
 
@@ -214,6 +215,7 @@ def light(model: Any) -> Any:
 
 
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
+    keep_memory()
     return function(file, opened(key, content), np.array(weights), *arguments)
 
 

@@ -262,9 +262,9 @@ def versions() -> dict[str, str]:
 
 def compare_versions(ours: dict[str, str], theirs: dict[str, str], worker: str) -> None:
     """Raise unless a worker has the same libraries."""
-    for name in LIBRARIES:
-        if ours[name] != theirs.get(name):
-            raise ClusterError(f"worker {worker} has {name} {theirs.get(name)}, but here it is {ours[name]}")
+    other = [f"{name} {theirs.get(name)} ({ours[name]} here)" for name in LIBRARIES if ours[name] != theirs.get(name)]
+    if other:
+        raise ClusterError(f"worker {worker} has {', '.join(other)}, expected the same versions everywhere")
 
 
 def unseen(paths: Sequence[str]) -> list[str]:

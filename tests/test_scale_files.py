@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, packing
-from processes import SOURCE, TESTS
+from processes import SOURCE
 from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
 
 QUICK = hscrf.LBFGS(max_iter=3)
@@ -403,54 +404,48 @@ def test_a_source_that_changes_while_it_is_packed(files, monkeypatch):
     assert sets_in(folder) == []
 
 
-PACK = """
-import sys, pathlib, resource, time
-sys.path.insert(0, sys.argv[2])
-import hscrf
-from hscrf.observations import cutting
-from hscrf.io.templates import Template
-from hscrf.observations.encoder import Encoder
-from hscrf.scale import Shards, spool
-cutting.SHARD = 150
-folder = pathlib.Path(sys.argv[1])
-if sys.argv[3] == "full":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
-if sys.argv[3] == "slow":
-    original = spool.Spool.add
-    def add(self, *arguments):
-        original(self, *arguments)
-        print("added", flush=True)
-        time.sleep(60)
-    spool.Spool.add = add
-shards = Shards.from_files(folder / "*.jsonl", ["phrase", "tag"], cache=folder / "cache", template="none")
-try:
-    shards.pack(hscrf.HSCRF())
-except OSError as error:
-    print(error)
-    sys.exit(3)
-"""
-
-
-def packing_process(folder, how):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-W", "error", "-c", PACK, str(folder), str(TESTS), how]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def test_a_full_disk(files):
     """A limit on the size of files stands for a disk that is full."""
     folder, _, _ = files
-    with packing_process(folder, "full") as process:
-        output, errors = process.communicate(timeout=120)
-    assert process.returncode == 3, errors
-    assert "while packing; nothing of it is kept" in output
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="while packing; nothing of it is kept"):
+            shards_of(folder).pack(hscrf.HSCRF())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sets_in(folder) == []
+
+
+SLOW = """
+import sys, pathlib, time
+import hscrf
+from hscrf.observations import cutting
+from hscrf.scale import Shards, spool
+cutting.SHARD = 150
+original = spool.Spool.add
+def add(self, *arguments):
+    original(self, *arguments)
+    print("added", flush=True)
+    time.sleep(60)
+spool.Spool.add = add
+folder = pathlib.Path(sys.argv[1])
+shards = Shards.from_files(folder / "*.jsonl", ["phrase", "tag"], cache=folder / "cache", template="none")
+shards.pack(hscrf.HSCRF())
+"""
+
+
+def slow_packing(folder):
+    """A process that packs, and says so as soon as there is something half."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-W", "error", "-c", SLOW, str(folder)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_killed_packing_leaves_nothing_that_is_taken_for_whole(files):
     """As long as a process packs, what it has done is left alone; once it is killed, it is removed."""
     folder, X, Y = files
-    with packing_process(folder, "slow") as process:
+    with slow_packing(folder) as process:
         assert process.stdout.readline() == "added\n"
         disk = hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
         assert sum("unfinished" in name for name in sets_in(folder)) == 1

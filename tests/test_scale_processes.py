@@ -226,7 +226,7 @@ def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, ca
     driver = None
     try:
         for kind, chosen in ((signal.SIGKILL, mortal), (signal.SIGSTOP, mortal), (signal.SIGKILL, pids)):
-            monkeypatch.setattr(cluster, "FROZEN", 6.0 if kind == signal.SIGSTOP else 60.0)
+            monkeypatch.setattr(cluster, "FROZEN", 4.0 if kind == signal.SIGSTOP else 60.0)
             hit = real.hit_one_that_evaluates(kind, chosen)
             driver = driver or real.driver(tmp_path)  # it gets ready while others wait
             far = clone(model).fit(shards, client=real.client)
@@ -234,7 +234,7 @@ def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, ca
             assert not hit.is_alive()
             assert far.loss_ == memory.loss_
             assert (far.coef_ == memory.coef_).all()
-        assert "has shown no sign of life for 6 s: others take its work" in capsys.readouterr().err
+        assert "has shown no sign of life for 4 s: others take its work" in capsys.readouterr().err
         real.client.wait_for_workers(1, timeout=60)
         (reborn,) = real.pids().values()
         assert reborn not in pids.values()
@@ -259,12 +259,12 @@ def kill_the_driver(folder, workers, driver):
 
 def lose_all(folder, workers, monkeypatch, capsys):
     """Without any worker training waits, says so, and ends; it is resumed without a cluster."""
-    monkeypatch.setattr(cluster, "GONE", 2.0)
+    monkeypatch.setattr(cluster, "GONE", 1.0)
     model = hscrf.HSCRF(c2=1e-9, solver=hscrf.LBFGS(max_iter=2))
     shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
     for process in workers.processes:
         workers.end(process)
-    with pytest.raises(cluster.ClusterError, match="has had no workers for 2 s; training can be resumed"):
+    with pytest.raises(cluster.ClusterError, match="has had no workers for 1 s; training can be resumed"):
         model.fit(shards, client=workers.client, checkpoint=folder / "run")
-    assert "the cluster has no workers: waiting up to 2 s" in capsys.readouterr().err
+    assert "the cluster has no workers: waiting up to 1 s" in capsys.readouterr().err
     assert model.fit(shards, checkpoint=folder / "run").history_[0]["iteration"] > 12

@@ -148,6 +148,7 @@ class ShardFile:
     count: int  # of its sequences
     steps: int
     chunks: int
+    complete: int  # of its sequences have complete labels
 
     @property
     def file(self) -> ContainerFile:

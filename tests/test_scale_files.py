@@ -287,6 +287,40 @@ def test_bad_sequences_are_skipped_and_counted(files):
     assert (memory.coef_ == disk.coef_).all()
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "columns", "crfsuite"])
+def test_a_line_that_is_not_utf8_is_a_bad_sequence(tmp_path, kind):
+    X, Y = sentences(30)
+    if kind == "jsonl":
+        write_jsonl(tmp_path / "a.jsonl", X, Y)
+        source = {"files": tmp_path / "a.jsonl", "levels": LEVELS, "template": "none"}
+    elif kind == "columns":
+        (tmp_path / "a.txt").write_text("".join(columns(X, Y, " ")))
+        source = {"files": tmp_path / "a.txt", "levels": LEVELS, "template": "none"}
+    else:
+        items = [
+            "\n".join("\t".join([b, *s]) for s, b in zip(x, y["tag"], strict=True)) for x, y in zip(X, Y, strict=True)
+        ]
+        (tmp_path / "a.crfsuite").write_text("\n\n".join(items) + "\n")
+        source = {"files": tmp_path / "a.crfsuite", "levels": ["tag"]}
+    lines = source["files"].read_bytes().split(b"\n")
+    starts = [0] + [k + 1 for k, line in enumerate(lines[:-1]) if kind == "jsonl" or not line]
+    bad = [starts[0], starts[7], starts[7] + (kind != "jsonl")]
+    before = [document.tokens for document in Shards.from_files(**source).sources[0].recipe.documents(source["files"])]
+    for k in bad:
+        lines[k] = lines[k][:3] + b"\xff" + lines[k][3:]
+    source["files"].write_bytes(b"\n".join(lines))
+    with pytest.raises(DataFileError, match=r"line 1: byte 4 is 0xff, expected UTF-8"):
+        hscrf.HSCRF(solver=QUICK).fit(Shards.from_files(**source))
+    shards = Shards.from_files(**source, errors="skip")
+    hscrf.HSCRF(solver=QUICK).fit(shards)
+    assert shards.skipped == 2
+    assert f"line {starts[7] + 1}: byte 4 is 0xff" in shards.problems[1]
+    told = []
+    after = [d.tokens for d in shards.sources[0].recipe.documents(source["files"], skip=told.append)]
+    assert [error.sequence for error in told] == [0, 7]
+    assert after == [*before[1:7], *before[8:]]
+
+
 def test_bad_parts_are_named():
     X, Y = sentences(30)
     Y[20] = {**Y[20], "tag": Y[20]["tag"][:-1]}

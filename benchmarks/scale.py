@@ -144,6 +144,24 @@ def clients(args):
         yield client
 
 
+def measure_turns(args):
+    """All sizes in turn, in one process: seconds of CPU of an evaluation of each."""
+    import hscrf
+    from hscrf.objective.workers import Workers
+
+    with Workers(args.jobs) as workers:
+        model = hscrf.ChainCRF(n_jobs=args.jobs)
+        sizes = {steps: model._objective(shards_of(args, steps), None, None, workers)[0] for steps in args.turns}
+        found = {steps: [] for steps in sizes}
+        for _ in range(args.evaluations + 1):
+            for steps, objective in sizes.items():
+                weights = 0.01 * np.random.default_rng(1).normal(size=objective.size)
+                cpu = time.process_time()
+                objective(weights)
+                found[steps].append(time.process_time() - cpu)
+    return {steps: min(each[1:]) for steps, each in found.items()}
+
+
 def measure_pair(args):
     """In memory and on disk in turn, in one process: both meet the same neighbours on a busy machine."""
     import hscrf
@@ -260,6 +278,11 @@ def sizes(args):
         rows.append(row)
     names = ["steps", "shards", "weights", "bytes a step", "pack s", "pack cpu s", "set up s", "evaluation s"]
     table(rows, [*names, "ns a step", "cpu ns a step", "fit s", "peak MB"])
+    turns = [int(steps * MILLION) for steps in args.steps]
+    found = apart(args, turns=turns, function="measure_turns", limit=0)
+    print("\nin turn, in one process")
+    ns = {int(steps): 1e9 * seconds / int(steps) for steps, seconds in (found or {}).items()}
+    table([{"steps": steps, "cpu ns a step": value} for steps, value in ns.items()], ["steps", "cpu ns a step"])
 
 
 def memory(args):

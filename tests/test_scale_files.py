@@ -267,6 +267,21 @@ def test_labels_that_contradict_each_other_are_named(tmp_path):
     assert "line 4" in shards.problems[0]
 
 
+def test_labels_that_only_inference_finds_impossible_are_skipped(tmp_path):
+    topology = hscrf.Topology({"tag": ["a", "b"]}, successors={"tag": {"a": ["b"], "b": ["a"]}})
+    X = [[["x"], ["y"], ["z"], ["x"]]] * 90
+    Y = [{"tag": ["a", "?", "?", "b"]}] * 90
+    Y[50] = Y[53] = {"tag": ["a", "?", "?", "a"]}
+    write_jsonl(tmp_path / "a.jsonl", X, Y)
+    shards = Shards.from_files(tmp_path / "a.jsonl", ["tag"], template="none", errors="skip")
+    disk = hscrf.HSCRF(topology, solver=QUICK).fit(shards)
+    assert shards.skipped == 2
+    assert "line 51: no segmentation agrees with the evidence: level 'tag' is 'a' at 0" in shards.problems[0]
+    assert "line 54" in shards.problems[1]
+    memory = hscrf.HSCRF(topology, solver=QUICK).fit(X[:88], Y[:1] * 88)
+    np.testing.assert_allclose(disk.coef_, memory.coef_, rtol=1e-9)  # shards are cut before, so sums are others
+
+
 def test_bad_sequences_are_skipped_and_counted(files):
     folder, X, Y = files
     lines = (folder / "0.jsonl").read_text().splitlines()

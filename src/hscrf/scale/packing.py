@@ -319,7 +319,7 @@ class Packer:
         """Write a shard; what was written, its checksum and the number of its chunks."""
         while True:
             try:
-                return placed, *write_shard(path, placed.part, topology, placed.source, placed.place)
+                return placed, *write_shard(path, placed.part, topology, placed.source, placed.place, self.skip)
             except SequenceError as error:
                 placed = self._without(placed, error)
 

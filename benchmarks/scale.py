@@ -10,8 +10,9 @@ Common options: --data FOLDER (holds ``conll2000/train.txt``; default: $HSCRF_DA
 
 The data are CoNLL-2000 repeated, with the 19 usual features of words and tags, for a chain of 22 labels. Every row is
 measured in a process of its own. ``sizes`` runs under a hard limit of data memory (``ulimit -d``, in GB) from the
-first line on: packing, vocabulary, weights and training all have to fit. Seconds of CPU are those of all threads; on a
-machine with other work to do, look at these. Memory is the largest resident set.
+first line on: packing, vocabulary, weights and training all have to fit. Then one process evaluates all sizes in turn.
+``cluster`` and the last table of ``memory`` measure both sides in turn, too. Seconds of CPU are those of all threads
+and workers; on a machine with other work to do, look at these. Memory is the largest resident set.
 """
 
 from __future__ import annotations

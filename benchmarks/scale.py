@@ -10,8 +10,9 @@ Common options: --data FOLDER (holds ``conll2000/train.txt``; default: $HSCRF_DA
 
 The data are CoNLL-2000 repeated, with the 19 usual features of words and tags, for a chain of 22 labels. Every row is
 measured in a process of its own. ``sizes`` runs under a hard limit of data memory (``ulimit -d``, in GB) from the
-first line on: packing, vocabulary, weights and training all have to fit. Seconds of CPU are those of all threads; on a
-machine with other work to do, look at these. Memory is the largest resident set.
+first line on: packing, vocabulary, weights and training all have to fit. Then one process evaluates all sizes in turn.
+``cluster`` and the last table of ``memory`` measure both sides in turn, too. Seconds of CPU are those of all threads
+and workers; on a machine with other work to do, look at these. Memory is the largest resident set.
 """
 
 from __future__ import annotations
@@ -144,6 +145,24 @@ def clients(args):
         yield client
 
 
+def measure_turns(args):
+    """All sizes in turn, in one process: seconds of CPU of an evaluation of each."""
+    import hscrf
+    from hscrf.objective.workers import Workers
+
+    with Workers(args.jobs) as workers:
+        model = hscrf.ChainCRF(n_jobs=args.jobs)
+        sizes = {steps: model._objective(shards_of(args, steps), None, None, workers)[0] for steps in args.turns}
+        found = {steps: [] for steps in sizes}
+        for _ in range(args.evaluations + 1):
+            for steps, objective in sizes.items():
+                weights = 0.01 * np.random.default_rng(1).normal(size=objective.size)
+                cpu = time.process_time()
+                objective(weights)
+                found[steps].append(time.process_time() - cpu)
+    return {steps: min(each[1:]) for steps, each in found.items()}
+
+
 def measure_pair(args):
     """In memory and on disk in turn, in one process: both meet the same neighbours on a busy machine."""
     import hscrf
@@ -167,6 +186,37 @@ def measure_pair(args):
     for name, each in found.items():
         row[f"{name} s"], row[f"{name} cpu s"] = np.min(each, axis=0).tolist()
     row["speed"], row["cpu speed"] = row["memory s"] / row["disk s"], row["memory cpu s"] / row["disk cpu s"]
+    return row
+
+
+def measure_cluster(args):
+    """Threads of this process and worker processes in turn: both meet the same neighbours on a busy machine."""
+    import hscrf
+    from hscrf.objective.workers import Workers
+
+    row = {"steps": args.steps}
+    shards = shards_of(args, args.steps)
+    with Workers(args.workers) as threads, Workers(1) as one, clients(args) as client:
+        here, _ = hscrf.ChainCRF()._objective(shards, None, None, threads)
+        there, _ = hscrf.ChainCRF()._objective(shards, None, None, one, client)
+        row["weights"] = here.size
+        weights = 0.05 * np.random.default_rng(1).normal(size=here.size)
+        one, other = here(weights), there(weights)
+        assert one[0] == other[0], "the same bits"
+        assert (one[1] == other[1]).all(), "the same bits"
+
+        def cpu():
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        found = {"threads": [], "workers": []}
+        for _ in range(args.evaluations):
+            for name, objective in (("threads", here), ("workers", there)):
+                wall, work = time.perf_counter(), cpu()
+                objective(weights)
+                found[name].append((time.perf_counter() - wall, cpu() - work))
+    for name, each in found.items():
+        row[f"{name} s"], row[f"{name} cpu s"] = np.min(each, axis=0).tolist()
+    row["speed"], row["cpu speed"] = row["threads s"] / row["workers s"], row["threads cpu s"] / row["workers cpu s"]
     return row
 
 
@@ -229,6 +279,11 @@ def sizes(args):
         rows.append(row)
     names = ["steps", "shards", "weights", "bytes a step", "pack s", "pack cpu s", "set up s", "evaluation s"]
     table(rows, [*names, "ns a step", "cpu ns a step", "fit s", "peak MB"])
+    turns = [int(steps * MILLION) for steps in args.steps]
+    found = apart(args, turns=turns, function="measure_turns", limit=0)
+    print("\nin turn, in one process")
+    ns = {int(steps): 1e9 * seconds / int(steps) for steps, seconds in (found or {}).items()}
+    table([{"steps": steps, "cpu ns a step": value} for steps, value in ns.items()], ["steps", "cpu ns a step"])
 
 
 def memory(args):
@@ -248,18 +303,9 @@ def memory(args):
 
 
 def cluster(args):
-    rows = []
-    for steps in args.steps:
-        common = {"steps": int(steps * MILLION), "where": "disk", "function": "measure", "fit": 0, "limit": 0}
-        threads = apart(args, **common, jobs=args.workers, workers=0)
-        far = apart(args, **common, jobs=1, workers=args.workers)
-        if threads and far:
-            assert threads["loss"] == far["loss"], "the same bits"
-            assert threads["gradient"] == far["gradient"], "the same bits"
-            threads["who"], far["who"] = f"{args.workers} threads", f"{args.workers} workers"
-            far["speed"] = threads["evaluation s"] / far["evaluation s"]
-        rows += [threads, far]
-    table(rows, ["steps", "who", "weights", "first s", "evaluation s", "speed"])
+    rows = [apart(args, steps=int(steps * MILLION), function="measure_cluster") for steps in args.steps]
+    names = ["threads s", "workers s", "speed", "threads cpu s", "workers cpu s", "cpu speed"]
+    table(rows, ["steps", "weights", *names])
 
 
 def overhead(args):

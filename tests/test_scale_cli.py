@@ -7,8 +7,8 @@ import pytest
 import hscrf
 from hscrf.cli import large, main, options
 from hscrf.io import recipe
-from hscrf.scale import packing
-from scale_fixtures import sentences, small_shards, write_jsonl
+from hscrf.scale import labelling, packing
+from scale_fixtures import partly, sentences, small_shards, write_jsonl
 
 LEVELS = ["--levels", "phrase,tag"]
 
@@ -62,8 +62,50 @@ def test_predict_and_score(folder, capsys):
     numbers = json.loads(capsys.readouterr().out)
     X, Y = sentences(60)
     assert numbers["joint_accuracy"] == hscrf.load("m.hscrf").score(X, Y)
-    run("score", "data/*.jsonl", "-m", "m.hscrf", "--shards", "cache")
-    assert "all levels: accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_score_has_the_numbers_of_a_score_in_memory(folder, capsys, monkeypatch, hidden):
+    monkeypatch.setattr(labelling, "STEPS", 100)  # several files
+    fit("--max-iter", "2")
+    X, Y = sentences(40, seed=3)
+    Y = partly(Y) if hidden else Y
+    write_jsonl("test.jsonl", X, Y)
+    run("score", "test.jsonl", "-m", "m.hscrf", "--shards", "cache", "--json", "-", "--tolerance", "1")
+    found = json.loads(capsys.readouterr().out)
+    label_apart(X)
+    run("score", "test.jsonl", "out.jsonl", "-m", "m.hscrf", "--json", "-", "--tolerance", "1")
+    assert found == json.loads(capsys.readouterr().out)
+    assert 0 < found["levels"]["phrase"]["boundary_f1"] < 1
+    assert found["levels"]["phrase"]["tag_accuracy"] < found["levels"]["phrase"]["accuracy"]
+    run("score", "test.jsonl", "out.jsonl", "-m", "m.hscrf")
+    expected = capsys.readouterr().out
+    run("score", "test.jsonl", "-m", "m.hscrf", "--shards", "cache")
+    assert capsys.readouterr().out == expected
+
+
+def test_score_of_tags_with_prefixes(folder, capsys, monkeypatch):
+    monkeypatch.setattr(labelling, "STEPS", 60)
+    X, Y = sentences(40)
+    bio = [
+        ["O" if p == "PP" else f"{'I' if k and y[k - 1] == p else 'B'}-{p}" for k, p in enumerate(y)]
+        for y in (labels["phrase"] for labels in Y)
+    ]
+    write_jsonl("a.jsonl", X, [{"phrase": y} for y in bio])
+    run("fit", "a.jsonl", "-m", "m.hscrf", "--levels", "phrase", "--max-iter", "2", "--progress", "none")
+    run("score", "a.jsonl", "-m", "m.hscrf", "--shards", "cache", "--json", "-")
+    found = json.loads(capsys.readouterr().out)
+    label_apart(X)
+    run("score", "a.jsonl", "out.jsonl", "-m", "m.hscrf", "--json", "-")
+    assert found == json.loads(capsys.readouterr().out)
+    assert set(found["levels"]["phrase"]["per_label"]) == {"NP", "VP"}
+
+
+def label_apart(X):
+    """Label sequences that have no labels of their own, which the shell would keep."""
+    with open("bare.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"tokens": x}) + "\n" for x in X)
+    run("predict", "bare.jsonl", "-m", "m.hscrf", "-o", "out.jsonl")
 
 
 def test_columns_with_a_template_of_pairs(folder):
@@ -103,6 +145,7 @@ def test_bad_sequences_are_skipped(folder, capsys):
         (["predict", "a", "-m", "m", "--shards", "c"], "give a folder by -o"),
         (["predict", "a", "-m", "m", "--shards", "c", "-o", "d", "-t"], "-t is not for --shards"),
         (["score", "a", "--shards", "c"], "give the model by -m"),
+        (["score", "a", "--shards", "c", "-m", "m", "--conlleval"], "--conlleval is not for --shards"),
         (["fit", "none/*.txt", "-m", "m"], "no file matches"),
     ],
 )

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, packing
-from processes import SOURCE, TESTS
+from processes import SOURCE
 from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
 
 QUICK = hscrf.LBFGS(max_iter=3)
@@ -266,6 +267,21 @@ def test_labels_that_contradict_each_other_are_named(tmp_path):
     assert "line 4" in shards.problems[0]
 
 
+def test_labels_that_only_inference_finds_impossible_are_skipped(tmp_path):
+    topology = hscrf.Topology({"tag": ["a", "b"]}, successors={"tag": {"a": ["b"], "b": ["a"]}})
+    X = [[["x"], ["y"], ["z"], ["x"]]] * 90
+    Y = [{"tag": ["a", "?", "?", "b"]}] * 90
+    Y[50] = Y[53] = {"tag": ["a", "?", "?", "a"]}
+    write_jsonl(tmp_path / "a.jsonl", X, Y)
+    shards = Shards.from_files(tmp_path / "a.jsonl", ["tag"], template="none", errors="skip")
+    disk = hscrf.HSCRF(topology, solver=QUICK).fit(shards)
+    assert shards.skipped == 2
+    assert "line 51: no segmentation agrees with the evidence: level 'tag' is 'a' at 0" in shards.problems[0]
+    assert "line 54" in shards.problems[1]
+    memory = hscrf.HSCRF(topology, solver=QUICK).fit(X[:88], Y[:1] * 88)
+    np.testing.assert_allclose(disk.coef_, memory.coef_, rtol=1e-9)  # shards are cut before, so sums are others
+
+
 def test_bad_sequences_are_skipped_and_counted(files):
     folder, X, Y = files
     lines = (folder / "0.jsonl").read_text().splitlines()
@@ -284,6 +300,40 @@ def test_bad_sequences_are_skipped_and_counted(files):
     kept = [n for n in range(60) if n not in (2, 5, 9)]
     memory = hscrf.HSCRF(solver=QUICK).fit([X[n] for n in kept], [Y[n] for n in kept])
     assert (memory.coef_ == disk.coef_).all()
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "columns", "crfsuite"])
+def test_a_line_that_is_not_utf8_is_a_bad_sequence(tmp_path, kind):
+    X, Y = sentences(30)
+    if kind == "jsonl":
+        write_jsonl(tmp_path / "a.jsonl", X, Y)
+        source = {"files": tmp_path / "a.jsonl", "levels": LEVELS, "template": "none"}
+    elif kind == "columns":
+        (tmp_path / "a.txt").write_text("".join(columns(X, Y, " ")))
+        source = {"files": tmp_path / "a.txt", "levels": LEVELS, "template": "none"}
+    else:
+        items = [
+            "\n".join("\t".join([b, *s]) for s, b in zip(x, y["tag"], strict=True)) for x, y in zip(X, Y, strict=True)
+        ]
+        (tmp_path / "a.crfsuite").write_text("\n\n".join(items) + "\n")
+        source = {"files": tmp_path / "a.crfsuite", "levels": ["tag"]}
+    lines = source["files"].read_bytes().split(b"\n")
+    starts = [0] + [k + 1 for k, line in enumerate(lines[:-1]) if kind == "jsonl" or not line]
+    bad = [starts[0], starts[7], starts[7] + (kind != "jsonl")]
+    before = [document.tokens for document in Shards.from_files(**source).sources[0].recipe.documents(source["files"])]
+    for k in bad:
+        lines[k] = lines[k][:3] + b"\xff" + lines[k][3:]
+    source["files"].write_bytes(b"\n".join(lines))
+    with pytest.raises(DataFileError, match=r"line 1: byte 4 is 0xff, expected UTF-8"):
+        hscrf.HSCRF(solver=QUICK).fit(Shards.from_files(**source))
+    shards = Shards.from_files(**source, errors="skip")
+    hscrf.HSCRF(solver=QUICK).fit(shards)
+    assert shards.skipped == 2
+    assert f"line {starts[7] + 1}: byte 4 is 0xff" in shards.problems[1]
+    told = []
+    after = [d.tokens for d in shards.sources[0].recipe.documents(source["files"], skip=told.append)]
+    assert [error.sequence for error in told] == [0, 7]
+    assert after == [*before[1:7], *before[8:]]
 
 
 def test_bad_parts_are_named():
@@ -403,54 +453,48 @@ def test_a_source_that_changes_while_it_is_packed(files, monkeypatch):
     assert sets_in(folder) == []
 
 
-PACK = """
-import sys, pathlib, resource, time
-sys.path.insert(0, sys.argv[2])
-import hscrf
-from hscrf.observations import cutting
-from hscrf.io.templates import Template
-from hscrf.observations.encoder import Encoder
-from hscrf.scale import Shards, spool
-cutting.SHARD = 150
-folder = pathlib.Path(sys.argv[1])
-if sys.argv[3] == "full":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
-if sys.argv[3] == "slow":
-    original = spool.Spool.add
-    def add(self, *arguments):
-        original(self, *arguments)
-        print("added", flush=True)
-        time.sleep(60)
-    spool.Spool.add = add
-shards = Shards.from_files(folder / "*.jsonl", ["phrase", "tag"], cache=folder / "cache", template="none")
-try:
-    shards.pack(hscrf.HSCRF())
-except OSError as error:
-    print(error)
-    sys.exit(3)
-"""
-
-
-def packing_process(folder, how):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-W", "error", "-c", PACK, str(folder), str(TESTS), how]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def test_a_full_disk(files):
     """A limit on the size of files stands for a disk that is full."""
     folder, _, _ = files
-    with packing_process(folder, "full") as process:
-        output, errors = process.communicate(timeout=120)
-    assert process.returncode == 3, errors
-    assert "while packing; nothing of it is kept" in output
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="while packing; nothing of it is kept"):
+            shards_of(folder).pack(hscrf.HSCRF())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sets_in(folder) == []
+
+
+SLOW = """
+import sys, pathlib, time
+import hscrf
+from hscrf.observations import cutting
+from hscrf.scale import Shards, spool
+cutting.SHARD = 150
+original = spool.Spool.add
+def add(self, *arguments):
+    original(self, *arguments)
+    print("added", flush=True)
+    time.sleep(60)
+spool.Spool.add = add
+folder = pathlib.Path(sys.argv[1])
+shards = Shards.from_files(folder / "*.jsonl", ["phrase", "tag"], cache=folder / "cache", template="none")
+shards.pack(hscrf.HSCRF())
+"""
+
+
+def slow_packing(folder):
+    """A process that packs, and says so as soon as there is something half."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-W", "error", "-c", SLOW, str(folder)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_killed_packing_leaves_nothing_that_is_taken_for_whole(files):
     """As long as a process packs, what it has done is left alone; once it is killed, it is removed."""
     folder, X, Y = files
-    with packing_process(folder, "slow") as process:
+    with slow_packing(folder) as process:
         assert process.stdout.readline() == "added\n"
         disk = hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
         assert sum("unfinished" in name for name in sets_in(folder)) == 1

@@ -5,8 +5,10 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from hscrf.objective.workers import Workers
 from hscrf.scale import Shards
-from scale_fixtures import CASES, parts_of, sentences, short_search, small_shards
+from hscrf.scale.shardfile import ShardFile
+from scale_fixtures import CASES, partly, parts_of, sentences, short_search, small_shards
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +78,25 @@ def test_a_checkpoint_resumes(tmp_path):
     assert second.loss_ < first.loss_
     with pytest.raises(ValueError, match="not a checkpoint of this model on this data"):
         clone(model).fit(Shards.from_parts(parts_of(X[1:], Y[1:])), checkpoint=file)
+
+
+def test_bundles_are_counted_without_reading_shards(monkeypatch):
+    X, Y = sentences(70)
+    loss, _ = hscrf.HSCRF()._objective(Shards.from_parts(parts_of(X, partly(Y))), None, None, Workers())
+    lists, _ = hscrf.HSCRF()._objective(X, partly(Y), None, Workers())
+    order = np.random.default_rng(0).permutation(70)
+    read = []
+    rows = ShardFile.rows
+    monkeypatch.setattr(ShardFile, "rows", lambda file: read.append(file.path) or rows(file))
+    bundles = loss.bundles(order, 4)
+    assert read == []
+    assert len(loss.shards) > 2
+    assert len(bundles) == len(lists.bundles(order, 4)) == sum(len(s.deal(own, 4)) for s, own in shares(loss, order))
+    assert [b.which.tolist() for b in bundles] == [b.which.tolist() for b in lists.bundles(order, 4)]
+    some = order[order % 5 > 0]  # which of them are complete is not known from their number
+    assert len(loss.bundles(some, 4)) == sum(len(shard.deal(own, 4)) for shard, own in shares(loss, some))
+
+
+def shares(loss, order):
+    """Each shard, and the numbers that lie in it in their order."""
+    return [(s, np.array([n for n in order if s.first <= n < s.first + len(s)])) for s in loss.shards]

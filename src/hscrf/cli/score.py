@@ -33,7 +33,7 @@ appends.
   hscrf score test.txt other.txt --levels chunk=3,pos=2
   hscrf score out.txt --levels chunk=3 --predicted chunk=4
   hscrf score out.csv --levels activity,action
-  hscrf score 'test/*.jsonl' -m m.hscrf --shards cache/   # data beyond memory: labels them and counts right steps
+  hscrf score 'test/*.jsonl' -m m.hscrf --shards cache/   # data beyond memory: labels them and compares
 
 {FILES}"""
 
@@ -75,31 +75,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def score_shards(args: argparse.Namespace) -> int:
-    """Label files that need not fit in memory, and count the steps that are right."""
-    from hscrf.scale.labelling import ALL, Labelling
+    """Label files that need not fit in memory, and compare."""
+    from hscrf.metrics.reports import report_text
+    from hscrf.scale.labelling import Labelling
 
     if not args.model:
         raise UserError("--shards labels the files and compares: give the model by -m")
+    if args.conlleval is not None:
+        raise UserError("--conlleval is not for --shards: label the files by hscrf predict first")
     model, shards = open_shards(args, files_in(args.files), unlabelled=False)
     with cluster_of(args.dask) as client:
-        counts = Labelling(shards.on_cluster(client), model).counts()
+        numbers, sequences = Labelling(shards.on_cluster(client), model).report(args.tolerance)
     say_skipped(shards)
-    levels = [name for what, name in counts if what == "known" and name != ALL]
-    numbers = {name: right_of(counts, name) for name in [*levels, ALL]}
     if args.json:
-        every = {"levels": {name: numbers[name] for name in levels}, "joint_accuracy": numbers[ALL]["accuracy"]}
-        write_json(args.json, {**every, "steps": numbers[ALL]["steps"]})
+        write_json(args.json, numbers)
     if args.json != "-":
-        for name, found in numbers.items():
-            share = "nothing is known" if found["accuracy"] is None else f"accuracy {found['accuracy']:.3f}"
-            print(f"{name}: {share} of {found['steps']} steps")
+        print(report_text(numbers, sequences))
     return 0
-
-
-def right_of(counts: Any, level: str) -> dict[str, Any]:
-    """The share of right steps of a level, and how many are known."""
-    known, right = counts["known", level], counts["right", level]
-    return {"accuracy": right / known if known else None, "steps": known}
 
 
 def score_files(args: argparse.Namespace) -> int:

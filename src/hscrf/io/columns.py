@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 from hscrf.errors import DataFileError
 from hscrf.io.documents import Document
-from hscrf.io.lines import Block, Skip, Source, blocks_of_lines, cells_of, empty_file, reading, skipping, writing
+from hscrf.io.lines import (
+    Block,
+    Skip,
+    Source,
+    blocks_of_lines,
+    cells_of,
+    check_line,
+    empty_file,
+    reading,
+    skipping,
+    writing,
+)
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -39,16 +50,20 @@ def read_columns(
     >>> first.tokens, first.labels
     ([['the'], ['cat']], {'phrase': ['B-NP', 'I-NP'], 'tag': ['D', 'N']})
     """
-    with reading(source) as (file, lines):
+    with reading(source, skip is not None) as (file, lines):
         frame: ColumnFrame | None = None
+        n = -1
         for n, block in enumerate(blocks_of_lines(lines, separator, comment)):
             width = len(block.rows[0])
-            frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
+            if not block.bad:
+                frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
             with skipping(skip):
+                check_line(block.bad, n)
+                assert frame is not None
                 document = frame.document(n, block)
                 check_tags(document, scheme)
                 yield document
-        if frame is None:
+        if n < 0:
             raise empty_file(file)
 
 

@@ -8,7 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import Skip, Source, blocks_of_lines, cell_text, empty_file, number_in, reading, skipping, writing
+from hscrf.io.lines import (
+    Skip,
+    Source,
+    blocks_of_lines,
+    cell_text,
+    check_line,
+    empty_file,
+    number_in,
+    reading,
+    skipping,
+    writing,
+)
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -23,13 +34,14 @@ def read_crfsuite(
     >>> next(read_crfsuite(io.StringIO("N\tw=a\\:b\tlength:3\n"))).tokens
     [{'w=a:b': 1.0, 'length': 3.0}]
     """
-    with reading(source) as (file, lines):
+    with reading(source, skip is not None) as (file, lines):
         n = -1
         for n, block in enumerate(blocks_of_lines(lines, "\t", None)):
             rows, numbers = block.rows, block.numbers
             labels = {level: [row[0] or "?" for row in rows]}
             frame = Document([], labels, lines=numbers, file=file, number=n)
             with skipping(skip):
+                check_line(block.bad, n)
                 document = replace(frame, tokens=[_item(frame, t, row[1:]) for t, row in enumerate(rows)])
                 check_tags(document, scheme)
                 yield document

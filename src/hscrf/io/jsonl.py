@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import Skip, Source, empty_file, reading, skipping, writing
+from hscrf.io.lines import Skip, Source, check_line, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -34,12 +34,13 @@ def read_jsonl(
     >>> next(read_jsonl(io.StringIO(line))).labels
     {'phrase': [(0, 2, 'NP')], 'tag': ['D', None]}
     """
-    with reading(source) as (file, lines):
+    with reading(source, skip is not None) as (file, lines):
         number = n = 0
         for number, line in lines:
             if line.strip():
                 n += 1
                 with skipping(skip):
+                    check_line(line, n - 1)
                     document = _json_document(n - 1, file, number, line, levels, unlabelled)
                     check_tags(document, scheme)
                     yield document

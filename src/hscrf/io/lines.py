@@ -20,14 +20,17 @@ Numbered = Iterator[tuple[int, str]]
 
 
 @contextmanager
-def reading(source: Source) -> Iterator[tuple[str, Numbered]]:
-    """The name of a source and its numbered lines without their ends."""
+def reading(source: Source, lenient: bool = False) -> Iterator[tuple[str, Numbered]]:
+    """The name of a source and its numbered lines without their ends.
+
+    A line that is not UTF-8 is an error or, where one is ``lenient``, a :class:`BadLine` for :func:`check_line`.
+    """
     if hasattr(source, "read"):
         name = str(getattr(source, "name", "<stream>"))
-        yield name, numbered_lines(name, source)
+        yield name, numbered_lines(name, source, lenient)
     else:
         with opened(source) as file:
-            yield os.fspath(source), numbered_lines(os.fspath(source), file)
+            yield os.fspath(source), numbered_lines(os.fspath(source), file, lenient)
 
 
 Skip = Callable[[DataFileError], object]  # is told of each bad sequence that is left out
@@ -44,14 +47,33 @@ def skipping(skip: Skip | None) -> Iterator[None]:
         skip(error)
 
 
-def numbered_lines(name: str, stream: Iterable[bytes | str]) -> Numbered:
+class BadLine(str):
+    """A line that is not UTF-8, as far as it can be read."""
+
+    error: DataFileError
+
+
+def numbered_lines(name: str, stream: Iterable[bytes | str], lenient: bool = False) -> Numbered:
     for number, line in enumerate(whole(name, stream), start=1):
         try:
             text = line if isinstance(line, str) else line.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            raise DataFileError(name, number, f"byte {error.start + 1} is 0x{byte:02x}, expected UTF-8") from None
+            problem = DataFileError(name, number, f"byte {error.start + 1} is 0x{byte:02x}, expected UTF-8")
+            if not lenient:
+                raise problem from None
+            bad = BadLine(error.object.decode("utf-8", "replace").rstrip("\r\n"))
+            bad.error = problem
+            yield number, bad
+            continue
         yield number, (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
+
+
+def check_line(line: str, sequence: int) -> None:
+    """Raise for a line that is not UTF-8, which belongs to the sequence with that number."""
+    if isinstance(line, BadLine):
+        line.error.sequence = sequence
+        raise line.error
 
 
 @contextmanager
@@ -76,12 +98,15 @@ class Block:
     rows: list[list[str]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # of the rows' lines
     separator: str = ""  # that joins the rows again
+    bad: str = ""  # its first line that is not UTF-8
 
 
 def blocks_of_lines(lines: Numbered, separator: str | None, comment: str | None) -> Iterator[Block]:
     """The blocks of lines between blank ones; comments at the end of a file belong to the last."""
     done, block = None, Block()
     for number, line in lines:
+        if isinstance(line, BadLine):
+            block.bad = block.bad or line
         if comment and line.startswith(comment):
             block.comments.append((len(block.rows), line))
         elif line.strip(" \t" if separator is None else " "):

@@ -91,7 +91,7 @@ def report(
         "steps": _jointly_known(pairs, names),
         "sequences": len(whole),
     }
-    return result if output_dict else _report_text(result, len(pairs), digits)
+    return result if output_dict else report_text(result, len(pairs), digits)
 
 
 def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: int) -> dict[str, Any]:
@@ -123,7 +123,8 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _report_text(result: dict[str, Any], total: int, digits: int) -> str:
+def report_text(result: dict[str, Any], total: int, digits: int = 3) -> str:
+    """The numbers of a report on so many sequences as text."""
     blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
     joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
     last = f"all levels right: {joint} of {result['steps']} steps, {exact} of {result['sequences']} sequences"

@@ -66,10 +66,11 @@ class Bundles(Sequence[Bundle]):
 
     def __init__(self, shards: Sequence[Any], order: Ints, size: int, explained: Explained, stays: bool) -> None:
         self.shards, self.explained, self.stays = shards, explained, stays
-        self.order, self.size = order, size
+        self.size = size
+        self.orders = by_shard(shards, order)
         self.starts = [0]
-        for shard in shards:
-            self.starts.append(self.starts[-1] + len(self._cuts(shard)))
+        for shard, own in zip(shards, self.orders, strict=True):
+            self.starts.append(self.starts[-1] + shard.count_bundles(own, size))
         self.made: dict[int, list[Bundle]] = {}
 
     @property
@@ -94,20 +95,33 @@ class Bundles(Sequence[Bundle]):
             shard = self.shards[home]
             batches: dict[bytes, Batch] = {}
             self.made[home] = [
-                Bundle(shard.bundle(which, batches), which, self.explained) for which in self._cuts(shard)
+                Bundle(shard.bundle(which, batches), which, self.explained)
+                for which in shard.deal(self.orders[home], self.size)
             ]
         return self.made[home][k - self.starts[home]]
 
-    def _cuts(self, shard: Any) -> list[Ints]:
-        """The sequences of each bundle of a shard."""
-        inside = (self.order >= shard.first) & (self.order < shard.first + len(shard))
-        return shard.deal(self.order[inside], self.size)
+
+def by_shard(shards: Sequence[Any], order: Ints) -> list[Ints]:
+    """The numbers of sequences that lie in each shard, in the order given."""
+    homes = np.searchsorted([shard.first for shard in shards], order, side="right") - 1
+    grouped = np.argsort(homes, kind="stable")
+    bounds = np.searchsorted(homes[grouped], np.arange(1, len(shards)))
+    return np.split(order[grouped], bounds)
 
 
 def shared_batch(batches: dict[bytes, Batch], scorer: Scorer, observations: Observations) -> Batch:
     """A batch of sequences with these lengths, the same for all observations that have them in the same order."""
     key = observations.offsets.tobytes()
     return batches.setdefault(key, Batch(scorer.topology, observations.offsets))
+
+
+def count_of_bundles(sequences: int, complete: int, size: int) -> int:
+    """How many bundles :func:`bundled` makes of so many sequences, so many of which are of the one kind.
+
+    >>> count_of_bundles(sequences=5, complete=1, size=3)
+    3
+    """
+    return -(-complete // size) - (-(sequences - complete) // size)
 
 
 def bundled(lengths: Ints, order: Ints, size: int, kinds: NDArray[np.bool_]) -> list[Ints]:

@@ -14,7 +14,7 @@ from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
-from hscrf.objective.bundles import bundled, shared_batch
+from hscrf.objective.bundles import bundled, count_of_bundles, shared_batch
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
@@ -128,6 +128,9 @@ class PackedShard:
 
     def deal(self, order: Ints, size: int) -> list[Ints]:
         return bundled(np.diff(self.data.observations.offsets), order, size, self.data.complete)
+
+    def count_bundles(self, order: Ints, size: int) -> int:
+        return count_of_bundles(order.size, int(self.data.complete[order].sum()), size)
 
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
         return self.data.chunk(which, True, batches)

@@ -45,6 +45,9 @@ class Shard(Protocol):
     def deal(self, order: Ints, size: int) -> list[Ints]:
         """Its sequences in bundles of at most ``size``, of like lengths; the order decides among equal ones."""
 
+    def count_bundles(self, order: Ints, size: int) -> int:
+        """How many bundles ``deal`` gives."""
+
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
         """A bundle, for many evaluations; ``batches`` are shared with others."""
 

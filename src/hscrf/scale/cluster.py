@@ -17,6 +17,7 @@ from hscrf.arrays import Floats
 from hscrf.objective.tree import subtrees
 from hscrf.objective.workers import Workers
 from hscrf.scale.loss import StoredLoss
+from hscrf.scale.memory import keep_memory
 
 TASKS = 2  # for each thread of the cluster: a worker that is done early takes from others
 LOOK = 1.0  # seconds between two looks at the workers while one waits
@@ -233,6 +234,7 @@ def evaluate(
 ) -> tuple[float, Floats]:
     """The loss, or the log-likelihood, of the shards of a subtree."""
     compare_versions(expected, versions(), "that joined later")
+    keep_memory()
     loss = opened(key, content)
     with Workers(n_jobs) as workers:
         own = loss.over(loss.shards[begin:stop])
@@ -260,9 +262,9 @@ def versions() -> dict[str, str]:
 
 def compare_versions(ours: dict[str, str], theirs: dict[str, str], worker: str) -> None:
     """Raise unless a worker has the same libraries."""
-    for name in LIBRARIES:
-        if ours[name] != theirs.get(name):
-            raise ClusterError(f"worker {worker} has {name} {theirs.get(name)}, but here it is {ours[name]}")
+    other = [f"{name} {theirs.get(name)} ({ours[name]} here)" for name in LIBRARIES if ours[name] != theirs.get(name)]
+    if other:
+        raise ClusterError(f"worker {worker} has {', '.join(other)}, expected the same versions everywhere")
 
 
 def unseen(paths: Sequence[str]) -> list[str]:

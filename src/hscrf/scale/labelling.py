@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from hscrf.estimator.container import write_container
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
-from hscrf.metrics.cells import Pairs, cells_of, level_names, pairs_of
+from hscrf.metrics.cells import pairs_of
 from hscrf.observations.packed import Observations, Sparse
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
@@ -27,11 +27,12 @@ from hscrf.replacing import replaced
 from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, opened
 from hscrf.scale.files import ALIGN, SHELF
+from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
+from hscrf.scale.memory import keep_memory
 from hscrf.scale.sources import Item, PartSource
 from hscrf.topology import Topology
 
 STEPS = 1 << 16  # of a file of sequences to be labelled
-ALL = "all levels"  # at once
 
 
 class SequencesFile(NamedTuple):
@@ -174,13 +175,14 @@ class Labelling:
 
     def accuracy(self, weights: Floats) -> float:
         """The share of steps with the right state at every level at once."""
-        counts = self.counts(weights)
+        counts = added(self._each(compared, weights))
         return counts["right", ALL] / counts["known", ALL] if counts["known", ALL] else float("nan")
 
-    def counts(self, weights: Floats | None = None) -> Counter[tuple[str, str]]:
-        """How many steps are known, and how many are right, at each level and at all levels at once."""
-        weights = self.model.coef_ if weights is None else weights
-        return sum(self._each(compared, weights), start=Counter())
+    def report(self, tolerance: int = 0) -> tuple[dict[str, Any], int]:
+        """The numbers of :func:`hscrf.metrics.report`, and the number of sequences they are of."""
+        counts = added(self._each(measured, self.model.coef_, tolerance))
+        topology = self.model.topology_
+        return report_of(counts, topology.levels[topology.n_states[0] == 1 :]), counts["total",]
 
     def predict(self, folder: Any, loss: str) -> list[str]:
         """Write the best labels of each file, and return the names of what was written."""
@@ -210,10 +212,19 @@ def light(model: Any) -> Any:
     return found
 
 
+def added(counts: Iterable[Counts]) -> Counts:
+    """The sum of the counts of files; labels that nobody found, or that were never there, stay."""
+    total: Counts = Counter()
+    for own in counts:
+        total.update(own)
+    return total
+
+
 # -- what runs here or on workers
 
 
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
+    keep_memory()
     return function(file, opened(key, content), np.array(weights), *arguments)
 
 
@@ -223,22 +234,14 @@ def labelled(file: SequencesFile, model: Any, weights: Floats, loss: str) -> lis
     return found
 
 
-def compared(file: SequencesFile, model: Any, weights: Floats) -> Counter[tuple[str, str]]:
+def compared(file: SequencesFile, model: Any, weights: Floats) -> Counts:
     """How many steps are known and how many are right."""
     return count_right(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"))
 
 
-def count_right(pairs: Pairs) -> Counter[tuple[str, str]]:
-    """Known and right steps by level, and at all levels at once."""
-    levels = {name: cells_of(pairs, name) for name in level_names(pairs)}
-    known = {name: cells.true >= 0 for name, cells in levels.items()}
-    right = {name: known[name] & (cells.true == cells.pred) for name, cells in levels.items()}
-    known[ALL] = np.logical_and.reduce(list(known.values()))
-    right[ALL] = np.logical_and.reduce(list(right.values()))
-    counts: Counter[tuple[str, str]] = Counter()
-    for what, found in (("known", known), ("right", right)):
-        counts.update({(what, name): int(where.sum()) for name, where in found.items()})
-    return counts
+def measured(file: SequencesFile, model: Any, weights: Floats, tolerance: int) -> Counts:
+    """All counts that measures are made of."""
+    return count_all(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"), tolerance)
 
 
 def written(file: SequencesFile, model: Any, weights: Floats, folder: str, loss: str) -> str:

@@ -15,7 +15,7 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import SequenceError
 from hscrf.labels.labels import Labels
-from hscrf.objective.bundles import Bundles, bundled, shared_batch
+from hscrf.objective.bundles import Bundles, bundled, count_of_bundles, shared_batch
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import closed_labels, cut_by_kind
 from hscrf.objective.margin import Costs
@@ -77,6 +77,11 @@ class StoredShard:
         rows = self._rows()
         cuts = bundled(np.diff(rows.observations.offsets), order - self.first, size, rows.complete)
         return [some + self.first for some in cuts]
+
+    def count_bundles(self, order: Ints, size: int) -> int:
+        if order.size < self.file.count and 0 < self.file.complete < self.file.count:  # it is a question of which
+            return len(self.deal(order, size))
+        return count_of_bundles(order.size, min(self.file.complete, order.size), size)
 
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
         _, chunk = self._taken(which)

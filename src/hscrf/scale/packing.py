@@ -281,13 +281,14 @@ class Packer:
             placed, digest, chunks = self._file(path, self._final(frame, pieces, first), topology)
             part = placed.part
             steps = int(part.observations.offsets[-1])
+            whole = int(pack_labels(part.labels).complete_sequences().sum())
             entries.append(
                 {"file": os.path.basename(path), "digest": digest, "first": first, "count": len(part.labels)}
-                | {"steps": steps, "chunks": chunks}
+                | {"steps": steps, "chunks": chunks, "complete": whole}
             )
             first += len(part.labels)
             counts = [one + other for one, other in zip(counts, count_states(topology, part.labels), strict=True)]
-            complete &= bool(pack_labels(part.labels).complete_sequences().all())
+            complete &= whole == len(part.labels)
             lengths.append(np.diff(part.observations.offsets))
         self.spool.clear()
         if model.topology is None and not isinstance(self.first.y if self.first else None, Labels):
@@ -318,7 +319,7 @@ class Packer:
         """Write a shard; what was written, its checksum and the number of its chunks."""
         while True:
             try:
-                return placed, *write_shard(path, placed.part, topology, placed.source, placed.place)
+                return placed, *write_shard(path, placed.part, topology, placed.source, placed.place, self.skip)
             except SequenceError as error:
                 placed = self._without(placed, error)
 

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.engine import Evidence
+from hscrf.engine import Batch, Evidence
 from hscrf.estimator.container import write_container
 from hscrf.estimator.frame import Part
+from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.objective.likelihood import closed_labels, cut_by_kind
+from hscrf.objective.workers import cut
 from hscrf.observations.packed import Columns, Observations, Sparse
+from hscrf.potentials import Potentials
 from hscrf.scale.files import ALIGN, SHELF, ContainerFile
 from hscrf.topology import Topology
 
@@ -32,14 +35,21 @@ ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of a
 # -- writing
 
 
-def write_shard(path: str, part: Part, topology: Topology, source: Ints, place: Ints) -> tuple[str, int]:
-    """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks."""
+def write_shard(
+    path: str, part: Part, topology: Topology, source: Ints, place: Ints, infer: bool = False
+) -> tuple[str, int]:
+    """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks.
+
+    With ``infer`` partial labels that no configuration has are an error here, not when they are evaluated.
+    """
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()
     partial = np.flatnonzero(~complete)
     closed = dict(
         zip(partial.tolist(), closed_labels([part.labels[n] for n in partial], partial + part.offset), strict=True)
     )
+    if infer:
+        check_possible(part, closed, topology)
     arrays: Arrays = {"source": source, "place": place, "complete": complete}
     arrays |= _observations(part.observations, "") | _labels(part.labels, known, topology)
     chunks = cut_by_kind(lengths, complete, np.arange(len(lengths)))
@@ -47,6 +57,18 @@ def write_shard(path: str, part: Part, topology: Topology, source: Ints, place: 
         arrays |= _chunk(f"{k}.", part.observations, known, closed, complete, which, topology)
     header = {"kind": "shard", "features": _size(part.observations), "depth": topology.depth}
     return write_container(path, header, arrays, align=ALIGN), len(chunks)
+
+
+def check_possible(part: Part, closed: Mapping[int, Labels], topology: Topology) -> None:
+    """Raise for partial labels that contradict each other in a way that only inference finds."""
+    numbers = np.array(list(closed), dtype=np.int64)
+    lengths = np.array([closed[n].length for n in numbers.tolist()], dtype=np.int64)
+    for some in cut(lengths):
+        evidence = Evidence.of([closed[n] for n in numbers[some].tolist()])
+        log_z = Batch(topology, np.append(0, np.cumsum(lengths[some])), evidence).log_partition({})
+        for n in numbers[some][log_z == -np.inf].tolist():
+            y = part.labels[n]
+            raise Posterior(Potentials(topology, length=y.length), y).infeasible().of_sequence(n + part.offset)
 
 
 def _observations(observations: Observations, prefix: str) -> Arrays:
@@ -148,6 +170,7 @@ class ShardFile:
     count: int  # of its sequences
     steps: int
     chunks: int
+    complete: int  # of its sequences have complete labels
 
     @property
     def file(self) -> ContainerFile:

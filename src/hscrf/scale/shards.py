@@ -28,7 +28,7 @@ from hscrf.scale.packing import TOLD, Packer, load_frame, settings_of
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
-FORMAT = 1  # of packed data
+FORMAT = 2  # of packed data
 
 
 class Shards:
@@ -242,5 +242,5 @@ class PackedShards:
 
 def files_in(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:
     """The shards of a set."""
-    names = ("digest", "first", "count", "steps", "chunks")
+    names = ("digest", "first", "count", "steps", "chunks", "complete")
     return [ShardFile(os.path.join(folder, entry["file"]), *(entry[name] for name in names)) for entry in entries]

@@ -1,0 +1,27 @@
+"""Memory that a process keeps from one chunk to the next."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from functools import cache
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
+LARGEST = 32 << 20  # bytes; blocks above are given back at once
+
+
+@cache
+def keep_memory() -> bool:
+    """Let the C library use the memory of one chunk again for the next; whether it had to be told.
+
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_, so that free memory goes back to the system at once. With it glibc
+    also takes every array of a chunk from the system, which clears the pages first: a third of an evaluation. At most
+    64 MB of free memory are kept, which is what glibc does where nobody has set anything.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        return False
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        return bool(mallopt(MMAP_THRESHOLD, LARGEST) and mallopt(TRIM_THRESHOLD, 2 * LARGEST))
+    return False

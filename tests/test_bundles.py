@@ -195,3 +195,11 @@ def test_all_ends_known_need_no_rows():
     free, known = Posterior(p, None).batch.plan(values), Posterior(p, truth).batch.plan(values)
     assert free.layers[1].bundling is not None
     assert known.layers[1].bundling is None
+
+
+def test_the_last_starts_of_a_sequence_go_along():
+    """Four starts are left after a window of sixteen: too few by themselves, and too few to go alone."""
+    p = draw(np.random.default_rng(2), ("segmental", "unit"), 20, size=3, longest=20)
+    (_, layer) = Posterior(p, None).batch.plan(values_of(p)).layers
+    assert len(layer.bundling.bundles) == 2 * p.topology.n_states[1]
+    assert layer.bundling.lone is None

@@ -10,6 +10,7 @@ from hscrf.arrays import Ints, ranges
 from hscrf.engine.kernels.layout import COUNT, STEPS, Layer
 
 SPARSE = 4  # a bundle is worth its rows if at least one in so many is alive, over all its steps
+FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
 
 
@@ -64,6 +65,8 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     kept = alive * SPARSE >= steps * rows
     if not kept.any():
         return None
+    if alive[~kept].sum() * FEW < alive.sum():
+        kept[:] = True
     begin, end = begin[kept], end[kept]
     s, first = top[begin], since[begin]
     bundles = np.column_stack([s, leaf[s], first, steps[kept], begin, end])

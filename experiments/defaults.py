@@ -5,8 +5,8 @@ are described in a handful of ways, each with a few penalties; a model learns fr
 and is judged on the other half, and the other way round. Test data have no part in it. The rows are *tokens* (the
 features of every step at every level, and weights for first, neighbouring and last children), tokens with the features
 of the first steps of segments, or of first and last ones, with gamma durations of the top level; and tokens, with and
-without first and last steps, whose transitions are penalised less (durations are slow: with one penalty only). *Behind the best* is the mean over the data sets of
-how far a row is behind the best row of each.
+without first and last steps, whose transitions are penalised less. Durations are slow, and have one penalty only.
+*Behind the best* is how far a row is behind the best row of each data set.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def imitation() -> Sample:
 def conll(study: Study, small: bool) -> Sample:
     """Chunks and tags of the first sentences, described as in the study of both."""
     parts = []
-    for split, n in (("train", study.pick(0, 300, 600 if small else 1000)), ("test", study.pick(0, 200, 500))):
+    for split, n in (("train", study.pick(0, 300, 600 if small else 250)), ("test", study.pick(0, 200, 300))):
         found = datasets.load_conll2000(study.data, split)
         parts.append((found.tokens[:n], {level: found.columns[level][:n] for level in ("chunk", "pos")}))
     (X, Y), (test_X, test_Y) = described(*parts)

@@ -44,7 +44,7 @@ def test_what_is_chosen_is_what_is_used(data, model):
     each = []
     for spec, block in zip(model._specifications(), model.blocks_, strict=True):
         group = "transitions" if type(spec).__name__ in ("Init", "Trans", "End") else spec.level
-        each += [model.c2_ * model.factors_.get(group, 1.0)] * block.size
+        each += [model.c2_ * model.factors_.get(group, 1.0) * spec.penalty] * block.size
     fixed = HSCRF(c2=1.0, solver=LBFGS(max_iter=1))
     with hscrf.objective.workers.Workers() as workers:
         objective, _ = fixed._objective(*data, None, workers)

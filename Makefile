@@ -24,8 +24,8 @@ docs: $(VENV)/.docs
 benchmarks: $(VENV)/.benchmarks
 	$(BIN)/python benchmarks/engine.py
 
-# The studies of the results page; FULL=1 runs everything and rewrites docs/results.md.
-STUDIES = indoor chunking joint citations hiding economy
+# The studies of the results page; FULL=1 runs everything and rewrites docs/results.md and its notes.
+STUDIES = penalties defaults indoor chunking joint citations hiding economy
 experiments: $(VENV)/.experiments
 	for study in $(STUDIES); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done
 	$(BIN)/python experiments/report.py $(if $(FULL),,--quick)

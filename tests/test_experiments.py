@@ -17,6 +17,8 @@ STUDIES = [
     "citations",
     "hiding",
     "economy",
+    "penalties",
+    "defaults",
 ]  # stems of scripts whose --smallest needs no data
 
 
@@ -36,7 +38,7 @@ def test_the_smallest_variant_runs_without_data(name, tmp_path):
     assert run.returncode == 0, run.stderr
     content = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
     assert content["records"]
-    assert {block["kind"] for block in content["blocks"]} >= {"table", "figure", "text"}
+    assert "table" in {block["kind"] for block in content["blocks"]}
     for block in content["blocks"]:
         assert block["kind"] != "figure" or (tmp_path / block["text"]).stat().st_size < 120_000
 
@@ -66,10 +68,21 @@ def test_the_page_holds_text_tables_and_what_made_them(runner, tmp_path, monkeyp
     study.write()
     page = tmp_path / "results.md"
     report.write_page(tmp_path, page, tmp_path)
-    text = page.read_text(encoding="utf-8")
+    assert "some.py --smallest" in page.read_text(encoding="utf-8")
+    text = (tmp_path / report.NOTES).read_text(encoding="utf-8")
     for part in ("## Title", "Text.", "### Part", "Right steps.", "| a | 0.5 |", "It holds.", "some.py --smallest"):
         assert part in text
     assert json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["records"][0]["value"] == 0.5
+
+
+@pytest.mark.parametrize("study", sorted(path.stem for path in (EXPERIMENTS / "results").glob("*.json")))
+def test_the_one_table_has_rows_of_every_study_but_that_of_defaults(runner, study):
+    import summary
+
+    content = json.loads((EXPERIMENTS / "results" / f"{study}.json").read_text(encoding="utf-8"))
+    rows = summary.table({study: content}).splitlines()[2:]
+    assert bool(rows) == (study != "defaults")
+    assert all(row.count(" | ") == len(summary.HEAD) - 1 and "nan" not in row for row in rows)
 
 
 def test_a_study_that_is_ended_early_keeps_what_it_has(runner, tmp_path):

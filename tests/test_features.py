@@ -390,8 +390,10 @@ def test_what_the_topology_forbids_has_no_weight():
 
 def test_defaults():
     topology = Topology({"a": ["only"], "b": ["A", "B"], "c": ["x", "y"]}, max_duration={"b": 4})
-    expected = [Init("a"), Trans("a"), End("a"), Token("b"), Duration("b"), Init("b"), Trans("b"), End("b"), Token("c")]
-    assert default_specifications(topology) == expected
+    rare, often = ([block(level, penalty=0.1) for block in (Init, Trans, End)] for level in "ab")
+    assert default_specifications(topology) == [*rare, Token("b"), Duration("b"), *often, Token("c")]
+    chain = [Init("root"), Trans("root"), End("root"), Token("b")]  # penalties of CRFsuite
+    assert default_specifications(Topology({"b": ["A", "B"]})) == chain
     for limits in ({"min_duration": {"b": 2}}, {"max_duration": {"b": {"A": 3}}}):  # no longest duration
         open_ended = Topology({"b": ["A", "B"], "c": ["x", "y"]}, **limits)
         assert Duration("b") not in default_specifications(open_ended)

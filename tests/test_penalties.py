@@ -1,4 +1,6 @@
-"""Penalties that are chosen by held-out likelihood: what the path says is true, and it leads to the best of it."""
+"""Penalties that are chosen by what is held out: what the path says is true, and it leads to the best of it."""
+
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +13,7 @@ import hscrf
 from hscrf import HSCRF, LBFGS, datasets, plots
 from hscrf.cli import main
 from hscrf.estimator import penalties
+from hscrf.objective.sharded import ShardedLoss
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +27,14 @@ def model(data):
     return HSCRF(c2="auto", random_state=1).fit(*data)
 
 
-def test_the_path_goes_from_strong_to_weak_until_it_gets_worse(model):
+def test_the_path_goes_from_strong_to_weak_as_long_as_it_pays(model):
     overall = [entry for entry in model.penalties_ if entry["group"] is None]
     assert overall[0]["c2"] == penalties.STRONG
     turned = [entry["better"] for entry in overall]
     assert turned == [True] * (len(overall) - 1) + [False]
-    best = max(overall, key=lambda entry: entry["log_likelihood"])
-    assert model.c2_ == best["c2"] < penalties.STRONG
+    for former, entry in pairwise(overall):
+        assert entry["better"] == (entry["errors"] < (1 - penalties.GAIN) * former["errors"])
+    assert model.c2_ == overall[-2]["c2"] < penalties.STRONG
     tried = {entry["group"] for entry in model.penalties_} - {None}
     assert tried == {"transitions", *model.topology_.levels[1:]}
 
@@ -40,7 +44,7 @@ def test_what_is_chosen_is_what_is_used(data, model):
     each = []
     for spec, block in zip(model._specifications(), model.blocks_, strict=True):
         group = "transitions" if type(spec).__name__ in ("Init", "Trans", "End") else spec.level
-        each += [model.c2_ * model.factors_.get(group, 1.0)] * block.size
+        each += [model.c2_ * model.factors_.get(group, 1.0) * spec.penalty] * block.size
     fixed = HSCRF(c2=1.0, solver=LBFGS(max_iter=1))
     with hscrf.objective.workers.Workers() as workers:
         objective, _ = fixed._objective(*data, None, workers)
@@ -50,32 +54,36 @@ def test_what_is_chosen_is_what_is_used(data, model):
     assert pull < 0.02 * np.abs(objective(np.zeros(objective.size))[1]).max()
 
 
-def test_held_out_likelihood_is_that_of_models_of_the_other_folds(data):
-    """Models fitted by hand to the rest of each fold give the same to what is held out."""
+@pytest.mark.parametrize("hidden", [False, True])
+def test_errors_are_those_that_models_of_the_other_folds_expect(data, hidden):
+    """The posteriors of wrong states, by models that are fitted by hand to the rest of each fold."""
     X, Y = data
     topology = hscrf.Topology.from_labels(Y)
+    if hidden:
+        top, bottom = Y[0]
+        Y = [{top: y[top], bottom: ["?", *y[bottom][1:]]} if n % 2 else y for n, y in enumerate(Y)]
     options = {"pairs": "all", "standardize": False}
-    path = HSCRF(topology, c2="auto", random_state=5, **options).fit(X, Y).penalties_
+    weights = np.arange(len(X)) % 3 + 0.5
+    path = HSCRF(topology, c2="auto", random_state=5, **options).fit(X, Y, sample_weight=weights).penalties_
     order = np.random.default_rng(5).permutation(len(X))
-    folds = [order[k :: penalties.FOLDS] for k in range(penalties.FOLDS)]
     total = 0.0
-    for held_out in folds:
+    for held_out in [order[k :: penalties.FOLDS] for k in range(penalties.FOLDS)]:
         rest = np.setdiff1d(order, held_out)
-        fitted = HSCRF(topology, c2=penalties.STRONG, **options).fit([X[n] for n in rest], [Y[n] for n in rest])
-        weights, found = fitted.coef_, []
-        for factor in [0.7**k for k in range(-4, 5)]:
-            fitted.coef_ = factor * weights
-            found.append(fitted.log_likelihood([X[n] for n in held_out], [Y[n] for n in held_out]).sum())
-        assert np.argmax(found) != 4  # the weights as they are
-        total += max(found)
-    np.testing.assert_allclose(path[0]["log_likelihood"], total, rtol=0.01)
+        fitted = HSCRF(topology, c2=penalties.STRONG, **options)
+        fitted.fit([X[n] for n in rest], [Y[n] for n in rest], sample_weight=weights[rest])
+        for n, found in zip(held_out, fitted.predict_marginals([X[n] for n in held_out]), strict=True):
+            for level, column in Y[n].items():
+                names = topology.states[topology.level(level)]
+                steps = [(t, names.index(name)) for t, name in enumerate(column) if name != "?"]
+                total += weights[n] * sum(1 - found.state[level][t, s] for t, s in steps)
+    np.testing.assert_allclose(path[0]["errors"], total, rtol=0.01)
 
 
 def test_a_seed_decides_and_threads_do_not(data, model):
     again = HSCRF(c2="auto", random_state=1, n_jobs=2).fit(*data)
     assert np.array_equal(again.coef_, model.coef_)
     other = HSCRF(c2="auto", random_state=2).fit(*data)
-    held_out = [entry["log_likelihood"] for entry in (model.penalties_[0], other.penalties_[0])]
+    held_out = [entry["errors"] for entry in (model.penalties_[0], other.penalties_[0])]
     assert held_out[0] != held_out[1]
 
 
@@ -99,7 +107,7 @@ def test_partial_labels_and_sample_weights(data):
     weights = np.arange(len(X)) % 2 + 0.5
     fitted = HSCRF(c2="auto", random_state=0, solver=LBFGS(max_iter=30)).fit(X, some, sample_weight=weights)
     doubled = HSCRF(c2="auto", random_state=0, solver=LBFGS(max_iter=30)).fit(X, some, sample_weight=2 * weights)
-    assert doubled.penalties_[0]["log_likelihood"] != fitted.penalties_[0]["log_likelihood"]
+    assert doubled.penalties_[0]["errors"] != fitted.penalties_[0]["errors"]
     assert fitted.score(X, Y) > 0.5
 
 
@@ -135,13 +143,13 @@ def test_what_cannot_be_chosen(options, message):
 def test_an_interrupt_ends_the_search_and_the_fit_goes_on(data, monkeypatch):
     calls = []
 
-    def interrupted(held_out, weights, original=penalties.tempered):
+    def interrupted(held_out, weights, original=ShardedLoss.expected_errors):
         calls.append(1)
         if len(calls) > 2 * penalties.FOLDS:
             raise KeyboardInterrupt
         return original(held_out, weights)
 
-    monkeypatch.setattr(penalties, "tempered", interrupted)
+    monkeypatch.setattr(ShardedLoss, "expected_errors", interrupted)
     fitted = HSCRF(c2="auto").fit(*data)
     assert len(fitted.penalties_) == 2
     assert fitted.converged_
@@ -150,7 +158,7 @@ def test_an_interrupt_ends_the_search_and_the_fit_goes_on(data, monkeypatch):
 def test_the_search_is_shown(data, capsys):
     HSCRF(c2="auto", verbose=2, solver=LBFGS(max_iter=2)).fit(*data)
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0].startswith("c2 3.16  held-out log-likelihood -")
+    assert shown[0].startswith("c2 3.16  expected errors ")
     assert any(line.startswith("stopped: the best is c2 ") for line in shown)
 
 
@@ -169,10 +177,10 @@ def test_the_picture_has_a_line_for_each_group(model):
     ax = plots.plot_penalties(model)
     *lines, dot = ax.lines
     assert [line.get_label() for line in lines] == ["all", "transitions", *model.topology_.levels[1:]]
-    points = [(entry["c2"], entry["log_likelihood"]) for entry in model.penalties_ if entry["group"] is None]
+    points = [(entry["c2"], entry["errors"]) for entry in model.penalties_ if entry["group"] is None]
     assert sorted(points) == list(map(tuple, lines[0].get_xydata().tolist()))
     best = [entry for entry in model.penalties_ if entry["better"]][-1]
-    assert dot.get_ydata()[0] == best["log_likelihood"]
+    assert dot.get_ydata()[0] == best["errors"]
     plt.close(ax.figure)
     with pytest.raises(ValueError, match="c2='auto'"):
         plots.plot_penalties(HSCRF())

@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--c2",
         type=penalty,
-        help="L2 penalty, auto to choose it by held-out folds (default: 1, the perceptron has none)",
+        help="L2 penalty, auto to choose it by held-out folds (default: 0.1, the perceptron has none)",
     )
     parser.add_argument(
         "--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs", help="(default: %(default)s)"
@@ -280,7 +280,7 @@ def c2_of(args: argparse.Namespace) -> float | str:
     """The L2 penalty that was asked for, or the usual one of the solver."""
     if args.c2 is not None:
         return args.c2
-    return 0.0 if args.solver == "perceptron" else 1.0
+    return 0.0 if args.solver == "perceptron" else 0.1
 
 
 def solver_of(args: argparse.Namespace) -> Any:

@@ -35,7 +35,7 @@ CHOICES = {  # parameters that are one of some strings
 }
 HISTORY = ("iteration", "loss", "gradient_norm", "seconds", "score", "log_likelihood", "objective")
 
-PENALTIES = {"c2": float, "factors": Mapping[str, float], "log_likelihood": float, "better": bool, "group": str | None}
+PENALTIES = {"c2": float, "factors": Mapping[str, float], "errors": float, "better": bool, "group": str | None}
 
 
 # -- parameters

@@ -40,6 +40,7 @@ from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.stacked import cut_apart
 from hscrf.progress import waiting
+from hscrf.solvers.course import check_penalties
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -53,16 +54,18 @@ class HSCRF(Predictor):
     topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
     features : replaces the default features by block specifications (``hscrf.Token`` and so on); the word "default"
         among them stands for the default ones, so that ``[Start("phrase"), "default"]`` adds to them. None takes
-        the default ones: tokens and neighbours at every level, durations at levels with a limit.
+        the default ones: tokens and neighbours at every level, durations at levels with a limit. The guide says why.
     durations : adds weights of durations to the features, by level: ``{"action": "gamma"}``, or "bins" or "each" (see
         :class:`hscrf.Duration`). Such a level lasts: equal labels in a row are one segment.
     max_duration : longest durations by level, ``{"action": 40}`` or by state ``{"action": {"wait": 90}}``; a number is
         that of the levels in ``durations``, or of all. None takes the longest of training where weights need a limit.
         A limit beyond the longest sequence of training is cut to it.
-    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Features may be penalised
+    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Transitions among the
+        default features of nested models have a tenth of them; see the guide for why. Features may be penalised
         more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both. ``c2="auto"`` chooses
-        it, and a factor for the features of each level and for transitions, by the likelihood of training data that
-        are held out; it takes three to five times as long as a fit with a number. ``random_state`` deals the folds.
+        it, and a factor for the features of each level and for transitions, by the errors to be expected in training
+        data that are held out; it takes about three times as long as a fit with a number. ``random_state`` deals the
+        folds.
     margin : cost of each step with a wrong state, added to its score in training only (softmax-margin): other labels
         must be outscored by what they have wrong. A number for all levels, or by level: ``{"phrase": 1, "tag": 0.3}``.
         0 is maximum likelihood; ``loss_`` and ``history_`` are of whichever loss is minimised.
@@ -103,7 +106,7 @@ class HSCRF(Predictor):
         durations: Mapping[str, str] | None = None,
         max_duration: int | Mapping[str, int | Mapping[str, int | None] | None] | None = None,
         c1: float = 0.0,
-        c2: float | str = 1.0,
+        c2: float | str = 0.1,
         margin: float | Mapping[str, float] = 0.0,
         solver: Any = "lbfgs",
         scheme: str | Mapping[str, str] = "auto",
@@ -293,6 +296,7 @@ class HSCRF(Predictor):
     def _choose_penalties(self, objective: Any, weights: Floats) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also says where to start from."""
         if not isinstance(self.c2, str):
+            check_penalties(self.c1, self.c2)
             self.c2_, self.factors_, self.penalties_ = self.c2, {}, []
             return weights
         search = Search(objective, self._weighting(), self.c1, weights, self.random_state, self.verbose)

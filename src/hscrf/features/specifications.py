@@ -254,8 +254,16 @@ class End(FamilySpecification):
 SPECIFICATIONS: tuple[type[Specification], ...] = (Token, Start, Stop, Duration, Segment, Init, Trans, End)
 
 
+NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, beside that of features; see docs/guide.md
+
+
 def default_specifications(topology: Topology) -> list[Specification]:
-    """Token features at every level with a choice; weights for first, neighbouring and last children everywhere."""
+    """Token features at every level with a choice; weights for first, neighbouring and last children everywhere.
+
+    These few weights are met by far more steps than any feature, so nested models penalise them less. A model of one
+    level, the linear chain, has the penalties of CRFsuite.
+    """
+    penalty = NESTED_TRANSITIONS if topology.depth > 2 else 1.0
     specifications: list[Specification] = []
     for d, level in enumerate(topology.levels):
         if topology.n_states[d] > 1:
@@ -263,5 +271,5 @@ def default_specifications(topology: Topology) -> list[Specification]:
         if topology.has_limits(d) and topology.max_duration[d].max() < UNLIMITED:
             specifications.append(Duration(level))
         if d + 1 < topology.depth and topology.n_states[d + 1] > 1:
-            specifications += [Init(level), Trans(level), End(level)]
+            specifications += [block(level, penalty=penalty) for block in (Init, Trans, End)]
     return specifications

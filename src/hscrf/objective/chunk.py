@@ -103,15 +103,22 @@ class Chunk:
             counts = {key: counts[key] - known.counts[key] for key in counts}
         return loss, counts
 
-    def log_likelihood(self, weights: Floats) -> float:
-        """The weighted sum of log Z(labels) - log Z(free), without costs."""
-        values = self.scorer.values(weights, self.observations)
-        free = self._total(self.free.log_partition(values))
-        if self.bound is None:
-            return self.observed.score(values) - free
-        known = self.bound.log_partition(values)
-        self._check(known)
-        return self._total(known) - free
+    def expected_errors(self, weights: Floats) -> float:
+        """How many labels the model expects to get wrong: the posterior of other states than those that are known.
+
+        Summed over steps and levels, each sequence times its weight, without costs. Unknown labels are never wrong.
+        """
+        states = self.free.expectations(self.scorer.values(weights, self.observations)).state
+        wrong = sum(posterior.sum(axis=1) - self._right(posterior, d) for d, posterior in enumerate(states))
+        sums = np.add.reduceat(wrong, self.observations.offsets[:-1])
+        return self._total(sums)
+
+    def _right(self, posterior: Floats, d: int) -> Floats:
+        """What a posterior (N, S) of the states of a level gives to those that the labels allow, (N,)."""
+        if isinstance(self.labels, Known):
+            return posterior[np.arange(len(posterior)), self.labels.states[d]]
+        allowed = self.labels.allowed[d]
+        return posterior.sum(axis=1, where=True if allowed is None else allowed)
 
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
         """By how much the best configurations outscore the best ones that have the labels, and its gradient.

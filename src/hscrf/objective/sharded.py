@@ -86,14 +86,14 @@ class ShardedLoss:
         """Loss and gradient over all data."""
         return self._sum(weights, [[(shard, item) for item in shard.items] for shard in self.shards])
 
-    def log_likelihood(self, weights: Floats) -> float:
-        """Weighted sum of the log probabilities of the labels, without costs."""
+    def expected_errors(self, weights: Floats) -> float:
+        """Weighted sum of the posteriors of wrong states, over steps and levels: labels that are expected wrong."""
 
         def of_chunk(pair: tuple[Any, Any]) -> float:
             shard, item = pair
             which, chunk = shard.chunk(item)
             with self._explained(weights, which):
-                return chunk.log_likelihood(weights)
+                return chunk.expected_errors(weights)
 
         tree, nothing = TreeSum(), np.zeros(0)
         for shard in self.shards:

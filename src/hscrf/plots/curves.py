@@ -114,7 +114,7 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw how probable held-out labels were along the path of ``c2="auto"``, with a dot at what was chosen.
+    """Draw how many held-out labels were expected wrong along the path of ``c2="auto"``, with a dot at what was chosen.
 
     One line is the overall penalty; the others are the penalties of groups of weights that were changed by themselves.
     """
@@ -132,8 +132,8 @@ def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
         }
         lines += ax.plot(*zip(*sorted(points), strict=True), color=INK, label=plain_text(group or "all"), **style)
     best = [entry for entry in path if entry["better"]][-1]
-    ax.plot(best["c2"] * best["factors"].get(best["group"], 1.0), best["log_likelihood"], "o", color=INK, markersize=9)
-    ax.set(xlabel="penalty", ylabel="held-out log-likelihood", xscale="log")
+    ax.plot(best["c2"] * best["factors"].get(best["group"], 1.0), best["errors"], "o", color=INK, markersize=9)
+    ax.set(xlabel="penalty", ylabel="held-out labels expected wrong", xscale="log")
     ax.spines[["right", "top"]].set_visible(False)
     if len(lines) > 1:
         legend_below(ax, [lines], own)
@@ -141,14 +141,14 @@ def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def _penalty_lines(path: Sequence[Mapping[str, Any]]) -> dict[str | None, list[tuple[float, float]]]:
-    """Penalty and held-out log-likelihood of the entries that changed each group, and of the one they started from."""
+    """Penalty and expected errors of the entries that changed each group, and of the one they started from."""
     lines: dict[str | None, list[tuple[float, float]]] = {}
     best = path[0]
     for entry in path:
         group = entry["group"]
         first = [best] if group not in lines and entry is not path[0] else []
         for point in [*first, entry]:
-            place = point["c2"] * point["factors"].get(group, 1.0), point["log_likelihood"]
+            place = point["c2"] * point["factors"].get(group, 1.0), point["errors"]
             lines.setdefault(group, []).append(place)
         best = entry if entry["better"] else best
     return lines

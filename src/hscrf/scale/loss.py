@@ -146,9 +146,9 @@ class StoredLoss(ShardedLoss):
         with self._placed():
             return super().__call__(weights)
 
-    def log_likelihood(self, weights: Floats) -> float:
+    def expected_errors(self, weights: Floats) -> float:
         with self._placed():
-            return super().log_likelihood(weights)
+            return super().expected_errors(weights)
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         with self._placed():

@@ -38,8 +38,8 @@ features and penalties each system has, and how they were chosen, is in the note
 - **True evidence raises what is left to predict**, by about three points on average over the ways of hiding.
 - **Tuning by hand is seldom needed.** `c2="auto"` is level with the best penalty of a grid, or better where levels want
   different penalties, as in the kitchen. It judges penalties by the errors to be expected in what is held out; by the
-  likelihood of what is held out it was almost four points behind on CAD-120. The notes say how far this was measured, and
-  that the measure was chosen by looking at these test data.
+  likelihood of what is held out it was almost four points behind on CAD-120. The notes say how far this was measured,
+  and that the measure was chosen by looking at these test data.
 
 ## Where it fails
 

@@ -64,7 +64,7 @@ class Perceptron:
         return with_loss(result, lambda w: objective.mistakes(w, everything)[0])
 
     def _epochs(self, objective: Objective, run: Run, seed: int) -> None:
-        size = batch_size(self.batch, objective.n_parts, MOST)
+        size = batch_size(self.batch, objective.n_parts // 2, MOST)
         bundles, groups = bundles_of(objective, shuffled(objective.n_parts, seed, 0), size)
         moving, first = Moving(run.weights, groups, self.average), 0
         state = resumed_state(run, self)

@@ -165,7 +165,7 @@ def test_shards_are_found_again(files, monkeypatch):
     folder, X, Y = files
     packed = Counted(monkeypatch)
     first = hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
-    again = hscrf.HSCRF(solver=QUICK, c2=1.0, n_jobs=2).fit(shards_of(folder))
+    again = hscrf.HSCRF(solver=QUICK, c2=0.1, n_jobs=2).fit(shards_of(folder))
     assert packed.times == 1
     assert (first.coef_ == again.coef_).all()
     assert first.topology_ == again.topology_
@@ -279,7 +279,7 @@ def test_labels_that_only_inference_finds_impossible_are_skipped(tmp_path):
     assert "line 51: no segmentation agrees with the evidence: level 'tag' is 'a' at 0" in shards.problems[0]
     assert "line 54" in shards.problems[1]
     memory = hscrf.HSCRF(topology, solver=QUICK).fit(X[:88], Y[:1] * 88)
-    np.testing.assert_allclose(disk.coef_, memory.coef_, rtol=1e-9)  # shards are cut before, so sums are others
+    np.testing.assert_allclose(disk.coef_, memory.coef_, rtol=1e-9, atol=1e-12)  # cut before, so sums are others
 
 
 def test_bad_sequences_are_skipped_and_counted(files):

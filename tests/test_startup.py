@@ -21,6 +21,14 @@ for evidence in (None, labels):
     hscrf.sample(potentials, 2, 0, evidence)
 """
 
+LONG = """
+levels = {"phrase": ["NP", "O"], "tag": ["N", "V"]}
+for limits in ({"phrase": 20}, {"phrase": 20, "tag": 5}):  # so long that starts go side by side
+    long = hscrf.Potentials(hscrf.Topology(levels, max_duration=limits), 40)
+    hscrf.marginals(long)
+    hscrf.decode(long)
+"""
+
 LEARNING = """
 X = [[{"word": "a"}, {"word": "b"}, {"word": "a"}]]
 features = [hscrf.Token("tag"), hscrf.Token("phrase", average=True)]
@@ -55,7 +63,7 @@ def test_learning_and_predicting_leave_scikit_learn_and_optimisers_alone():
 
 def test_a_second_process_compiles_nothing():
     """All kernels, those of observations and features too, come from the cache that the process before has left."""
-    code = NOUNS + VERBS + LEARNING + CACHE_USE
+    code = NOUNS + VERBS + LONG + LEARNING + CACHE_USE
     run(code)
     misses, hits, *not_called = run(code)
     assert int(misses) == 0

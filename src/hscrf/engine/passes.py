@@ -26,7 +26,7 @@ from hscrf.engine.plan import LayerPlan, Plan, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
 from hscrf.potentials import OWN, Arrays, Key
 
-Mode = bool | None
+Mode = int | None  # LINEAR, LOG or MAX
 Bools = NDArray[np.bool_]
 
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats

@@ -3,11 +3,11 @@
 import numpy as np
 
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, load, multiply_add, spread, store
+from hscrf.engine.kernels.lanes import FOUR, add, higher, is_best, load, multiply, multiply_add, spread, store
 
-# The modes. Kernels test ``mode is LINEAR`` and ``mode is MAX``. None has a type of its own, so Numba compiles LINEAR
-# apart from the other two and drops its untaken branches; LOG and MAX share their machine code.
-LINEAR, LOG, MAX = None, False, True
+# The modes. Each has a type of its own, so Numba compiles them apart and drops the branches that one does not take.
+# Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
+LINEAR, LOG, MAX = None, False, 1
 TINY = 1e-140  # products of two such numbers are still normal floats
 SMALLEST = 1e-300  # stands for what is possible but too small to matter
 FAINT = 1e-290  # a sum below this may owe more than its last digits to such
@@ -35,9 +35,33 @@ def plus(mode, a, b):
         return a + b
     if a < b:
         a, b = b, a
-    if mode is MAX or b == -np.inf:
+    if is_best(mode) or b == -np.inf:
         return a
     return a + np.log1p(np.exp(b - a))
+
+
+@inlined
+def none(mode):
+    """Nothing, four times."""
+    return spread(zero(mode))
+
+
+@inlined
+def either(mode, a, b):
+    """a + b of four numbers at once, in LINEAR or MAX."""
+    return add(a, b) if mode is LINEAR else higher(a, b)
+
+
+@inlined
+def both(mode, a, b):
+    """a * b of four numbers at once, in any arithmetic."""
+    return multiply(a, b) if mode is LINEAR else add(a, b)
+
+
+@inlined
+def sum_up(mode, total, a, b):
+    """total + a * b of four numbers at once, in LINEAR or MAX."""
+    return multiply_add(a, b, total) if mode is LINEAR else higher(total, add(a, b))
 
 
 @inlined

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import LINEAR, MAX, padded, place, plus
+from hscrf.engine.kernels.arithmetic import LINEAR, both, either, none, padded, place, plus, sum_up
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
     add,
+    is_best,
     lane_sum,
     lane_sums,
     lanes,
@@ -44,11 +45,12 @@ def linear_init_back(pot, grad, at, node, above, first, n):
 
 
 @part
-def linear_end(pot, at, node, first, n):
-    up, sums = place(node, UP, first), spread(0.0)
+def dense_end(mode, pot, at, node, first, n):
+    """The sum of UP[u] * end[u] in LINEAR or MAX."""
+    up, sums = place(node, UP, first), none(mode)
     for v in range(unsigned(0), padded(n), FOUR):
-        sums = multiply_add(load(pot, unsigned(at) + v), load(node, up + v), sums)
-    return lane_sum(sums)
+        sums = sum_up(mode, sums, load(pot, unsigned(at) + v), load(node, up + v))
+    return lane_sum(sums) if mode is LINEAR else max(lanes(sums))
 
 
 @part
@@ -68,36 +70,25 @@ def spread_each(node, x):
 
 
 @part
-def linear_product(pot, at, node, first, n):
-    """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings, four rows at a time."""
+def dense_product(mode, pot, at, node, first, n):
+    """DOWN[v] += sum_u UP[u] trans[u, v] of n siblings in LINEAR or MAX, four rows at a time."""
     first, n, w = unsigned(first), unsigned(n), padded(n)
     down, row0, u = place(node, DOWN, first), unsigned(at), unsigned(0)
     while u + FOUR <= n:
         x0, x1, x2, x3 = spread_each(node, first + u)
         row1, row2, row3 = row0 + w, row0 + w + w, row0 + w + w + w
         for v in range(unsigned(0), w, FOUR):
-            even = multiply_add(x0, load(pot, row0 + v), load(node, down + v))
-            odd = multiply(x1, load(pot, row1 + v))
-            even = multiply_add(x2, load(pot, row2 + v), even)
-            odd = multiply_add(x3, load(pot, row3 + v), odd)
-            store(add(even, odd), node, down + v)
+            even = sum_up(mode, load(node, down + v), x0, load(pot, row0 + v))
+            odd = both(mode, x1, load(pot, row1 + v))
+            even = sum_up(mode, even, x2, load(pot, row2 + v))
+            odd = sum_up(mode, odd, x3, load(pot, row3 + v))
+            store(either(mode, even, odd), node, down + v)
         row0, u = row3 + w, u + FOUR
     while u < n:
         x0 = spread(node[UP, first + u])
         for v in range(unsigned(0), w, FOUR):
-            store(multiply_add(x0, load(pot, row0 + v), load(node, down + v)), node, down + v)
+            store(sum_up(mode, load(node, down + v), x0, load(pot, row0 + v)), node, down + v)
         row0, u = row0 + w, u + unsigned(1)
-
-
-@part
-def best_product(pot, at, node, first, n):
-    """DOWN[v] = max(DOWN[v], max_u UP[u] + trans[u, v]) of n siblings."""
-    at, first, n, w = unsigned(at), unsigned(first), unsigned(n), padded(n)
-    for u in range(n):
-        value, row = node[UP, first + u], at + u * w
-        if value > -np.inf:
-            for v in range(n):
-                node[DOWN, first + v] = max(value + pot[row + v], node[DOWN, first + v])
 
 
 @part
@@ -165,8 +156,10 @@ def init_back(mode, pot, grad, at, node, above, first, n):
 @inlined
 def end(mode, pot, at, node, first, n):
     """UP of a node that ends with one of its children: the sum of UP[u] * end[u]."""
-    if mode is LINEAR:
-        return linear_end(pot, at, node, first, n)
+    if mode is LINEAR:  # by itself: Numba then does not even look at the rest
+        return dense_end(mode, pot, at, node, first, n)
+    if is_best(mode):
+        return dense_end(mode, pot, at, node, first, n)
     at, first = unsigned(at), unsigned(first)
     value = -np.inf
     for k in range(unsigned(n)):
@@ -190,10 +183,8 @@ def end_back(mode, pot, grad, at, node, bar, first, n):
 @inlined
 def product(mode, pot, at, node, first, n):
     """Add to DOWN of n siblings v the sum over u of up[u] * trans[u, v], in any arithmetic."""
-    if mode is LINEAR:
-        linear_product(pot, at, node, first, n)
-    elif mode is MAX:
-        best_product(pot, at, node, first, n)
+    if mode is LINEAR or is_best(mode):
+        dense_product(mode, pot, at, node, first, n)
     else:
         log_product(pot, at, node, first, n)
 

@@ -74,3 +74,8 @@ def lane_sums(a: Four, b: Four, c: Four, d: Four) -> Four:
 
 def prefetch(array: NDArray[np.float64], index: int) -> None:
     """There is nothing to do: the numbers are read when they are needed."""
+
+
+def is_best(mode: int | None) -> bool:
+    """Is this MAX, an integer that is no truth value."""
+    return mode is not None and not isinstance(mode, bool)

@@ -1,12 +1,12 @@
 """Leaves in many rows: they live through a step or, with a table, end there as segments."""
 
-from hscrf.engine.kernels.arithmetic import one, times, zero
+from hscrf.engine.kernels.arithmetic import both, either, one, times, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, load, multiply, spread, store, where_above
 from hscrf.engine.kernels.layout import CHILD_BASE, CHILD_REACH, CHILD_SKIP, NOWHERE, PARENT, STATE, TOKEN
 from hscrf.engine.kernels.row_scales import unscale
 from hscrf.engine.kernels.row_trie import at, at_down
-from hscrf.engine.kernels.rows import both, either, fill, segments, segments_back, sum_of_products
+from hscrf.engine.kernels.rows import fill, segments, segments_back, sum_of_products
 from hscrf.engine.kernels.trie import cell, shape_of
 
 # ------------------------------------------------------------------------------

@@ -4,12 +4,11 @@ Each number of a table serves eight rows, and each value of a row four children.
 LINEAR or MAX; what goes backward is LINEAR. The number of rows is a multiple of sixteen.
 """
 
-from hscrf.engine.kernels.arithmetic import LINEAR, padded, zero
+from hscrf.engine.kernels.arithmetic import both, none, padded, sum_up
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
     add,
-    higher,
     lane_sum,
     lane_sums,
     load,
@@ -21,29 +20,6 @@ from hscrf.engine.kernels.lanes import (
 )
 
 EIGHT, SIXTEEN = unsigned(8), unsigned(16)
-
-
-@inlined
-def none(mode):
-    return spread(zero(mode))
-
-
-@inlined
-def either(mode, a, b):
-    """a + b."""
-    return add(a, b) if mode is LINEAR else higher(a, b)
-
-
-@inlined
-def both(mode, a, b):
-    """a * b."""
-    return multiply(a, b) if mode is LINEAR else add(a, b)
-
-
-@inlined
-def sum_up(mode, total, a, b):
-    """total + a * b."""
-    return multiply_add(a, b, total) if mode is LINEAR else higher(total, add(a, b))
 
 
 @part

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import MAX, padded
+from hscrf.engine.kernels.arithmetic import padded
 from hscrf.engine.kernels.compile import kernel, part
+from hscrf.engine.kernels.lanes import is_best
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
     COUNT,
@@ -135,7 +136,7 @@ def choose(mode, weight, count, rng):
     for k in range(1, count):
         if weight[k] > weight[best]:
             best = k
-    if mode is MAX or count == 1:
+    if is_best(mode) or count == 1:
         return best
     total = 0.0
     for k in range(count):

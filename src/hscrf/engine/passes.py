@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
     """The numbers of a layer in one arithmetic."""
 
     values: Values
-    segments: Segments | None  # of its bottom, None without a table
+    segments: Segments | None  # of its bottom; None without a table, and in LINEAR until ``_sweep`` needs them
     spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
 
 
@@ -173,7 +173,7 @@ def walk_back(
 def numbers_of(
     plan: Plan, mode: Mode, layer: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: Bools
 ) -> Any:
-    """The values of a layer and the segments of its bottom (None without a table) in the given arithmetic.
+    """The numbers of a layer in the given arithmetic.
 
     LINEAR: sequences whose tokens differ too much are marked as lossy; if other potentials do, all are, and there
     are no values.
@@ -204,7 +204,7 @@ def numbers_of(
         return None
     exponentiate(flat)
     spread = reached + low + np.log(layer.layer.node.shape[1])
-    return Numbers(Values(flat, peak), None if child is None else Segments(*to_linear(child)), spread)
+    return Numbers(Values(flat, peak), None, spread)
 
 
 def _fill(span: Span, values: Arrays, view: Floats) -> None:
@@ -240,9 +240,11 @@ def _sweep(
             alone = layer.bundling.lone
             _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, counts, post, *out)
     if alone is not None:
-        steps = int(alone.reach.max())
-        work = make_scratch(alone, numbers.segments, steps, counts is not None)
-        sweep(mode, alone, numbers.values, numbers.segments, counts, plan.offsets, post, *out, work, np.empty(steps))
+        steps, segments = int(alone.reach.max()), numbers.segments
+        if mode is LINEAR and child is not None:
+            segments = Segments(*to_linear(child))
+        work = make_scratch(alone, segments, steps, counts is not None)
+        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, np.empty(steps))
 
 
 def _sweep_bundles(

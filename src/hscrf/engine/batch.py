@@ -14,6 +14,7 @@ from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX
 from hscrf.engine.passes import Expectations
 from hscrf.engine.plan import Plan
+from hscrf.engine.walk import walk_back
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
 
@@ -90,14 +91,14 @@ class Batch:
 
     def best(self, values: Arrays) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
         """States and ends (D, N) of the best configuration of each sequence, and its score (n,)."""
-        (states,), (ends,), score = passes.walk_back(self.plan(values), MAX, values, 1, UNUSED)
+        (states,), (ends,), score = walk_back(self.plan(values), MAX, values, 1, UNUSED)
         return states, ends, score
 
     def draw(
         self, values: Arrays, draws: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
         """States and ends (draws, D, N) of exact samples from the posterior of each sequence, and log Z (n,)."""
-        return passes.walk_back(self.plan(values), LOG, values, draws, rng)
+        return walk_back(self.plan(values), LOG, values, draws, rng)
 
 
 def log_partition_of(plan: Plan, values: Arrays) -> Floats:

@@ -1,17 +1,33 @@
-"""Which runs of a segmental level walk side by side, see ``kernels.bundles``."""
+"""Which runs walk side by side, see ``kernels.bundles``: starts of a segmental level, or whole sequences."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hscrf.arrays import Ints, ranges
-from hscrf.engine.kernels.layout import COUNT, STEPS, Layer
+from hscrf.engine.kernels.layout import (
+    AHEAD,
+    COUNT,
+    END,
+    INIT,
+    RUN,
+    RUN_END,
+    SEQUENCE,
+    SINCE,
+    STEPS,
+    TRANS,
+    UNTIL,
+    Layer,
+)
 
 SPARSE = 4  # a bundle is worth its rows if at least one in so many is alive, over all its steps
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
+MANY = 16  # so many sequences walk side by side, half as many if there are not more
+ROOM = 2**20  # numbers that a bundle of sequences may keep: beyond the caches they are faster alone
 
 
 class Bundling(NamedTuple):
@@ -19,14 +35,25 @@ class Bundling(NamedTuple):
 
     rows: int
     bundles: Ints  # (n, 6)
-    runs: Ints  # (m, 4)
+    runs: Ints  # (m, 5)
     leaves: int  # of all top states
-    lone: Layer | None  # with these runs only, None if there are none
+    apart: bool  # are the runs whole sequences, each with its own time
+    lone: Layer | None  # with the runs that go alone, None if there are none
 
     @property
     def steps(self) -> int:
         """Those of the longest bundle."""
         return int(self.bundles[:, STEPS].max(initial=0))
+
+    @property
+    def taken(self) -> Ints:
+        """The sequences of all runs in bundles."""
+        begin, end = self.bundles[:, RUN], self.bundles[:, RUN_END]
+        return self.runs[ranges(begin, end - begin), SEQUENCE]
+
+
+# ------------------------------------------------------------------------------
+# Starts of a segmental level
 
 
 def rows_for(layer: Layer, longest: int, segmental: bool) -> int:
@@ -41,11 +68,6 @@ def rows_for(layer: Layer, longest: int, segmental: bool) -> int:
     return 32 if longest >= LONG and not segmental else 16
 
 
-def first_leaves(layer: Layer) -> Ints:
-    """The number of the first leaf of each top state among all leaves, and the number of all (S + 1,)."""
-    return np.concatenate([[0], np.cumsum(layer.level_at[:, -1] - layer.level_at[:, -2])])
-
-
 def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     """Bundles of consecutive starts; those in which few are alive at a time are left to go alone.
 
@@ -54,12 +76,54 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     rows = rows_for(layer, int(layer.reach.max(initial=0)), segmental)
     if not rows or layer.starts or layer.stops:
         return None
-    reach, leaf = layer.reach, first_leaves(layer)
-    top, since = np.nonzero(reach.T)
-    until = since + reach[since, top]
+    top, since = np.nonzero(layer.reach.T)
+    until = since + layer.reach[since, top]
     sequence = np.searchsorted(offsets, since, side="right") - 1
-    group = (top * offsets.size + sequence) * (len(reach) // rows + 1) + (since - offsets[sequence]) // rows
+    group = (top * offsets.size + sequence) * (len(layer.reach) // rows + 1) + (since - offsets[sequence]) // rows
+    runs = np.column_stack([since, until, -since, sequence, np.zeros_like(since)])
+    return gather(layer, rows, top, group, runs, False)
+
+
+# ------------------------------------------------------------------------------
+# Sequences
+
+
+def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
+    """Bundles of whole sequences of like length, if they share all tables and nothing is known of their ends."""
+    if layer.starts or layer.stops or layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
+        return None
+    first, lengths = offsets[:-1], np.diff(offsets)
+    rows = MANY if lengths.size > MANY // 2 else MANY // 2
+    nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
+    whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes * rows <= ROOM))[:, None]
+    order = np.argsort(lengths, kind="stable")
+    top, place = np.nonzero(whole[order].T)
+    sequence = order[place]
+    group = top * (lengths.size // rows + 1) + (np.arange(top.size) - np.searchsorted(top, top)) // rows
+    longest = np.searchsorted(group, group, side="right") - 1
+    clock = first[sequence[longest]]  # a bundle has the time of its longest sequence
+    runs = np.column_stack([clock, clock + lengths[sequence], -clock, sequence, first[sequence] - clock])
+    return gather(layer, rows, top, group, runs, True)
+
+
+def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
+    """Of which sequences (n,) no end below the top is known, except the last."""
+    depth = layer.level_at.shape[1] - 2
+    follows = layer.may_cross[1 : depth + (1 if layer.unit else 2)].all(axis=0)
+    follows[offsets[1:] - 1] = True
+    return np.logical_and.reduceat(follows & layer.may_end[1:].all(axis=0), offsets[:-1])
+
+
+# ------------------------------------------------------------------------------
+# Both
+
+
+def gather(layer: Layer, rows: int, top: Ints, group: Ints, runs: Ints, apart: bool) -> Bundling | None:
+    """Bundles of the runs of each group, which stand together; those in which few are alive go alone."""
+    since, until = runs[:, SINCE], runs[:, UNTIL]
     begin = np.flatnonzero(np.diff(group, prepend=-1))
+    if not begin.size:
+        return None
     end = np.append(begin[1:], since.size)
     alive, steps = np.add.reduceat(until - since, begin), until[end - 1] - since[begin]
     kept = alive * SPARSE >= steps * rows
@@ -68,12 +132,17 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     if alive[~kept].sum() * FEW < alive.sum():
         kept[:] = True
     begin, end = begin[kept], end[kept]
+    leaf = first_leaves(layer)
     s, first = top[begin], since[begin]
     bundles = np.column_stack([s, leaf[s], first, steps[kept], begin, end])
     bundles = bundles[np.argsort(first, kind="stable")]  # top states that write to the same places after each other
-    runs = np.column_stack([since, until, -since, sequence])
-    left = reach.copy()
+    left = layer.reach.copy()
     taken = ranges(begin, end - begin)
-    left[since[taken], top[taken]] = 0
+    left[since[taken] + runs[taken, AHEAD], top[taken]] = 0
     lone = layer._replace(reach=left) if left.any() else None
-    return Bundling(rows, bundles, runs, int(leaf[-1]), lone)
+    return Bundling(rows, bundles, runs, int(leaf[-1]), apart, lone)
+
+
+def first_leaves(layer: Layer) -> Ints:
+    """The number of the first leaf of each top state among all leaves, and the number of all (S + 1,)."""
+    return np.concatenate([[0], np.cumsum(layer.level_at[:, -1] - layer.level_at[:, -2])])

@@ -1,4 +1,4 @@
-"""The passes over a planned batch in one arithmetic: inside, outside, and the walk back.
+"""The passes over a planned batch in one arithmetic: inside and outside; ``walk`` goes back from there.
 
 LINEAR works with scaled numbers and reports the sequences in which they would lose mass that matters (``lossy``); LOG
 and MAX never do. ``batch.py`` chooses.
@@ -21,7 +21,6 @@ from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values,
 from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
-from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.plan import LayerPlan, Plan, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
 from hscrf.potentials import OWN, Arrays, Key
@@ -129,43 +128,6 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
     return result, lossy
 
 
-def walk_back(
-    plan: Plan, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
-    """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
-    single = plan.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
-    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
-    states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
-    ends = np.zeros(states.shape, dtype=np.int8)
-    ends[:, 0, plan.offsets[1:] - 1] = 1
-    rows = plan.root_rows()
-    log_z = np.where(rows < 0, -np.inf, 0.0)
-    if not single:
-        log_z = log_z_of(plan, mode, tables[0])
-        roots = tables[0][rows]
-        for draw in range(draws):
-            picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
-            states[draw, 0] = np.repeat(picked, np.diff(plan.offsets))
-    for layer in plan.layers:
-        if not (log_z > -np.inf).all():  # there is nothing to walk back through
-            break
-        segments = segments_of(states[:, layer.top], ends[:, layer.top])
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
-        steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
-        work = make_scratch(layer.layer, numbers[1], steps, False)
-        room = steps + work.node.shape[1] + 2
-        weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
-        mass_of_each = np.empty(len(segments))
-        out = (states, ends, work, np.empty(steps), mass_of_each)
-        trace(mode, layer.layer, *numbers[:2], layer.top, segments, rng, *out, weight, where)
-        if single and layer.top == 0:
-            mass = np.full((plan.tables[0].rows, 1), -np.inf)
-            mass[rows, 0] = mass_of_each[::draws]
-            _add_persist(plan, 0, values, mass)
-            log_z = log_z_of(plan, mode, mass)
-    return states, ends, log_z
-
-
 # ------------------------------------------------------------------------------
 # One layer
 
@@ -251,10 +213,10 @@ def _sweep_bundles(
     mode: Mode, layer: Layer, bundling: Bundling, values: Values, leaves: Leaves, counts: Any, *out: Any
 ) -> None:
     """Walk the runs of a layer that go side by side."""
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest)
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, leaves.apart is not None)
     flat = [array.reshape(-1) for array in out]
     sweep_bundles(mode, layer, values, leaves, counts, bundling.bundles, bundling.runs, *flat, work)
-    if counts is not None and not leaves.longest:
+    if counts is not None and not leaves.longest and leaves.apart is None:
         unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
 
 
@@ -264,16 +226,18 @@ def leaves_of(
     """What the leaves of bundles meet; ``every`` is 0 if LINEAR cannot hold them side by side."""
     none, least, peak = np.empty(0), TINY, numbers.values.peak
     shape = (bundling.leaves, plan.topology.n_states[layer.bottom])
+    if bundling.apart:
+        return Leaves(none, none, none, peak, *shape, 0, steps_between_checks(mode, numbers.spread), least, True)
     if child is None:
         tokens = np.empty((plan.steps, bundling.leaves))
         stack_tokens(mode, layer.layer, numbers.values.pot, tokens)
         found = none if counts is None else np.zeros(tokens.size)
         every = steps_between_checks(mode, numbers.spread)
-        return Leaves(tokens.reshape(-1), none, found, peak, *shape, 0, every, least)
+        return Leaves(tokens.reshape(-1), none, found, peak, *shape, 0, every, least, None)
     table = plan.tables[layer.bottom]
     longest, found = int(table.most.max()), none if counts is None else counts.child.reshape(-1)
     if mode is not LINEAR:
-        return Leaves(none, child.reshape(-1), found, peak, *shape, longest, 1, least)
+        return Leaves(none, child.reshape(-1), found, peak, *shape, longest, 1, least, None)
     segments, peak = np.empty(child.size), np.empty(plan.steps)
     lowest = gauge_rows(plan.offsets, table.base, table.skip, table.width, child, segments.reshape(child.shape), peak)
     exponentiate(segments)
@@ -282,7 +246,7 @@ def leaves_of(
     if not every and spread < NARROW:
         segments[(segments < FAINTEST) & (child.reshape(-1) > -np.inf)] = FAINTEST
         every, least = 1, SAFE
-    return Leaves(none, segments, found, peak, *shape, longest, every, least)
+    return Leaves(none, segments, found, peak, *shape, longest, every, least, None)
 
 
 def steps_between_checks(mode: Mode, spread: float) -> int:
@@ -396,19 +360,3 @@ def to_linear(table: Floats) -> tuple[Floats, Floats]:
         if out.min() < SMALLEST:
             out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
     return linear, shift
-
-
-def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """One column of each row, drawn in proportion to exp(log_weights)."""
-    noise = rng.gumbel(size=log_weights.shape)
-    return np.where(log_weights > -np.inf, log_weights + noise, -np.inf).argmax(axis=1)
-
-
-def segments_of(states: NDArray[np.int32], ends: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Segments (n, 4) of one level as state, first step, last step and draw; equal ones stand together."""
-    draw, last = np.nonzero(ends)
-    first = np.empty_like(last)
-    first[1:] = np.where(draw[1:] == draw[:-1], last[:-1] + 1, 0)
-    first[0] = 0
-    segments = np.column_stack([states[draw, last], first, last, draw]).astype(np.int64)
-    return segments[np.lexsort((draw, segments[:, 0], last, first))]

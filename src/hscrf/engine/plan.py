@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, ranges
-from hscrf.engine.bundling import Bundling, windows
+from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import BASE, CHILD_BASE, Layer
 from hscrf.engine.kernels.tables import find_reach, find_rows
@@ -162,6 +162,8 @@ class Plan:
         bundling = None
         if top > 0 and (child is None or depth == 1):
             bundling = windows(layer, self.offsets, child is not None)
+        elif top == 0 and child is None:
+            bundling = sequences(layer, self.offsets)
         return LayerPlan(top, bottom, layer, tuple(spans), size, bundling)
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[list[Span], int]:

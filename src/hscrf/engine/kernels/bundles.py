@@ -14,6 +14,7 @@ there, and what is computed after its run has ended is never read.
 from hscrf.engine.kernels.arithmetic import LINEAR, one, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.layout import (
+    AHEAD,
     BASE,
     FROM,
     LEAF,
@@ -29,7 +30,8 @@ from hscrf.engine.kernels.layout import (
 )
 from hscrf.engine.kernels.row_leaves import live, live_back, sum_segments, sum_segments_back
 from hscrf.engine.kernels.row_scales import rescale, rescale_entered
-from hscrf.engine.kernels.row_trie import ascend, ascend_back, at, at_down, descend, descend_back
+from hscrf.engine.kernels.row_tokens import FETCHED, gather_tokens, own_time
+from hscrf.engine.kernels.row_trie import ascend, ascend_back, at, at_down, count_all_pairs, descend, descend_back
 from hscrf.engine.kernels.rows import fill
 from hscrf.engine.kernels.trie import shape_of
 
@@ -52,8 +54,11 @@ def leave(runs, first, t):
 
 @inlined
 def in_table(layer, run, s, t):
-    """Where the segment of a run and its top state s that ends at t lies in the flat table."""
-    return unsigned(layer.table[t, BASE] + t + run[SHIFT]) * unsigned(layer.level_at.shape[0]) + unsigned(s)
+    """Where the segment of a run and its top state s that ends at t lies in the flat table, -1 if none may end."""
+    base = layer.table[t + run[AHEAD], BASE]
+    if base == NOWHERE:
+        return -1
+    return (base + t + run[SHIFT]) * layer.level_at.shape[0] + s
 
 
 @part
@@ -73,23 +78,29 @@ def forward(mode, layer, values, leaves, bundle, runs, work, mass, scale, lossy)
         if leaves.longest > 0:
             since = sum_segments(mode, layer, leaves, s, t, step, since, work)
         else:
+            if leaves.apart is not None:
+                gather_tokens(mode, layer, values.pot, s, runs, t, FETCHED, work)
             live(mode, layer, leaves, s, bundle[LEAF], t, step, work)
         if mode is LINEAR:
             keep_scale(layer, leaves, s, t, step, first, last, runs, work, lossy)
-        ascend(mode, layer, values.pot, s, t, step, work)
-        if layer.table[t, BASE] != NOWHERE:
-            for r in range(unsigned(first), unsigned(last)):
-                where = in_table(layer, runs[r], s, t)
-                mass[where] = work.up[at(work, step, 0) + r]
-                scale[where] = work.scale[r]
+        ascend(mode, layer, values.pot, leaves, s, t, step, runs[first, UNTIL] == t + 1, work)
+        for r in range(unsigned(first), unsigned(last)):
+            where = in_table(layer, runs[r], s, t)
+            if where >= 0:
+                mass[unsigned(where)] = work.up[at(work, step, 0) + r]
+                scale[unsigned(where)] = work.scale[r]
 
 
 @inlined
 def keep_scale(layer, leaves, s, t, step, first, last, runs, work, lossy):
     """LINEAR: note the scale of each row, and look after it from time to time."""
     _, root, bottom, stop = shape_of(layer, s)
-    for r in range(unsigned(work.rows)):
-        work.scale[r] += leaves.peak[t]
+    if leaves.apart is not None:
+        for r in range(work.rows):
+            work.scale[r] += leaves.peak[own_time(runs, r, t)]
+    else:
+        for r in range(unsigned(work.rows)):
+            work.scale[r] += leaves.peak[t]
     work.rescaled[step] = False
     if step % leaves.every == 0:
         nodes = bottom - root, stop - root
@@ -111,25 +122,28 @@ def backward(layer, values, leaves, counts, bundle, runs, work, post):
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
         read_bars(layer, s, t, step, first, last, runs, work, post)
-        ascend_back(layer, values.pot, counts, s, t, step, work)
+        ascend_back(layer, values.pot, counts, leaves, s, runs, first, t, step, runs[first, UNTIL] == t + 1, work)
         if leaves.longest > 0:
             sum_segments_back(layer, leaves, s, t, step, steps, work)
         else:
-            live_back(layer, leaves, counts, s, bundle[LEAF], t, step, steps, work)
+            if leaves.apart is not None:
+                gather_tokens(LINEAR, layer, values.pot, s, runs, t, -FETCHED, work)
+            live_back(layer, leaves, counts, s, bundle[LEAF], runs, first, t, step, steps, work)
         born = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
         descend_back(layer, values.pot, counts.pot, leaves, s, t, step, last < born, work)
+    count_all_pairs(layer, values.pot, counts.pot, s, work)
 
 
 @inlined
 def read_bars(layer, s, t, step, first, last, runs, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
     fill(work.up_bar, unsigned(0), work.rows, 0.0)
-    if layer.table[t, BASE] == NOWHERE:
-        return
     for r in range(unsigned(first), unsigned(last)):
-        work.up_bar[r] = post[in_table(layer, runs[r], s, t)]
+        where = in_table(layer, runs[r], s, t)
+        if where >= 0:
+            work.up_bar[r] = post[unsigned(where)]
     for r in range(unsigned(work.rows)):
         value = work.up[at(work, step, 0) + r]
         work.up_bar[r] = work.up_bar[r] / value if value > 0.0 else 0.0
@@ -141,10 +155,10 @@ def has_posterior(layer, bundle, runs, post):
     first = last = 0
     for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
         first, last = leave(runs, first, t), enter(runs, last, t)
-        if layer.table[t, BASE] != NOWHERE:
-            for r in range(first, last):
-                if post[in_table(layer, runs[r], bundle[TOP], t)] > 0.0:
-                    return True
+        for r in range(first, last):
+            where = in_table(layer, runs[r], bundle[TOP], t)
+            if where >= 0 and post[where] > 0.0:
+                return True
     return False
 
 

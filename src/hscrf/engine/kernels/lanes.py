@@ -20,4 +20,4 @@ load, store, prefetch = form.load, form.store, form.prefetch
 spread, lanes = form.spread, form.lanes
 add, multiply, multiply_add = form.add, form.multiply, form.multiply_add
 higher, lower_above, where_above = form.higher, form.lower_above, form.where_above
-lane_sum, lane_sums, is_best = form.lane_sum, form.lane_sums, form.is_best
+lane_sum, lane_sums, turn, is_best = form.lane_sum, form.lane_sums, form.turn, form.is_best

@@ -117,7 +117,8 @@ def make_scratch(layer, child, steps, backward):
 class Leaves(NamedTuple):
     """What the leaves of all bundles of a layer meet: tokens of whole stacks, or segments if the bottom has a table.
 
-    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j.
+    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j. Rows that are whole
+    sequences (``apart``) share tables but no time: they read the tokens of the layer, see ``row_tokens``.
     """
 
     tokens: np.ndarray  # flat (N, leaves of all top states)
@@ -129,6 +130,7 @@ class Leaves(NamedTuple):
     longest: int  # segment of the bottom, 0 without a table
     every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
+    apart: bool | None  # True if each row is a sequence of its own, else None: a type of its own, as for ``mode``
 
 
 class Work(NamedTuple):
@@ -147,6 +149,12 @@ class Work(NamedTuple):
     gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
     rescaled: np.ndarray  # (steps,) were they
     scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step
+    group: int  # the size of what follows for one parent
+    pairs: np.ndarray  # (inner nodes, group) children u, v of a parent: up[u] * down_bar[v] of four rows
+    own: np.ndarray  # (states, rows) apart: tokens of one level by state
+    met: np.ndarray  # (inner nodes, rows) apart: tokens of a node and of all above it
+    found: np.ndarray  # (states, rows) apart: posteriors of one level by state
+    posterior: np.ndarray  # (nodes, rows) apart
 
 
 SLACK = 4  # nodes beyond the last one
@@ -154,15 +162,18 @@ SLACK = 4  # nodes beyond the last one
 # and which of the runs.
 TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
 # Columns of a list of runs: alive from a time up to, not including, another; the row of its segment that ends at t in
-# the table lies so far from t + BASE; and the sequence.
-SINCE, UNTIL, SHIFT, SEQUENCE = 0, 1, 2, 3
+# the table lies so far from t + BASE; the sequence; and how far its own time is ahead of that of its bundle.
+SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 
-def make_work(layer, rows, steps, longest):
+def make_work(layer, rows, steps, longest, apart):
     """Work space for any bundle of a layer up to a number of steps."""
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + SLACK
     kept = nodes if longest else int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
     down = (steps * kept + SLACK) * rows
+    widest = int(layer.node[COUNT].max())
+    states = int(layer.node[STATE].max()) + SLACK
+    group = 4 * widest * (widest + -widest % 4)
     return Work(
         rows,
         nodes,
@@ -177,4 +188,7 @@ def make_work(layer, rows, steps, longest):
         np.empty(steps * rows),
         np.empty(steps, dtype=np.bool_),
         np.empty(rows),
+        group,
+        np.zeros(group * int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())),
+        *(np.zeros(size * rows if apart else 0) for size in (states, nodes, states, nodes)),
     )

@@ -72,6 +72,10 @@ def lane_sums(a: Four, b: Four, c: Four, d: Four) -> Four:
     return _each(lambda w, x, y, z: (w + x) + (y + z), *zip(a, b, c, d, strict=True))
 
 
+def turn(a: Four, b: Four, c: Four, d: Four) -> tuple[Four, ...]:
+    return tuple(zip(a, b, c, d, strict=True))
+
+
 def prefetch(array: NDArray[np.float64], index: int) -> None:
     """There is nothing to do: the numbers are read when they are needed."""
 

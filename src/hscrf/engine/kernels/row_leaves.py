@@ -1,12 +1,13 @@
 """Leaves in many rows: they live through a step or, with a table, end there as segments."""
 
-from hscrf.engine.kernels.arithmetic import both, either, one, times, zero
+from hscrf.engine.kernels.arithmetic import LINEAR, both, either, one, times, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, load, multiply, spread, store, where_above
 from hscrf.engine.kernels.layout import CHILD_BASE, CHILD_REACH, CHILD_SKIP, NOWHERE, PARENT, STATE, TOKEN
 from hscrf.engine.kernels.row_scales import unscale
 from hscrf.engine.kernels.row_trie import at, at_down
-from hscrf.engine.kernels.rows import fill, segments, segments_back, sum_of_products
+from hscrf.engine.kernels.row_tokens import count_endings, scatter_counts
+from hscrf.engine.kernels.rows import add_products, fill, segments, segments_back, sum_of_products
 from hscrf.engine.kernels.trie import cell, shape_of
 
 # ------------------------------------------------------------------------------
@@ -20,49 +21,86 @@ def first_token(leaves, leaf, t):
 
 
 @inlined
+def token_of(mode, leaves, token, own, above, r, work):
+    """What a leaf is multiplied by in four rows: the token of its stack, or its own and the product of all above it."""
+    if leaves.apart is None:
+        return spread(leaves.tokens[token])
+    return both(mode, load(work.own, own + r), load(work.met, above + r))
+
+
+@inlined
 def live(mode, layer, leaves, s, leaf, t, step, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
     q, token = unsigned(work.rows), first_token(leaves, leaf, t)
     up, before = at(work, step, bottom - root), at(work, max(step - 1, 0), bottom - root)
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
-    for k in range(unsigned(stop - bottom)):
-        factor = spread(leaves.tokens[token + k])
-        for r in range(k * q, (k + unsigned(1)) * q, FOUR):
+    for x in range(bottom, stop):
+        own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
+        for r in range(unsigned(0), q, FOUR):
             value = load(work.up, up + r)
             if goes_on:
                 value = either(mode, value, load(work.up, before + r))
-            store(both(mode, value, factor), work.up, up + r)
+            store(both(mode, value, token_of(mode, leaves, token, own, above, r, work)), work.up, up + r)
+        up, before, token = up + q, before + q, token + unsigned(1)
 
 
 @inlined
-def live_back(layer, leaves, counts, s, leaf, t, step, steps, work):
+def live_back(layer, leaves, counts, s, leaf, runs, alive, t, step, steps, work):
     """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
 
-    A unit bottom ends wherever it lives, which ``unstack_counts`` counts.
+    A unit bottom ends wherever it lives, which is counted with its tokens.
     """
     depth, root, bottom, stop = shape_of(layer, s)
     q, token, nothing = unsigned(work.rows), first_token(leaves, leaf, t), spread(0.0)
     up, bars, gain = at(work, step, bottom - root), at(work, 0, bottom - root), unsigned(step) * unsigned(work.rows)
     may_end, rescaled = layer.may_end[depth, t], work.rescaled[step]
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
-    for k in range(unsigned(stop - bottom)):
-        total, factor = nothing, spread(leaves.tokens[token + k])
-        if not layer.unit and may_end:
-            counts.ending[depth, t] += sum_of_products(work.up, up + k * q, work.up_bar, bars + k * q, work.rows)
-        for r in range(k * q, (k + unsigned(1)) * q, FOUR):
+    if leaves.apart is not None:
+        fill(work.found, unsigned(0), work.found.size, 0.0)
+    if not layer.unit and may_end:
+        count_leaves_that_end(layer, leaves, counts, bottom - root, stop - root, runs, alive, t, step, work)
+    for x in range(bottom, stop):
+        own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
+        total = nothing
+        for r in range(unsigned(0), q, FOUR):
             value = load(work.up, up + r)
             bar = load(work.up_bar, bars + r) if may_end else nothing
             if goes_on:
                 bar = add(bar, load(work.goes_on_bar, bars + r))
             bar = where_above(value, nothing, bar, nothing)
-            total = add(total, multiply(value, bar))
-            bar = multiply(bar, factor)
+            posterior = multiply(value, bar)
+            if leaves.apart is None:
+                total = add(total, posterior)
+            else:
+                store(add(load(work.found, own + r), posterior), work.found, own + r)
+                store(posterior, work.posterior, bars + r)
+            bar = multiply(bar, token_of(LINEAR, leaves, token, own, above, r, work))
             if rescaled:
-                bar = multiply(bar, load(work.gain, gain + r - k * q))
+                bar = multiply(bar, load(work.gain, gain + r))
             store(bar, work.down_bar, bars + r)
-            store(bar, work.goes_on_bar, bars + r)
-        leaves.counts[token + k] += lane_sum(total)
+            if not layer.unit:
+                store(bar, work.goes_on_bar, bars + r)
+        if leaves.apart is None:
+            leaves.counts[token] += lane_sum(total)
+        up, bars, token = up + q, bars + q, token + unsigned(1)
+    if leaves.apart is not None:
+        scatter_counts(layer, counts, s, runs, alive, t, work)
+
+
+@inlined
+def count_leaves_that_end(layer, leaves, counts, begin, stop, runs, alive, t, step, work):
+    """Add the posterior that a Markov bottom ends at t."""
+    depth = layer.level_at.shape[1] - 2
+    for x in range(begin, stop):
+        up, bars = at(work, step, x), at(work, 0, x)
+        if leaves.apart is None:
+            counts.ending[depth, t] += sum_of_products(work.up, up, work.up_bar, bars, work.rows)
+        else:
+            add_products(work.up, up, work.up_bar, bars, work.found, work.rows)
+    if leaves.apart is not None:
+        count_endings(counts.ending, depth, runs, alive, t, work.found, unsigned(0))
+        fill(work.found, unsigned(0), work.rows, 0.0)
 
 
 @kernel

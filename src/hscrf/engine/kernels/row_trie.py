@@ -2,7 +2,19 @@
 
 from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.layout import COUNT, END, FIRST, INIT, TRANS
-from hscrf.engine.kernels.rows import end, end_back, fill, init_back, product, product_back, sum_of_products
+from hscrf.engine.kernels.row_tokens import count_endings
+from hscrf.engine.kernels.rows import (
+    add_pairs,
+    add_products,
+    count_pairs,
+    end,
+    end_back,
+    fill,
+    init_back,
+    product,
+    product_back,
+    sum_of_products,
+)
 from hscrf.engine.kernels.trie import cell, shape_of
 
 
@@ -19,6 +31,12 @@ def at_down(work, step, x):
 
 
 @inlined
+def pairs_of(work, x):
+    """Where the pairs of children of a node lie in ``pairs``."""
+    return unsigned(x) * unsigned(work.group)
+
+
+@inlined
 def changes(layer, level, t):
     """May a node of a level end at t and a sibling follow it. Leaves that are alive need not be allowed to end."""
     leaves = level == layer.level_at.shape[1] - 2
@@ -26,10 +44,11 @@ def changes(layer, level, t):
 
 
 @inlined
-def closes(layer, level, t):
-    """May a node of a level end at t with one of its children."""
+def closes(layer, leaves, level, t, last):
+    """May a node of a level end at t with one of its children; ``last``: is that the last step of any sequence."""
     depth = layer.level_at.shape[1] - 2
-    return layer.may_end[level, t] and (level < depth - 1 or layer.may_end[depth, t])
+    may_end = last if leaves.apart is not None and level == 0 else layer.may_end[level, t]
+    return may_end and (level < depth - 1 or layer.may_end[depth, t])
 
 
 @inlined
@@ -68,17 +87,30 @@ def descend_back(layer, pot, grad, leaves, s, t, step, born, work):
                 )
             if across:
                 trans, before = unsigned(cell(layer, TRANS, node, t - 1)), at(work, step - 1, kid)
-                product_back(pot, grad, trans, n, work.up, before, work.down_bar, work.up_bar, bars, work.rows)
+                product_back(pot, trans, n, work.down_bar, work.up_bar, bars, work.rows)
+                add_pairs(n, work.up, before, work.down_bar, bars, work.pairs, pairs_of(work, node - root), work.rows)
+                if layer.node[TRANS + 1, node] > 0:
+                    count_pairs(pot, grad, trans, n, work.pairs, pairs_of(work, node - root))
             else:
                 fill(work.up_bar, bars, n * work.rows, 0.0)
 
 
 @inlined
-def ascend(mode, layer, pot, s, t, step, work):
+def count_all_pairs(layer, pot, grad, s, work):
+    """Count what a bundle has gathered for tables that do not change in time."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    for node in range(root, bottom):
+        n, trans = layer.node[COUNT, node], unsigned(layer.node[TRANS, node])
+        if layer.node[TRANS + 1, node] == 0:
+            count_pairs(pot, grad, trans, n, work.pairs, pairs_of(work, node - root))
+
+
+@inlined
+def ascend(mode, layer, pot, leaves, s, t, step, last, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
-        may_end = closes(layer, level, t)
+        may_end = closes(layer, leaves, level, t, last)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where = unsigned(cell(layer, END, node, t))
@@ -86,19 +118,26 @@ def ascend(mode, layer, pot, s, t, step, work):
 
 
 @inlined
-def ascend_back(layer, pot, counts, s, t, step, work):
+def ascend_back(layer, pot, counts, leaves, s, runs, alive, t, step, last, work):
     """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
-        if not closes(layer, level, t):
+        if not closes(layer, leaves, level, t, last):
             continue
+        if leaves.apart is not None:
+            fill(work.found, unsigned(0), work.rows, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             bar = at(work, 0, node - root)
             if level > 0:
                 here = at(work, step, node - root)
-                counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, work.rows)
+                if leaves.apart is not None:
+                    add_products(work.up, here, work.up_bar, bar, work.found, work.rows)
+                else:
+                    counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, work.rows)
             where = unsigned(cell(layer, END, node, t))
             end_back(
                 pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), work.rows
             )
+        if leaves.apart is not None and level > 0:
+            count_endings(counts.ending, level, runs, alive, t, work.found, unsigned(0))

@@ -19,14 +19,14 @@ from hscrf.engine.kernels.lanes import (
     where_above,
 )
 
-EIGHT, SIXTEEN = unsigned(8), unsigned(16)
+EIGHT, TWELVE, SIXTEEN = unsigned(8), unsigned(12), unsigned(16)
 
 
 @part
 def fill(values, at, count, value):
-    """The same number in consecutive places."""
-    for k in range(unsigned(count)):
-        values[at + k] = value
+    """The same number in consecutive places, as many as make whole rows."""
+    for k in range(at, at + unsigned(count), FOUR):
+        store(spread(value), values, k)
 
 
 @inlined
@@ -79,31 +79,76 @@ def product(mode, pot, init, trans, n, parent, before, target, rows):
 
 
 @part
-def product_back(pot, grad, trans, n, up, x, down_bar, up_bar, y, rows):
-    """Reverse of the sum over u: up_bar[u] = sum over v of trans[u, v] * down_bar[v], and the counts of the pairs."""
+def product_back(pot, trans, n, down_bar, up_bar, y, rows):
+    """Reverse of the sum over u: up_bar[u] = sum over v of trans[u, v] * down_bar[v]."""
     rows, width = unsigned(rows), padded(n)
-    for u in range(unsigned(n)):
-        line, s, t = trans + u * width, x + u * rows, y + u * rows
+    n, one = unsigned(n), unsigned(1)
+    for r in range(y, y + rows, EIGHT):
+        for u in range(unsigned(0), n, FOUR):
+            u1, u2, u3 = min(u + one, n - one), min(u + one + one, n - one), min(u + one + one + one, n - one)
+            p0, p1, p2, p3 = trans + u * width, trans + u1 * width, trans + u2 * width, trans + u3 * width
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = spread(0.0)
+            s = r
+            for v in range(n):
+                c, d = load(down_bar, s), load(down_bar, s + FOUR)
+                q0, q1, q2, q3 = spread(pot[p0 + v]), spread(pot[p1 + v]), spread(pot[p2 + v]), spread(pot[p3 + v])
+                a0, b0 = multiply_add(c, q0, a0), multiply_add(d, q0, b0)
+                a1, b1 = multiply_add(c, q1, a1), multiply_add(d, q1, b1)
+                a2, b2 = multiply_add(c, q2, a2), multiply_add(d, q2, b2)
+                a3, b3 = multiply_add(c, q3, a3), multiply_add(d, q3, b3)
+                s += rows
+            store(a3, up_bar, r + u3 * rows)
+            store(b3, up_bar, r + u3 * rows + FOUR)
+            store(a2, up_bar, r + u2 * rows)
+            store(b2, up_bar, r + u2 * rows + FOUR)
+            store(a1, up_bar, r + u1 * rows)
+            store(b1, up_bar, r + u1 * rows + FOUR)
+            store(a0, up_bar, r + u * rows)
+            store(b0, up_bar, r + u * rows + FOUR)
+
+
+@part
+def add_pairs(n, up, x, down_bar, y, pairs, at, rows):
+    """Add up[u] * down_bar[v] of n siblings, four rows in each lane, to the pairs (u, v) from a place on."""
+    rows, width, two = unsigned(rows), padded(n), unsigned(2)
+    for u in range(unsigned(0), unsigned(n), two):
+        s, line = x + u * rows, at + u * width * FOUR
+        other = rows if u + unsigned(1) < unsigned(n) else unsigned(0)
+        below = line + (width * FOUR if other > unsigned(0) else unsigned(0))
         for v in range(unsigned(0), width, FOUR):
-            a0 = a1 = a2 = a3 = spread(0.0)
-            y0 = y + v * rows
-            y1, y2, y3 = y0 + rows, y0 + rows + rows, y0 + rows + rows + rows
-            p0, p1 = spread(pot[line + v]), spread(pot[line + v + unsigned(1)])
-            p2, p3 = spread(pot[line + v + unsigned(2)]), spread(pot[line + v + unsigned(3)])
+            t0 = y + v * rows
+            t1, t2, t3 = t0 + rows, t0 + rows + rows, t0 + rows + rows + rows
+            p, q = line + v * FOUR, below + v * FOUR
+            b0, b1, b2, b3 = load(pairs, q), load(pairs, q + FOUR), load(pairs, q + EIGHT), load(pairs, q + TWELVE)
+            a0, a1, a2, a3 = load(pairs, p), load(pairs, p + FOUR), load(pairs, p + EIGHT), load(pairs, p + TWELVE)
             for r in range(unsigned(0), rows, FOUR):
-                value = load(up, s + r)
-                b0, b1 = load(down_bar, y0 + r), load(down_bar, y1 + r)
-                b2, b3 = load(down_bar, y2 + r), load(down_bar, y3 + r)
-                a0, a1 = multiply_add(value, b0, a0), multiply_add(value, b1, a1)
-                a2, a3 = multiply_add(value, b2, a2), multiply_add(value, b3, a3)
-                total = spread(0.0) if v == unsigned(0) else load(up_bar, t + r)
-                total = multiply_add(p0, b0, total)
-                other = multiply(p1, b1)
-                total = multiply_add(p2, b2, total)
-                other = multiply_add(p3, b3, other)
-                store(add(total, other), up_bar, t + r)
-            counts = multiply(lane_sums(a0, a1, a2, a3), load(pot, line + v))
-            store(add(counts, load(grad, line + v)), grad, line + v)
+                value, next_value = load(up, s + r), load(up, s + other + r)
+                c0, c1 = load(down_bar, t0 + r), load(down_bar, t1 + r)
+                c2, c3 = load(down_bar, t2 + r), load(down_bar, t3 + r)
+                a0, a1 = multiply_add(value, c0, a0), multiply_add(value, c1, a1)
+                a2, a3 = multiply_add(value, c2, a2), multiply_add(value, c3, a3)
+                b0, b1 = multiply_add(next_value, c0, b0), multiply_add(next_value, c1, b1)
+                b2, b3 = multiply_add(next_value, c2, b2), multiply_add(next_value, c3, b3)
+            store(b0, pairs, q)
+            store(b1, pairs, q + FOUR)
+            store(b2, pairs, q + EIGHT)
+            store(b3, pairs, q + TWELVE)
+            store(a0, pairs, p)
+            store(a1, pairs, p + FOUR)
+            store(a2, pairs, p + EIGHT)
+            store(a3, pairs, p + TWELVE)
+
+
+@part
+def count_pairs(pot, grad, trans, n, pairs, at):
+    """Add the posteriors of the pairs, trans times what ``add_pairs`` has gathered, to their counts; forget them."""
+    for k in range(trans, trans + unsigned(n) * padded(n), FOUR):
+        a, b = load(pairs, at), load(pairs, at + FOUR)
+        c, d = load(pairs, at + EIGHT), load(pairs, at + EIGHT + FOUR)
+        store(multiply_add(lane_sums(a, b, c, d), load(pot, k), load(grad, k)), grad, k)
+        for z in range(FOUR):
+            store(spread(0.0), pairs, at + FOUR * z)
+        at += SIXTEEN
 
 
 @part
@@ -154,6 +199,13 @@ def sum_of_products(a, x, b, y, count):
     for r in range(unsigned(0), unsigned(count), FOUR):
         total = multiply_add(load(a, x + r), load(b, y + r), total)
     return lane_sum(total)
+
+
+@part
+def add_products(a, x, b, y, total, rows):
+    """Add the products of two rows, one by one, to the first row of ``total``."""
+    for r in range(unsigned(0), unsigned(rows), FOUR):
+        store(multiply_add(load(a, x + r), load(b, y + r), load(total, r)), total, r)
 
 
 @part

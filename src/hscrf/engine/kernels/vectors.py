@@ -180,6 +180,25 @@ def lane_sums(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @intrinsic
+def turn(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The first numbers of a, b, c and d, then the second ones, the third and the fourth."""
+    result = types.UniTuple(four, 4)
+
+    def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        def pick(x: Any, y: Any, *picked: int) -> Any:
+            return builder.shuffle_vector(x, y, ir.Constant(PICKED, list(picked)))
+
+        a, b, c, d = given
+        even = pick(a, b, 0, 4, 2, 6), pick(c, d, 0, 4, 2, 6)
+        odd = pick(a, b, 1, 5, 3, 7), pick(c, d, 1, 5, 3, 7)
+        low, high = (0, 1, 4, 5), (2, 3, 6, 7)
+        turned = pick(*even, *low), pick(*odd, *low), pick(*even, *high), pick(*odd, *high)
+        return context.make_tuple(builder, result, turned)
+
+    return result(four, four, four, four), generate
+
+
+@intrinsic
 def prefetch(_typing: Any, array: Any, index: Any) -> Any:
     """Ask for the memory around an index, which need not exist, to be brought into the cache."""
 

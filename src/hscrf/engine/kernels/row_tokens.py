@@ -1,0 +1,122 @@
+"""Tokens of sequences side by side: in memory a row for each time, here a row for each state and the sequences in it."""
+
+from hscrf.engine.kernels.arithmetic import both, one, padded
+from hscrf.engine.kernels.compile import inlined, part, unsigned
+from hscrf.engine.kernels.lanes import FOUR, add, load, prefetch, store, turn
+from hscrf.engine.kernels.layout import AHEAD, PARENT, STATE, TOKEN, UNTIL
+from hscrf.engine.kernels.rows import fill
+from hscrf.engine.kernels.trie import shape_of
+
+
+FETCHED = 6  # processors do not guess which tokens so many sequences will need: they are asked for these steps ahead
+
+
+@inlined
+def own_time(runs, r, t):
+    """The time of row r when it is t for its bundle: after its end its last, beyond the last row that of the last."""
+    run = runs[min(r, runs.shape[0] - 1)]
+    return min(t, run[UNTIL] - 1) + run[AHEAD]
+
+
+@inlined
+def tokens_of(layer, s, level):
+    """Where the tokens of a level lie at time 0, and how many a time has."""
+    node = layer.level_at[s, level]
+    return layer.node[TOKEN, node] - layer.node[STATE, node], layer.node[TOKEN + 1, node]
+
+
+@inlined
+def times_of(runs, r, t, first, width):
+    """Where the tokens of a level lie for four rows."""
+    one, two = first + own_time(runs, r, t) * width, first + own_time(runs, r + 1, t) * width
+    three, four = first + own_time(runs, r + 2, t) * width, first + own_time(runs, r + 3, t) * width
+    return unsigned(one), unsigned(two), unsigned(three), unsigned(four)
+
+
+@part
+def gather_level(pot, first, width, runs, t, ahead, own, rows):
+    """own[state, row]: the tokens of one level at t."""
+    q, ahead = unsigned(rows), unsigned(ahead * width)
+    for r in range(0, rows, 4):
+        a, b, c, d = times_of(runs, r, t, first, width)
+        for v in range(unsigned(0), padded(width), FOUR):
+            turned = turn(load(pot, a + v), load(pot, b + v), load(pot, c + v), load(pot, d + v))
+            at = v * q + unsigned(r)
+            prefetch(pot, a + v + ahead)
+            prefetch(pot, b + v + ahead)
+            prefetch(pot, c + v + ahead)
+            prefetch(pot, d + v + ahead)
+            store(turned[0], own, at)
+            store(turned[1], own, at + q)
+            store(turned[2], own, at + q + q)
+            store(turned[3], own, at + q + q + q)
+
+
+@part
+def gather_tokens(mode, layer, pot, s, runs, t, ahead, work):
+    """Fill ``own`` of the bottom's states at t, and ``met`` of the inner nodes: their tokens and those above them."""
+    depth, root, _, _ = shape_of(layer, s)
+    q = unsigned(work.rows)
+    fill(work.met, unsigned(0), work.rows, one(mode))
+    for level in range(1, depth + 1):
+        first, width = tokens_of(layer, s, level)
+        gather_level(pot, first, width, runs, t, ahead, work.own, work.rows)
+        if level < depth:
+            for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+                x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
+                above = unsigned(layer.node[PARENT, node] - root) * q
+                for r in range(unsigned(0), q, FOUR):
+                    store(both(mode, load(work.met, above + r), load(work.own, own + r)), work.met, x + r)
+
+
+@part
+def scatter_level(grad, first, width, runs, alive, t, own, rows):
+    """Reverse of ``gather_level``: add own[state, row] of the rows that are alive to the counts of the tokens at t."""
+    q, end, ahead = unsigned(rows), runs.shape[0], unsigned(FETCHED * width)
+    for r in range(alive - alive % 4, end, 4):
+        a, b, c, d = times_of(runs, r, t, first, width)
+        whole = unsigned(width - width % 4) if alive <= r and r + 4 <= end else unsigned(0)
+        for v in range(unsigned(0), whole, FOUR):
+            at = v * q + unsigned(r)
+            turned = turn(load(own, at), load(own, at + q), load(own, at + q + q), load(own, at + q + q + q))
+            store(add(turned[0], load(grad, a + v)), grad, a + v)
+            store(add(turned[1], load(grad, b + v)), grad, b + v)
+            store(add(turned[2], load(grad, c + v)), grad, c + v)
+            store(add(turned[3], load(grad, d + v)), grad, d + v)
+        for row in range(max(r, alive), min(r + 4, end)):
+            at = unsigned(first + (t + runs[row, AHEAD]) * width)
+            for v in range(unsigned(0), unsigned(width), unsigned(8)):
+                prefetch(grad, at + v - ahead)
+            for v in range(whole, unsigned(width)):
+                grad[at + v] += own[v * q + unsigned(row)]
+
+
+@part
+def scatter_counts(layer, counts, s, runs, alive, t, work):
+    """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them."""
+    depth, root, bottom, stop = shape_of(layer, s)
+    q = unsigned(work.rows)
+    first, width = tokens_of(layer, s, depth)
+    scatter_level(counts.pot, first, width, runs, alive, t, work.found, work.rows)
+    fill(work.posterior, unsigned(0), (bottom - root) * work.rows, 0.0)
+    for node in range(stop - 1, root, -1):
+        x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
+        for r in range(unsigned(0), q, FOUR):
+            store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
+    for level in range(1, depth):
+        first, width = tokens_of(layer, s, level)
+        fill(work.found, unsigned(0), width * work.rows, 0.0)
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
+            for r in range(unsigned(0), q, FOUR):
+                store(add(load(work.found, own + r), load(work.posterior, x + r)), work.found, own + r)
+        scatter_level(counts.pot, first, width, runs, alive, t, work.found, work.rows)
+    if layer.unit:  # and each has ended there
+        count_endings(counts.ending, depth, runs, alive, t, work.posterior, unsigned(0))
+
+
+@inlined
+def count_endings(ending, level, runs, alive, t, values, at):
+    """Add a row of posteriors, at a place, to those that a level ends at t."""
+    for row in range(alive, runs.shape[0]):
+        ending[level, t + runs[row, AHEAD]] += values[at + unsigned(row)]

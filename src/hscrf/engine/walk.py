@@ -1,0 +1,102 @@
+"""The walk back over a planned batch: from the best, or a draw, at the root down to the lowest level."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats
+from hscrf.engine.kernels.arithmetic import MAX
+from hscrf.engine.kernels.layout import make_scratch, make_work
+from hscrf.engine.kernels.row_tracing import trace_bundles
+from hscrf.engine.kernels.tracing import trace
+from hscrf.engine.passes import Mode, Numbers, _add_persist, inside, leaves_of, log_z_of, numbers_of
+from hscrf.engine.plan import LayerPlan, Plan
+from hscrf.potentials import Arrays
+
+
+def walk_back(
+    plan: Plan, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
+    """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
+    single = plan.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
+    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
+    states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
+    ends = np.zeros(states.shape, dtype=np.int8)
+    ends[:, 0, plan.offsets[1:] - 1] = 1
+    rows = plan.root_rows()
+    log_z = np.where(rows < 0, -np.inf, 0.0)
+    if not single:
+        log_z = log_z_of(plan, mode, tables[0])
+        roots = tables[0][rows]
+        for draw in range(draws):
+            picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
+            states[draw, 0] = np.repeat(picked, np.diff(plan.offsets))
+    for layer in plan.layers:
+        if not (log_z > -np.inf).all():  # there is nothing to walk back through
+            break
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        segments = segments_of(states[:, layer.top], ends[:, layer.top])
+        left = np.ones(len(segments), dtype=bool)
+        mass = np.empty(len(segments))
+        if single and layer.top == 0 and mode is MAX and layer.bundling is not None:
+            left[trace_together(plan, layer, numbers, states[0], ends[0], mass)] = False
+        if left.any():
+            mass[left] = trace_alone(mode, layer, numbers, segments[left], rng, states, ends)
+        if single and layer.top == 0:
+            table = np.full((plan.tables[0].rows, 1), -np.inf)
+            table[rows, 0] = mass[::draws]
+            _add_persist(plan, 0, values, table)
+            log_z = log_z_of(plan, mode, table)
+    return states, ends, log_z
+
+
+def trace_alone(
+    mode: Mode,
+    layer: LayerPlan,
+    numbers: Numbers,
+    segments: NDArray[np.int64],
+    rng: np.random.Generator,
+    states: NDArray[np.int32],
+    ends: NDArray[np.int8],
+) -> Floats:
+    """Write a configuration below each segment; return their masses."""
+    steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
+    work = make_scratch(layer.layer, numbers.segments, steps, False)
+    room = steps + work.node.shape[1] + 2
+    weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
+    mass = np.empty(len(segments))
+    out = (states, ends, work, np.empty(steps), mass)
+    trace(mode, layer.layer, *numbers[:2], layer.top, segments, rng, *out, weight, where)
+    return mass
+
+
+def trace_together(
+    plan: Plan, layer: LayerPlan, numbers: Numbers, states: NDArray[np.int32], ends: NDArray[np.int8], mass: Floats
+) -> NDArray[np.int64]:
+    """Write the best configuration of all sequences that walk side by side, and their masses; return which they are."""
+    bundling = layer.bundling
+    assert bundling is not None
+    leaves = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
+    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True)
+    runs = (bundling.bundles, bundling.runs)
+    table = np.empty((2, plan.tables[0].rows))  # what ``forward`` writes for the root, which is not needed
+    unused = np.empty(plan.offsets.size - 1, dtype=bool)
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, *table, unused, mass, work)
+    return bundling.taken
+
+
+def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One column of each row, drawn in proportion to exp(log_weights)."""
+    noise = rng.gumbel(size=log_weights.shape)
+    return np.where(log_weights > -np.inf, log_weights + noise, -np.inf).argmax(axis=1)
+
+
+def segments_of(states: NDArray[np.int32], ends: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Segments (n, 4) of one level as state, first step, last step and draw; equal ones stand together."""
+    draw, last = np.nonzero(ends)
+    first = np.empty_like(last)
+    first[1:] = np.where(draw[1:] == draw[:-1], last[:-1] + 1, 0)
+    first[0] = 0
+    segments = np.column_stack([states[draw, last], first, last, draw]).astype(np.int64)
+    return segments[np.lexsort((draw, segments[:, 0], last, first))]

@@ -9,7 +9,7 @@ import enumeration as twin
 import hscrf
 import test_twin
 from drawing import draw_evidence, draw_model, parts_of
-from hscrf.engine import Batch, bundling
+from hscrf.engine import Batch, Evidence, bundling, plan
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.passes import outside
 from hscrf.inference import Posterior
@@ -25,6 +25,7 @@ MIXES = [
     ("segmental", "segmental", "unit"),
     ("segmental", "segmental", "segmental"),
 ]
+MARKOV = [("unit",), ("markov",), ("markov", "unit"), ("markov", "markov"), ("markov", "markov", "unit")]
 ROWS = 16
 
 
@@ -44,11 +45,12 @@ def poisoned(monkeypatch):
         work = make(*arguments)
         work.up.reshape(-1, work.nodes, work.rows)[:, :-4] = np.nan
         work.down[: -4 * work.rows] = np.nan
-        for array in (work.later, work.gain, work.scale, work.goes_on_bar):
+        for array in (work.later, work.gain, work.scale, work.goes_on_bar, work.own, work.met, work.posterior):
             array.fill(np.nan)
         return work
 
     monkeypatch.setattr(hscrf.engine.passes, "make_work", full_of_nan)
+    monkeypatch.setattr(hscrf.engine.walk, "make_work", full_of_nan)
 
 
 def without_borders(p):
@@ -119,21 +121,21 @@ def packed(models):
     return Batch(models[0].topology, offsets), values
 
 
-def lengths_of_one_topology(kinds, lengths, scale=1.0):
+def lengths_of_one_topology(kinds, lengths, scale=1.0, **options):
     rng = np.random.default_rng(7)
-    first = draw(rng, kinds, max(lengths), size=3, longest=9, constant=True)
+    first = draw(rng, kinds, max(lengths), **{"size": 3, "longest": 9, "constant": True, **options})
     parts, models = parts_of(first), []
     for length in lengths:
         own = {
             **parts,
             "token": {k: scale * rng.standard_normal((length, v.shape[1])) for k, v in parts["token"].items()},
-            "segment": {k: rng.standard_normal((length, *v.shape[1:])) for k, v in parts["segment"].items()},
+            "segment": {k: rng.standard_normal((length, *v.shape[1:])) for k, v in parts.get("segment", {}).items()},
         }
         models.append(hscrf.Potentials(first.topology, length, **own))
     return models
 
 
-@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+@pytest.mark.parametrize("kinds", [*MIXES, *MARKOV], ids="-".join)
 def test_a_sequence_does_not_feel_its_neighbours(together, kinds):
     models = lengths_of_one_topology(kinds, [1, 17, 5, 40, 16])
     batch, values = packed(models)
@@ -149,7 +151,9 @@ def test_a_sequence_does_not_feel_its_neighbours(together, kinds):
             np.testing.assert_allclose(whole.ending[d][steps], alone.ending[d], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kinds", [("segmental", "unit"), ("segmental", "markov"), ("segmental", "segmental")])
+@pytest.mark.parametrize(
+    "kinds", [("segmental", "unit"), ("segmental", "markov"), ("segmental", "segmental"), ("markov", "unit")]
+)
 def test_one_sequence_leaves_the_scaled_arithmetic_alone(together, kinds):
     """Tokens of hundreds of nats in one of three sequences: the other two keep their numbers to the last bit."""
     models = lengths_of_one_topology(kinds, [20, 20, 20])
@@ -165,7 +169,16 @@ def test_one_sequence_leaves_the_scaled_arithmetic_alone(together, kinds):
 
 
 @pytest.mark.parametrize("scale", [3.0, 10.0, 30.0, 100.0])
-@pytest.mark.parametrize("kinds", [("segmental", "unit"), ("segmental", "markov"), ("segmental", "segmental")])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("segmental", "unit"),
+        ("segmental", "markov"),
+        ("segmental", "segmental"),
+        ("markov", "unit"),
+        ("markov", "markov"),
+    ],
+)
 def test_potentials_of_any_size(together, kinds, scale):
     """Rows are rescaled, looked at at every step, or given to LOG: the numbers stay those of LOG."""
     rng = np.random.default_rng(int(scale))
@@ -203,3 +216,70 @@ def test_the_last_starts_of_a_sequence_go_along():
     (_, layer) = Posterior(p, None).batch.plan(values_of(p)).layers
     assert len(layer.bundling.bundles) == 2 * p.topology.n_states[1]
     assert layer.bundling.lone is None
+
+
+# ------------------------------------------------------------------------------
+# Sequences
+
+
+def same_in_rows_as_alone(models, evidence=None, rtol=1e-10, atol=1e-11):
+    """All a batch gives, with its sequences side by side and with each alone; return which have gone in rows."""
+    batch, values = packed(models)
+    batch = Batch(batch.topology, batch.offsets, evidence)
+    layer = batch.plan(values).layers[0]
+    whole, (states, ends, score) = batch.expectations(values), batch.best(values)
+    np.testing.assert_allclose(batch.log_partition(values), whole.log_z, rtol=rtol)
+    other = Batch(batch.topology, batch.offsets, evidence)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "sequences", lambda *_: None)
+        assert other.plan(values).layers[0].bundling is None
+        same_expectations(other.expectations(values), whole, rtol=rtol, atol=atol)
+        alone = other.best(values)
+    np.testing.assert_array_equal(states, alone[0])
+    np.testing.assert_array_equal(ends, alone[1])
+    np.testing.assert_allclose(score, alone[2], rtol=1e-12)
+    return sorted(layer.bundling.taken)
+
+
+@pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
+@pytest.mark.parametrize("count", [1, 2, 8, 9, ROWS, ROWS + 1, 40])
+def test_bundles_of_sequences(together, poisoned, kinds, count):
+    lengths = np.random.default_rng([count, len(kinds)]).integers(1, 30, size=count)
+    assert same_in_rows_as_alone(lengths_of_one_topology(kinds, lengths)) == list(range(count))
+
+
+@pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
+@pytest.mark.parametrize("options", [{"size": 1}, {"size": 5}, {"size": 13}, {"sparse": True}, {"classes": 3}], ids=str)
+def test_groups_of_any_width_and_several_roots(together, poisoned, kinds, options):
+    models = lengths_of_one_topology(kinds, [4, 17, 1, 9, 9, 9], **options)
+    assert same_in_rows_as_alone(models) == sorted([*range(len(models))] * options.get("classes", 1))
+
+
+@pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
+def test_known_states_keep_their_rows_and_known_ends_go_alone(together, poisoned, kinds):
+    models = lengths_of_one_topology(kinds, [12, 7, 12, 5, 12])
+    best = [hscrf.decode(p) for p in models]
+    states, ends = [np.full_like(y.states, -1) for y in best], [np.full_like(y.ends, -1) for y in best]
+    states[0][-1, 5] = best[0].states[-1, 5]
+    states[2][1, [2, 8]] = best[2].states[1, [2, 8]]
+    ends[3][1] = best[3].ends[1]
+    labels = [hscrf.Labels(*known) for known in zip((p.topology for p in models), states, ends, strict=True)]
+    taken = same_in_rows_as_alone(models, Evidence.of([y.closed() for y in labels]))
+    assert taken == ([0, 1, 2, 3, 4] if kinds == ("unit",) else [0, 1, 2, 4])
+
+
+def test_tables_that_change_in_time_go_alone(together):
+    p = draw(np.random.default_rng(3), ("markov", "unit"), 20, constant=False)
+    assert Posterior(p, None).batch.plan(values_of(p)).layers[0].bundling is None
+
+
+def test_few_sequences_and_very_long_ones_go_alone():
+    def taken(lengths):
+        batch, values = packed(lengths_of_one_topology(("markov", "unit"), lengths))
+        bundling_of_root = batch.plan(values).layers[0].bundling
+        return [] if bundling_of_root is None else sorted(bundling_of_root.taken)
+
+    assert taken([30]) == []
+    assert taken([30] * 8) == list(range(8))
+    assert taken([30, 9_000] + [30] * 7) == [0, *range(2, 9)]
+    assert taken([30] * 16 + [30]) == list(range(17))

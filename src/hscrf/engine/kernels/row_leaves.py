@@ -5,8 +5,8 @@ from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, load, multiply, spread, store, where_above
 from hscrf.engine.kernels.layout import CHILD_BASE, CHILD_REACH, CHILD_SKIP, NOWHERE, PARENT, STATE, TOKEN
 from hscrf.engine.kernels.row_scales import unscale
-from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.row_tokens import count_endings, scatter_counts
+from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.rows import add_products, fill, segments, segments_back, sum_of_products
 from hscrf.engine.kernels.trie import cell, shape_of
 

@@ -1,4 +1,4 @@
-"""Tokens of sequences side by side: in memory a row for each time, here a row for each state and the sequences in it."""
+"""Tokens of sequences side by side: a row for each time in memory, a row for each state in a bundle."""
 
 from hscrf.engine.kernels.arithmetic import both, one, padded
 from hscrf.engine.kernels.compile import inlined, part, unsigned
@@ -6,7 +6,6 @@ from hscrf.engine.kernels.lanes import FOUR, add, load, prefetch, store, turn
 from hscrf.engine.kernels.layout import AHEAD, PARENT, STATE, TOKEN, UNTIL
 from hscrf.engine.kernels.rows import fill
 from hscrf.engine.kernels.trie import shape_of
-
 
 FETCHED = 6  # processors do not guess which tokens so many sequences will need: they are asked for these steps ahead
 

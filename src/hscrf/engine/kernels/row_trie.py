@@ -98,7 +98,7 @@ def descend_back(layer, pot, grad, leaves, s, t, step, born, work):
 @inlined
 def count_all_pairs(layer, pot, grad, s, work):
     """Count what a bundle has gathered for tables that do not change in time."""
-    depth, root, bottom, _ = shape_of(layer, s)
+    _, root, bottom, _ = shape_of(layer, s)
     for node in range(root, bottom):
         n, trans = layer.node[COUNT, node], unsigned(layer.node[TRANS, node])
         if layer.node[TRANS + 1, node] == 0:

@@ -109,7 +109,7 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
 def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
     """Of which sequences (n,) no end below the top is known, except the last."""
     depth = layer.level_at.shape[1] - 2
-    follows = layer.may_cross[1 : depth + (1 if layer.unit else 2)].all(axis=0)
+    follows = np.logical_and.reduce(layer.may_cross[1 : depth + (1 if layer.unit else 2)])
     follows[offsets[1:] - 1] = True
     return np.logical_and.reduceat(follows & layer.may_end[1:].all(axis=0), offsets[:-1])
 

@@ -61,7 +61,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
     bottom = plan.topology.depth - 1
     if bottom in plan.tables:
         tables[bottom] = np.zeros((plan.tables[bottom].rows, plan.topology.n_states[bottom]))
-        _add_persist(plan, bottom, values, tables[bottom])
+        add_own_scores(plan, bottom, values, tables[bottom])
     for layer in reversed(plan.layers):
         if layer.top < down_to:
             break
@@ -124,7 +124,7 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
             result.log_z[:] = log_z_of(plan, mode, _finish(plan, mode, 0, values, mass, scale))
         _collect(plan, layer, counts, result)
     for d in plan.explicit:
-        _add_persist_back(plan, d, result)
+        _count_own_scores(plan, d, result)
     return result, lossy
 
 
@@ -197,10 +197,10 @@ def _sweep(
     """Walk all runs of a layer, also backward if there are counts to fill."""
     alone: Layer | None = layer.layer
     if layer.bundling is not None and mode is not LOG:
-        leaves = leaves_of(plan, mode, layer, layer.bundling, numbers, child, counts)
+        leaves, table = leaves_of(plan, mode, layer, layer.bundling, numbers, child, counts)
         if leaves.every > 0:
             alone = layer.bundling.lone
-            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, counts, post, *out)
+            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, post, *out)
     if alone is not None:
         steps, segments = int(alone.reach.max()), numbers.segments
         if mode is LINEAR and child is not None:
@@ -210,34 +210,45 @@ def _sweep(
 
 
 def _sweep_bundles(
-    mode: Mode, layer: Layer, bundling: Bundling, values: Values, leaves: Leaves, counts: Any, *out: Any
+    mode: Mode,
+    layer: Layer,
+    bundling: Bundling,
+    values: Values,
+    leaves: Leaves,
+    table: Floats | None,
+    counts: Any,
+    *out: Any,
 ) -> None:
     """Walk the runs of a layer that go side by side."""
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, leaves.apart is not None)
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart)
+    kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
     flat = [array.reshape(-1) for array in out]
-    sweep_bundles(mode, layer, values, leaves, counts, bundling.bundles, bundling.runs, *flat, work)
-    if counts is not None and not leaves.longest and leaves.apart is None:
+    sweep_bundles(mode, layer, values, leaves, *kind, counts, bundling.bundles, bundling.runs, *flat, work)
+    if counts is not None and leaves.tokens.size:
         unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
 
 
 def leaves_of(
     plan: Plan, mode: Mode, layer: LayerPlan, bundling: Bundling, numbers: Numbers, child: Floats | None, counts: Any
-) -> Leaves:
-    """What the leaves of bundles meet; ``every`` is 0 if LINEAR cannot hold them side by side."""
+) -> tuple[Leaves, Floats | None]:
+    """What the leaves of bundles meet, and the table of their segments, flat, if there is one.
+
+    ``every`` is 0 if LINEAR cannot hold them side by side.
+    """
     none, least, peak = np.empty(0), TINY, numbers.values.peak
     shape = (bundling.leaves, plan.topology.n_states[layer.bottom])
     if bundling.apart:
-        return Leaves(none, none, none, peak, *shape, 0, steps_between_checks(mode, numbers.spread), least, True)
+        return Leaves(none, none, peak, *shape, 0, steps_between_checks(mode, numbers.spread), least), None
     if child is None:
         tokens = np.empty((plan.steps, bundling.leaves))
         stack_tokens(mode, layer.layer, numbers.values.pot, tokens)
         found = none if counts is None else np.zeros(tokens.size)
         every = steps_between_checks(mode, numbers.spread)
-        return Leaves(tokens.reshape(-1), none, found, peak, *shape, 0, every, least, None)
+        return Leaves(tokens.reshape(-1), found, peak, *shape, 0, every, least), None
     table = plan.tables[layer.bottom]
     longest, found = int(table.most.max()), none if counts is None else counts.child.reshape(-1)
     if mode is not LINEAR:
-        return Leaves(none, child.reshape(-1), found, peak, *shape, longest, 1, least, None)
+        return Leaves(none, found, peak, *shape, longest, 1, least), child.reshape(-1)
     segments, peak = np.empty(child.size), np.empty(plan.steps)
     lowest = gauge_rows(plan.offsets, table.base, table.skip, table.width, child, segments.reshape(child.shape), peak)
     exponentiate(segments)
@@ -246,7 +257,7 @@ def leaves_of(
     if not every and spread < NARROW:
         segments[(segments < FAINTEST) & (child.reshape(-1) > -np.inf)] = FAINTEST
         every, least = 1, SAFE
-    return Leaves(none, segments, found, peak, *shape, longest, every, least, None)
+    return Leaves(none, found, peak, *shape, longest, every, least), segments
 
 
 def steps_between_checks(mode: Mode, spread: float) -> int:
@@ -260,11 +271,11 @@ def _finish(plan: Plan, mode: Mode, d: int, values: Arrays, mass: Floats, scale:
         with np.errstate(divide="ignore"):
             np.log(mass, out=mass)
         mass += scale
-    _add_persist(plan, d, values, mass)
+    add_own_scores(plan, d, values, mass)
     return mass
 
 
-def _add_persist(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
+def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
     """Add the scores of the segments of level d by themselves."""
     base, skip, width, reach, _, least, _ = plan.tables[d]
     rows = (base, skip, width, reach, least, plan.topology.min_duration[d])
@@ -321,8 +332,8 @@ def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
         result.counts["segment", d][:, 0] = state
 
 
-def _add_persist_back(plan: Plan, d: int, result: Expectations) -> None:
-    """Reverse of ``_add_persist``: from posteriors of segments to states, endings and counts of level d."""
+def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
+    """Reverse of ``add_own_scores``: from posteriors of segments to states, endings and counts of level d."""
     table = plan.tables[d]
     post, found = result.segments[d], (result.state[d], result.ending[d])
     own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]

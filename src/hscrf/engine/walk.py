@@ -10,7 +10,7 @@ from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.layout import make_scratch, make_work
 from hscrf.engine.kernels.row_tracing import trace_bundles
 from hscrf.engine.kernels.tracing import trace
-from hscrf.engine.passes import Mode, Numbers, _add_persist, inside, leaves_of, log_z_of, numbers_of
+from hscrf.engine.passes import Mode, Numbers, add_own_scores, inside, leaves_of, log_z_of, numbers_of
 from hscrf.engine.plan import LayerPlan, Plan
 from hscrf.potentials import Arrays
 
@@ -46,7 +46,7 @@ def walk_back(
         if single and layer.top == 0:
             table = np.full((plan.tables[0].rows, 1), -np.inf)
             table[rows, 0] = mass[::draws]
-            _add_persist(plan, 0, values, table)
+            add_own_scores(plan, 0, values, table)
             log_z = log_z_of(plan, mode, table)
     return states, ends, log_z
 
@@ -77,7 +77,7 @@ def trace_together(
     """Write the best configuration of all sequences that walk side by side, and their masses; return which they are."""
     bundling = layer.bundling
     assert bundling is not None
-    leaves = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
+    leaves, _ = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
     work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True)
     runs = (bundling.bundles, bundling.runs)
     table = np.empty((2, plan.tables[0].rows))  # what ``forward`` writes for the root, which is not needed

@@ -62,7 +62,7 @@ def in_table(layer, run, s, t):
 
 
 @part
-def forward(mode, layer, values, leaves, bundle, runs, work, mass, scale, lossy):
+def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass, scale, lossy):
     """Walk a bundle through time; fill the work space, and mass and scale of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     first, last, since = 0, 0, begin
@@ -75,15 +75,15 @@ def forward(mode, layer, values, leaves, bundle, runs, work, mass, scale, lossy)
             work.down[top + unsigned(r)] = one(mode)
             work.scale[r] = 0.0
         descend(mode, layer, values.pot, leaves, s, t, step, last > born, work)
-        if leaves.longest > 0:
-            since = sum_segments(mode, layer, leaves, s, t, step, since, work)
+        if table is not None:
+            since = sum_segments(mode, layer, leaves, table, s, t, step, since, work)
         else:
-            if leaves.apart is not None:
+            if apart is not None:
                 gather_tokens(mode, layer, values.pot, s, runs, t, FETCHED, work)
-            live(mode, layer, leaves, s, bundle[LEAF], t, step, work)
+            live(mode, layer, leaves, apart, s, bundle[LEAF], t, step, work)
         if mode is LINEAR:
-            keep_scale(layer, leaves, s, t, step, first, last, runs, work, lossy)
-        ascend(mode, layer, values.pot, leaves, s, t, step, runs[first, UNTIL] == t + 1, work)
+            keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, work, lossy)
+        ascend(mode, layer, values.pot, apart, s, t, step, runs[first, UNTIL] == t + 1, work)
         for r in range(unsigned(first), unsigned(last)):
             where = in_table(layer, runs[r], s, t)
             if where >= 0:
@@ -92,10 +92,10 @@ def forward(mode, layer, values, leaves, bundle, runs, work, mass, scale, lossy)
 
 
 @inlined
-def keep_scale(layer, leaves, s, t, step, first, last, runs, work, lossy):
+def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, work, lossy):
     """LINEAR: note the scale of each row, and look after it from time to time."""
     _, root, bottom, stop = shape_of(layer, s)
-    if leaves.apart is not None:
+    if apart is not None:
         for r in range(work.rows):
             work.scale[r] += leaves.peak[own_time(runs, r, t)]
     else:
@@ -105,13 +105,13 @@ def keep_scale(layer, leaves, s, t, step, first, last, runs, work, lossy):
     if step % leaves.every == 0:
         nodes = bottom - root, stop - root
         work.rescaled[step] = rescale(nodes, step, leaves.least, first, last, runs, work, lossy)
-        if work.rescaled[step] and leaves.longest > 0:
-            low = rescale_entered(leaves, nodes, step, work)
+        if table is not None:
+            low = rescale_entered(leaves, nodes, step, work) if work.rescaled[step] else leaves.least
             lossy[runs[0, SEQUENCE]] |= low < leaves.least
 
 
 @part
-def backward(layer, values, leaves, counts, bundle, runs, work, post):
+def backward(layer, values, leaves, table, apart, counts, bundle, runs, work, post):
     """Reverse of ``forward``: from the posteriors of the top's segments to the expected counts of all in the bundle."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     fill(work.up_bar, unsigned(0), work.up_bar.size, 0.0)
@@ -122,13 +122,13 @@ def backward(layer, values, leaves, counts, bundle, runs, work, post):
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
         read_bars(layer, s, t, step, first, last, runs, work, post)
-        ascend_back(layer, values.pot, counts, leaves, s, runs, first, t, step, runs[first, UNTIL] == t + 1, work)
-        if leaves.longest > 0:
-            sum_segments_back(layer, leaves, s, t, step, steps, work)
+        ascend_back(layer, values.pot, counts, apart, s, runs, first, t, step, runs[first, UNTIL] == t + 1, work)
+        if table is not None:
+            sum_segments_back(layer, leaves, table, s, t, step, steps, work)
         else:
-            if leaves.apart is not None:
+            if apart is not None:
                 gather_tokens(LINEAR, layer, values.pot, s, runs, t, -FETCHED, work)
-            live_back(layer, leaves, counts, s, bundle[LEAF], runs, first, t, step, steps, work)
+            live_back(layer, leaves, apart, counts, s, bundle[LEAF], runs, first, t, step, steps, work)
         born = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
@@ -163,13 +163,13 @@ def has_posterior(layer, bundle, runs, post):
 
 
 @kernel
-def sweep_bundles(mode, layer, values, leaves, counts, bundles, runs, post, mass, scale, lossy, work):
+def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, scale, lossy, work):
     """Walk all bundles of a layer, see ``runs.sweep``; post, mass and scale are flat here."""
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
         if counts is not None and not has_posterior(layer, bundle, own, post):
             continue
-        forward(mode, layer, values, leaves, bundle, own, work, mass, scale, lossy)
+        forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
         if counts is not None:
-            backward(layer, values, leaves, counts, bundle, own, work, post)
+            backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)

@@ -115,22 +115,19 @@ def make_scratch(layer, child, steps, backward):
 
 
 class Leaves(NamedTuple):
-    """What the leaves of all bundles of a layer meet: tokens of whole stacks, or segments if the bottom has a table.
+    """What the leaves of all bundles of a layer meet, beside segments if the bottom has a table of them.
 
-    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j. Rows that are whole
-    sequences (``apart``) share tables but no time: they read the tokens of the layer, see ``row_tokens``.
+    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j.
     """
 
-    tokens: np.ndarray  # flat (N, leaves of all top states)
-    segments: np.ndarray  # flat (rows of the bottom's table, states)
-    counts: np.ndarray  # flat, like one or the other: posteriors
+    tokens: np.ndarray  # flat (N, leaves of all top states): of whole stacks; empty with a table, or if rows are apart
+    counts: np.ndarray  # flat, like them or like the table: posteriors
     peak: np.ndarray  # (N,) LINEAR: log scale of a step
     number: int  # of leaves of all top states
     states: int  # of the bottom level
     longest: int  # segment of the bottom, 0 without a table
     every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
-    apart: bool | None  # True if each row is a sequence of its own, else None: a type of its own, as for ``mode``
 
 
 class Work(NamedTuple):

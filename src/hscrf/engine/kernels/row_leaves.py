@@ -21,15 +21,15 @@ def first_token(leaves, leaf, t):
 
 
 @inlined
-def token_of(mode, leaves, token, own, above, r, work):
+def token_of(mode, leaves, apart, token, own, above, r, work):
     """What a leaf is multiplied by in four rows: the token of its stack, or its own and the product of all above it."""
-    if leaves.apart is None:
+    if apart is None:
         return spread(leaves.tokens[token])
     return both(mode, load(work.own, own + r), load(work.met, above + r))
 
 
 @inlined
-def live(mode, layer, leaves, s, leaf, t, step, work):
+def live(mode, layer, leaves, apart, s, leaf, t, step, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
     q, token = unsigned(work.rows), first_token(leaves, leaf, t)
@@ -41,12 +41,12 @@ def live(mode, layer, leaves, s, leaf, t, step, work):
             value = load(work.up, up + r)
             if goes_on:
                 value = either(mode, value, load(work.up, before + r))
-            store(both(mode, value, token_of(mode, leaves, token, own, above, r, work)), work.up, up + r)
+            store(both(mode, value, token_of(mode, leaves, apart, token, own, above, r, work)), work.up, up + r)
         up, before, token = up + q, before + q, token + unsigned(1)
 
 
 @inlined
-def live_back(layer, leaves, counts, s, leaf, runs, alive, t, step, steps, work):
+def live_back(layer, leaves, apart, counts, s, leaf, runs, alive, t, step, steps, work):
     """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
 
     A unit bottom ends wherever it lives, which is counted with its tokens.
@@ -56,10 +56,10 @@ def live_back(layer, leaves, counts, s, leaf, runs, alive, t, step, steps, work)
     up, bars, gain = at(work, step, bottom - root), at(work, 0, bottom - root), unsigned(step) * unsigned(work.rows)
     may_end, rescaled = layer.may_end[depth, t], work.rescaled[step]
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
-    if leaves.apart is not None:
+    if apart is not None:
         fill(work.found, unsigned(0), work.found.size, 0.0)
     if not layer.unit and may_end:
-        count_leaves_that_end(layer, leaves, counts, bottom - root, stop - root, runs, alive, t, step, work)
+        count_leaves_that_end(layer, apart, counts, bottom - root, stop - root, runs, alive, t, step, work)
     for x in range(bottom, stop):
         own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
         total = nothing
@@ -70,35 +70,35 @@ def live_back(layer, leaves, counts, s, leaf, runs, alive, t, step, steps, work)
                 bar = add(bar, load(work.goes_on_bar, bars + r))
             bar = where_above(value, nothing, bar, nothing)
             posterior = multiply(value, bar)
-            if leaves.apart is None:
+            if apart is None:
                 total = add(total, posterior)
             else:
                 store(add(load(work.found, own + r), posterior), work.found, own + r)
                 store(posterior, work.posterior, bars + r)
-            bar = multiply(bar, token_of(LINEAR, leaves, token, own, above, r, work))
+            bar = multiply(bar, token_of(LINEAR, leaves, apart, token, own, above, r, work))
             if rescaled:
                 bar = multiply(bar, load(work.gain, gain + r))
             store(bar, work.down_bar, bars + r)
             if not layer.unit:
                 store(bar, work.goes_on_bar, bars + r)
-        if leaves.apart is None:
+        if apart is None:
             leaves.counts[token] += lane_sum(total)
         up, bars, token = up + q, bars + q, token + unsigned(1)
-    if leaves.apart is not None:
+    if apart is not None:
         scatter_counts(layer, counts, s, runs, alive, t, work)
 
 
 @inlined
-def count_leaves_that_end(layer, leaves, counts, begin, stop, runs, alive, t, step, work):
+def count_leaves_that_end(layer, apart, counts, begin, stop, runs, alive, t, step, work):
     """Add the posterior that a Markov bottom ends at t."""
     depth = layer.level_at.shape[1] - 2
     for x in range(begin, stop):
         up, bars = at(work, step, x), at(work, 0, x)
-        if leaves.apart is None:
+        if apart is None:
             counts.ending[depth, t] += sum_of_products(work.up, up, work.up_bar, bars, work.rows)
         else:
             add_products(work.up, up, work.up_bar, bars, work.found, work.rows)
-    if leaves.apart is not None:
+    if apart is not None:
         count_endings(counts.ending, depth, runs, alive, t, work.found, unsigned(0))
         fill(work.found, unsigned(0), work.rows, 0.0)
 
@@ -144,7 +144,7 @@ def unstack_counts(layer, grad, ending, counts):
 
 
 @part
-def sum_segments(mode, layer, leaves, s, t, step, since, work):
+def sum_segments(mode, layer, leaves, table, s, t, step, since, work):
     """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
     _, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
@@ -157,12 +157,12 @@ def sum_segments(mode, layer, leaves, s, t, step, since, work):
     for x in range(bottom - root, stop - root):
         line = unsigned(base * leaves.states + layer.node[STATE, root + x])
         started, target = (work.down, at_down(work, step, x), size), (work.up, at(work, step, x))
-        segments(mode, leaves.segments, line, states, lags, started, target, work.rows)
+        segments(mode, table, line, states, lags, started, target, work.rows)
     return since
 
 
 @part
-def sum_segments_back(layer, leaves, s, t, step, steps, work):
+def sum_segments_back(layer, leaves, table, s, t, step, steps, work):
     """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t."""
     _, root, bottom, stop = shape_of(layer, s)
     bars, later = at(work, 0, bottom - root), at_down(work, step, bottom - root)
@@ -178,6 +178,4 @@ def sum_segments_back(layer, leaves, s, t, step, steps, work):
             work.lines[lag] = line if base != NOWHERE else -1
         lines, place = work.lines[:ahead], at_down(work, step, x)
         ends = work.later, size
-        segments_back(
-            leaves.segments, leaves.counts, lines, work.down, ends, place, work.down_bar, at(work, 0, x), work.rows
-        )
+        segments_back(table, leaves.counts, lines, work.down, ends, place, work.down_bar, at(work, 0, x), work.rows)

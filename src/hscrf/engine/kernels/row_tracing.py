@@ -92,7 +92,7 @@ def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, mass
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        forward(mode, layer, values, leaves, bundle, own, work, mass, scale, lossy)
+        forward(mode, layer, values, leaves, None, True, bundle, own, work, mass, scale, lossy)
         for r in range(own.shape[0]):
             begin, steps = bundle[FROM] + own[r, AHEAD], own[r, UNTIL] - bundle[FROM]
             value = work.up[at(work, steps - 1, 0) + unsigned(r)]

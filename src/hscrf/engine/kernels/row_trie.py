@@ -44,10 +44,10 @@ def changes(layer, level, t):
 
 
 @inlined
-def closes(layer, leaves, level, t, last):
+def closes(layer, apart, level, t, last):
     """May a node of a level end at t with one of its children; ``last``: is that the last step of any sequence."""
     depth = layer.level_at.shape[1] - 2
-    may_end = last if leaves.apart is not None and level == 0 else layer.may_end[level, t]
+    may_end = last if apart is not None and level == 0 else layer.may_end[level, t]
     return may_end and (level < depth - 1 or layer.may_end[depth, t])
 
 
@@ -106,11 +106,11 @@ def count_all_pairs(layer, pot, grad, s, work):
 
 
 @inlined
-def ascend(mode, layer, pot, leaves, s, t, step, last, work):
+def ascend(mode, layer, pot, apart, s, t, step, last, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
-        may_end = closes(layer, leaves, level, t, last)
+        may_end = closes(layer, apart, level, t, last)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where = unsigned(cell(layer, END, node, t))
@@ -118,20 +118,20 @@ def ascend(mode, layer, pot, leaves, s, t, step, last, work):
 
 
 @inlined
-def ascend_back(layer, pot, counts, leaves, s, runs, alive, t, step, last, work):
+def ascend_back(layer, pot, counts, apart, s, runs, alive, t, step, last, work):
     """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
-        if not closes(layer, leaves, level, t, last):
+        if not closes(layer, apart, level, t, last):
             continue
-        if leaves.apart is not None:
+        if apart is not None:
             fill(work.found, unsigned(0), work.rows, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             bar = at(work, 0, node - root)
             if level > 0:
                 here = at(work, step, node - root)
-                if leaves.apart is not None:
+                if apart is not None:
                     add_products(work.up, here, work.up_bar, bar, work.found, work.rows)
                 else:
                     counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, work.rows)
@@ -139,5 +139,5 @@ def ascend_back(layer, pot, counts, leaves, s, runs, alive, t, step, last, work)
             end_back(
                 pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), work.rows
             )
-        if leaves.apart is not None and level > 0:
+        if apart is not None and level > 0:
             count_endings(counts.ending, level, runs, alive, t, work.found, unsigned(0))

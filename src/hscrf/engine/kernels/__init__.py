@@ -9,9 +9,10 @@
     steps          bottoms without a table of segments
     segmental      bottoms with one
     runs           whole runs and layers, forward and backward
-    bundles        runs of a segmental level side by side: each number of a table serves many of them
+    bundles        runs side by side: each number of a table serves many of them
     rows, row_trie, row_leaves, row_scales   what ``groups``, ``trie``, ``steps`` and ``segmental`` are for one run
-    tracing        the walk back, for decoding, sampling and the k best
+    row_tokens     tokens of runs that are whole sequences
+    tracing        the walk back, for decoding, sampling and the k best; ``row_tracing``: for decoding many sequences
     tables, exponentials   what the engine prepares before a sweep
 
 A ``kernel`` is called from Python, a ``part`` by kernels only, and ``inlined`` parts leave no call behind. To follow
@@ -36,8 +37,8 @@ row; a run in which this fails reports it, and the caller takes LOG instead.
 
 A segmental level has a run from every start. Where children are few and segments long, the runs of one top state walk
 side by side in LINEAR and MAX (``bundles``): a step of all of them is a product of two matrices instead of many
-products of a vector and a matrix. ``engine.bundling`` decides which runs do, by a rule that ``benchmarks/rows.py``
-justifies; the others go alone, and so do all in LOG.
+products of a vector and a matrix. So do the sequences of a batch whose levels are all Markov. ``engine.bundling``
+decides which runs do, by a rule that ``benchmarks/rows.py`` justifies; the others go alone, and so do all in LOG.
 
 Times are rows of the packed batch, so one call serves many sequences. All potentials of a layer lie in one flat
 array; a node holds the address and the stride in time (0: constant) of each of its potentials.

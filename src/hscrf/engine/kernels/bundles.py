@@ -1,13 +1,16 @@
-"""Bundles: runs of one top state, from different starts, that walk through time side by side, each in its own row.
+"""Bundles: runs of one top state that walk through time side by side, each in its own row.
 
-The recursion is that of ``runs``. Where a run has a number a bundle has a row of them, and all rows share the tables of
-their time. Runs have their rows in the order in which they start, which is that in which they end, so those that are
-alive at a time lie together. A row is computed at every step of its bundle: before its run starts all is impossible
-there, and what is computed after its run has ended is never read.
+The recursion is that of ``runs``. Where a run has a number a bundle has a row of them, and all rows share their tables.
+Runs are starts of one sequence, or whole sequences (``apart``) that share no time: each has its own tokens, and so far
+as the structure is concerned the time of a bundle is that of its longest. Runs have their rows in the order in which
+they start, which is that in which they end, so those that are alive at a time lie together. A row is computed at every
+step of its bundle: before its run starts all is impossible there, and what is computed after its run has ended is never
+read.
 
     rows            one parent and its children: products and sums over children, for many rows at once
     row_trie        one time step of the trie: up by ``end``, across by ``trans``, down by ``init``
     row_leaves      leaves live through a step or, with a table, end as segments
+    row_tokens      apart: tokens are read, and counted, row by row
     row_scales      LINEAR: rows that leave the comfortable range are brought back
 """
 

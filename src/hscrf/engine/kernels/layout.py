@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
     """
 
     enter: np.ndarray  # (W + 1, n) leaves that start at j
-    lived: np.ndarray  # (W + 1, n) leaves that have lived through j. Markov: alive at j; with a table: ended there
+    lived: np.ndarray  # (W + 1, n) leaves alive at j, with a table ended there; LINEAR and unit: not written
     inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
     enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
@@ -99,7 +99,7 @@ def make_scratch(layer, child, steps, backward):
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     return Scratch(
         np.empty((steps + 1, leaves)),
-        np.empty((0 if layer.unit else steps + 1, leaves)),
+        np.empty((steps + 1, leaves)),
         np.empty((2, steps + 1, inner)),
         np.empty((0 if child is None or not backward else steps + 1, leaves)),
         np.empty(steps + 1),

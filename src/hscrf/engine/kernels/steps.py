@@ -135,7 +135,7 @@ def extend_step(mode, layer, values, s, i, j, work):
         low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = one(mode)
-    if not layer.unit:
+    if mode is not LINEAR or not layer.unit:
         for k in range(n):
             work.lived[step, k] = work.node[UP, leaf + k]
     end_leaves(mode, layer, values.pot, s, j, work)

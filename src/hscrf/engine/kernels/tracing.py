@@ -16,7 +16,6 @@ from hscrf.engine.kernels.layout import (
     PASSED,
     STATE,
     STOP,
-    TOKEN,
     TRANS,
     UP,
 )
@@ -49,13 +48,7 @@ def value_of_end(layer, pot, child, s, i, node, t, work):
     if not layer.may_end[depth, t]:
         return -np.inf
     value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
-    if not layer.unit:
-        return value + work.lived[t - i, node - bottom]
-    value += work.enter[t - i, node - bottom]
-    while node > root:
-        value += pot[cell(layer, TOKEN, node, t)]
-        node = layer.node[PARENT, node]
-    return value
+    return value + work.lived[t - i, node - bottom]
 
 
 @part

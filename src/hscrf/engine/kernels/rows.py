@@ -175,12 +175,16 @@ def segments(mode, mass, line, states, lags, started, target, rows):
 
 
 @part
-def segments_back(mass, post, lines, down, ends, x, down_bar, y, rows):
+def segments_back(table, lines, started, ends, down_bar, y, rows):
     """Reverse of ``segments``: the bars of what starts from those of where its segments end; and their posteriors.
 
-    The segment of each lag lies at one of ``lines``, -1 if there is none; ``ends`` holds the bars, at x for lag 0, and
-    how far on they lie a step later.
+    ``table`` is masses and posteriors; ``lines`` says where in it the segment of each lag lies, -1 if there is none,
+    and how many lags there are; ``started`` is ``down`` and where the leaf lies in it; ``ends`` is the bars, at the
+    same place for lag 0, and how far on they lie a step later.
     """
+    mass, post = table
+    line_of, lags = lines
+    down, x = started
     later, size = ends
     nothing = spread(0.0)
     for r in range(x, x + unsigned(rows), SIXTEEN):
@@ -188,9 +192,9 @@ def segments_back(mass, post, lines, down, ends, x, down_bar, y, rows):
         v2, v3 = load(down, r + EIGHT), load(down, r + EIGHT + FOUR)
         a0 = a1 = a2 = a3 = nothing
         at = r
-        for lag in range(lines.size):
-            if lines[lag] >= 0:
-                line = unsigned(lines[lag])
+        for lag in range(lags):
+            if line_of[lag] >= 0:
+                line = unsigned(line_of[lag])
                 b0, b1 = load(later, at), load(later, at + FOUR)
                 b2, b3 = load(later, at + EIGHT), load(later, at + EIGHT + FOUR)
                 factor = spread(mass[line])

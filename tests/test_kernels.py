@@ -4,15 +4,19 @@ import gc
 import json
 import shutil
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import errors, njit
+from numba import errors, njit, typeof, types
+from numba.core.registry import cpu_target
 
 import hscrf
 from drawing import MIXES, draw_evidence, draw_model
 from hscrf.engine.kernels import compile as compilation
 from hscrf.engine.kernels import plain, vectors
+from hscrf.engine.kernels.bundles import sweep_bundles
+from hscrf.engine.kernels.grids import seen_as_grids
 from hscrf.engine.kernels.runs import sweep
 from processes import CACHE_USE, SOURCE, TESTS, run
 
@@ -69,10 +73,11 @@ def load_compiled(array, index):
 
 
 def use_every_lane(form):
-    """A function that applies all of ``form`` to the four numbers from index 0, 1, 2 and 3 on; fills seven rows."""
+    """A function that applies all of ``form`` to the four numbers from index 0, 1, 2 and 3 on; fills eight rows."""
     load, store, spread, add, multiply = form.load, form.store, form.spread, form.add, form.multiply
     multiply_add, higher, lower_above = form.multiply_add, form.higher, form.lower_above
     lanes, lane_sum, lane_sums, prefetch = form.lanes, form.lane_sum, form.lane_sums, form.prefetch
+    lane_max, lane_min, larger, smaller, place = form.lane_max, form.lane_min, form.larger, form.smaller, form.place
     at = np.uint64
 
     def apply(values, out):
@@ -85,6 +90,9 @@ def use_every_lane(form):
         store(lower_above(spread(5.0), d, spread(-np.inf)), out, at(16))
         store(lane_sums(a, b, c, spread(1.0)), out, at(20))
         first, second, third, fourth = lanes(b)
+        store(multiply(spread(lane_max(b)), spread(lane_min(a))), out, place(out, 7, 0))
+        out[7, 1] = larger(values[0, 0], values[0, 1]) + 10.0 * smaller(values[0, 2], values[0, 3])
+        out[7, 2] = larger(3, smaller(7, out.shape[0]))
         store(spread(lane_sum(a) + 10.0 * first + 100.0 * second + 1000.0 * third + 1e4 * fourth), out, at(24))
 
     return apply
@@ -92,7 +100,7 @@ def use_every_lane(form):
 
 def test_plain_lanes_are_the_vector_lanes():
     values = np.array([[1.5, -2.0, 0.25, 3.0], [8.0, -np.inf, -1.0, 4.0]])
-    compiled, interpreted = np.zeros((7, 4)), np.zeros((7, 4))
+    compiled, interpreted = np.zeros((8, 4)), np.zeros((8, 4))
     njit(use_every_lane(vectors))(values, compiled)
     use_every_lane(plain)(values, interpreted)
     np.testing.assert_array_equal(interpreted, compiled)
@@ -109,6 +117,71 @@ def test_lanes_refuse_views(load, error):
 def test_plain_lanes_stay_inside_the_array(index):
     with pytest.raises(IndexError, match=f"four numbers from {index} on are not in an array of 8"):
         plain.load(np.zeros((2, 4)), index)
+
+
+# ------------------------------------------------------------------------------------------------------ the grids
+
+
+@seen_as_grids
+class Given(NamedTuple):
+    line: np.ndarray
+    table: np.ndarray
+    block: np.ndarray
+    flags: np.ndarray
+    unit: bool
+
+
+def use_grids(given, found):
+    """Read from and write to grids of every number of dimensions, and of every kind of numbers."""
+    for i in range(given.block.shape[0]):
+        for j in range(given.block.shape[1]):
+            for k in range(given.block.shape[2]):
+                given.block[i, j, k] += 100 * i + 10 * j + k
+    for i in range(given.table.shape[0]):
+        given.flags[i] = given.table[i, given.table.shape[1] - 1] > 4
+        given.line[i] = given.table[i, 0] if given.flags[i] and given.unit else -0.5
+    found[0] = given.block.size + given.table.size + given.line.size
+
+
+def make_given():
+    numbers = np.random.default_rng(0).integers(10, size=12)
+    return Given(np.zeros(4), numbers.reshape(4, 3), np.ones((2, 3, 2)), np.zeros(4, dtype=bool), True)
+
+
+def test_grids_are_numpy_arrays():
+    compiled, interpreted = make_given(), make_given()
+    found = np.zeros((2, 1))
+    compilation.kernel(use_grids)(compiled, found[0])
+    use_grids(interpreted, found[1])
+    assert found.ravel().tolist() == [28, 28]
+    for one, other in zip(interpreted, compiled, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert 0 < compiled.flags.sum() < 4
+
+
+def test_grids_refuse_views():
+    with pytest.raises(ValueError, match=r"Given.table has strides \(48, 16\): it does not lie row by row"):
+        typeof(make_given()._replace(table=np.zeros((4, 6))[:, ::2]))
+
+
+# ----------------------------------------------------------------------------------------------- what is compiled
+
+
+def test_learning_needs_one_kernel_of_bundles():
+    """Inside and outside share it: what goes backward is needed as soon as any count is."""
+    topology = hscrf.Topology({"u": ["a", "b"], "l": ["x", "y"]}, max_duration={"u": 9})
+    p = hscrf.Potentials(topology, 40)
+    hscrf.log_partition(p)
+    hscrf.marginals(p)
+    linear = [kinds for kinds in sweep_bundles.signatures if kinds[0] == types.none]
+    assert len(linear) == 1
+
+
+def test_compiling_leaves_numba_as_it_was():
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    compilation.kernel(use_grids)(make_given(), np.zeros(1))
+    assert "resolve_function_type" not in vars(typing)
+    assert "get_abi_sizeof" not in vars(type(target))
 
 
 # ---------------------------------------------------------------------------------------------- the cache on disk

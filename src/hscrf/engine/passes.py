@@ -34,6 +34,7 @@ CHECKED = 250.0  # and by exp(-CHECKED) between two checks of rows, which need n
 # nothing to what is at least SAFE, and what is less makes a sequence lossy.
 NARROW, FAINTEST, SAFE = 60.0, 1e-150, 1e-100
 ABSENT = np.empty((0, 0))
+NO_COUNTS = Counts(np.empty(0), ABSENT, ABSENT)
 
 
 class Expectations(NamedTuple):
@@ -223,7 +224,8 @@ def _sweep_bundles(
     work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart)
     kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
     flat = [array.reshape(-1) for array in out]
-    sweep_bundles(mode, layer, values, leaves, *kind, counts, bundling.bundles, bundling.runs, *flat, work)
+    found = NO_COUNTS if counts is None and mode is LINEAR else counts
+    sweep_bundles(mode, layer, values, leaves, *kind, found, bundling.bundles, bundling.runs, *flat, work)
     if counts is not None and leaves.tokens.size:
         unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
 

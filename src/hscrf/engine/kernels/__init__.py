@@ -2,6 +2,7 @@
 
     compile        how kernels are cached; every kernel of the package, in any room, goes through it
     compiler       how they are compiled: parts only within kernels
+    grids          arrays as kernels see them: an address and a shape
     lanes          four numbers at once: ``vectors`` when compiled, ``plain`` with ``NUMBA_DISABLE_JIT=1``
     arithmetic     the three arithmetics below
     layout         what a kernel is given: ``Layer``, ``Values``, ``Segments``, ``Counts``, ``Scratch``

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, higher, is_best, load, multiply, multiply_add, spread, store
+from hscrf.engine.kernels.lanes import FOUR, add, higher, is_best, load, multiply, multiply_add, place, spread, store
 
 # The modes. Each has a type of its own, so Numba compiles them apart and drops the branches that one does not take.
 # Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
@@ -74,12 +74,6 @@ def probability(mode, a, b):
 def padded(n):
     """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
     return (unsigned(n) + unsigned(3)) & ~unsigned(3)
-
-
-@inlined
-def place(node, row, x):
-    """Index of node[row, x] in flat memory."""
-    return unsigned(row) * unsigned(node.shape[1]) + unsigned(x)
 
 
 @inlined

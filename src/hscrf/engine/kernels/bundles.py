@@ -167,12 +167,16 @@ def has_posterior(layer, bundle, runs, post):
 
 @kernel
 def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, scale, lossy, work):
-    """Walk all bundles of a layer, see ``runs.sweep``; post, mass and scale are flat here."""
+    """Walk all bundles of a layer, see ``runs.sweep``; post, mass and scale are flat here.
+
+    In LINEAR ``counts`` is empty where there are none to fill, rather than None: learning needs both, from one kernel.
+    """
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        if counts is not None and not has_posterior(layer, bundle, own, post):
-            continue
-        forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
-        if counts is not None:
-            backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)
+        if counts is None:
+            forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
+        elif counts.pot.size == 0 or has_posterior(layer, bundle, own, post):
+            forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
+            if counts.pot.size > 0:
+                backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)

@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 from numba import config, njit
 
-from hscrf.engine.kernels.compiler import KernelCompiler, PartCompiler
+from hscrf.engine.kernels.compiler import AsWrittenCompiler, KernelCompiler, PartCompiler
 
 # Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted. No kernel
 # makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time of small
-# models, and threads waited for each other's counts.
-COMMON: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "nnan"}, "_nrt": False}
+# models, and threads waited for each other's counts. None raises: a division by zero is infinite, as in NumPy.
+COMMON: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "nsz", "nnan"},
+    "_nrt": False,
+    "error_model": "numpy",
+}
 PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 KERNELS: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 
@@ -44,6 +49,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
     return compiled if stamped(compiled) else jit(**options)(function)
 
 
+as_written = partial(kernel, pipeline_class=AsWrittenCompiler)  # where LLVM's work on loops is not worth its time
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
 ordered_part = jit(**{**PARTS, **COMMON, "fastmath": {"contract"}})
 part = jit(**PARTS, **COMMON)  # what only other kernels call

@@ -4,12 +4,24 @@ import math
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import place
-from hscrf.engine.kernels.compile import inlined, kernel, ordered_kernel, ordered_part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, higher, lanes, load, lower_above, spread, store
+from hscrf.engine.kernels.compile import as_written, inlined, ordered_kernel, ordered_part, unsigned
+from hscrf.engine.kernels.lanes import (
+    FOUR,
+    add,
+    higher,
+    lane_max,
+    lane_min,
+    larger,
+    load,
+    lower_above,
+    place,
+    smaller,
+    spread,
+    store,
+)
 
 
-@kernel
+@as_written
 def shift_rows(table, out, shift):
     """out = table - shift, the highest value of each row (0 where the whole row is impossible).
 
@@ -32,10 +44,10 @@ def shift_rows(table, out, shift):
             if -np.inf < out[row, k] < lowest:
                 lowest = out[row, k]
             k += unsigned(1)
-    return min(lowest, min(lanes(low)))
+    return smaller(lowest, lane_min(low))
 
 
-@kernel
+@as_written
 def gauge_rows(offsets, base, skip, width, table, out, peak):
     """out = table less the sum of peak over t..j for the row of the segment t..j; return the lowest possible value.
 
@@ -50,7 +62,7 @@ def gauge_rows(offsets, base, skip, width, table, out, peak):
                 if lag > 0:
                     gained += peak[j - lag]
                 if lag >= skip[j]:
-                    best = max(best, highest_of(table, base[j] + lag) - gained)
+                    best = larger(best, highest_of(table, base[j] + lag) - gained)
             peak[j] = best if best > -np.inf else 0.0
             gained = 0.0
             for lag in range(skip[j] + width[j]):
@@ -69,9 +81,9 @@ def highest_of(table, row):
     n, at, k, high = unsigned(table.shape[1]), place(table, row, 0), unsigned(0), spread(-np.inf)
     while k + FOUR <= n:
         high, k = higher(high, load(table, at + k)), k + FOUR
-    highest = max(lanes(high))
+    highest = lane_max(high)
     while k < n:
-        highest, k = max(highest, table[row, k]), k + unsigned(1)
+        highest, k = larger(highest, table[row, k]), k + unsigned(1)
     return highest
 
 
@@ -87,7 +99,7 @@ def raise_all(values, count, shift):
     """Replace the first values by exp(value - shift), at most exp(709). Four times as fast as numpy's on AVX2."""
     for i in range(unsigned(count)):
         value = values[i] - shift
-        x = max(value, LOWEST)
+        x = larger(value, LOWEST)
         shifted = x * LOG2_E + ROUND
         k = shifted - ROUND
         r = x - k * LOG_2 - k * LOG_2_REST

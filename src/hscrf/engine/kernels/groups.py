@@ -2,18 +2,21 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import LINEAR, both, either, none, padded, place, plus, sum_up
+from hscrf.engine.kernels.arithmetic import LINEAR, both, either, none, padded, plus, sum_up
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
     add,
     is_best,
+    lane_max,
     lane_sum,
     lane_sums,
     lanes,
+    larger,
     load,
     multiply,
     multiply_add,
+    place,
     spread,
     store,
 )
@@ -50,7 +53,7 @@ def dense_end(mode, pot, at, node, first, n):
     up, sums = place(node, UP, first), none(mode)
     for v in range(unsigned(0), padded(n), FOUR):
         sums = sum_up(mode, sums, load(pot, unsigned(at) + v), load(node, up + v))
-    return lane_sum(sums) if mode is LINEAR else max(lanes(sums))
+    return lane_sum(sums) if mode is LINEAR else lane_max(sums)
 
 
 @part
@@ -98,7 +101,7 @@ def log_product(pot, at, node, first, n):
     for v in range(n):
         before = best = node[DOWN, first + v]
         for u in range(n):
-            best = max(best, node[UP, first + u] + pot[at + u * w + v])
+            best = larger(best, node[UP, first + u] + pot[at + u * w + v])
         if best > -np.inf:
             total = np.exp(before - best)
             for u in range(n):

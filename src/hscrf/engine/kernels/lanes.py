@@ -16,8 +16,9 @@ from hscrf.engine.kernels.compile import INTERPRETED, unsigned
 
 FOUR = unsigned(4)
 form: Any = plain if INTERPRETED else vectors
-load, store, prefetch = form.load, form.store, form.prefetch
+place, load, store, prefetch = form.place, form.load, form.store, form.prefetch
 spread, lanes = form.spread, form.lanes
 add, multiply, multiply_add = form.add, form.multiply, form.multiply_add
 higher, lower_above, where_above = form.higher, form.lower_above, form.where_above
-lane_sum, lane_sums, turn, is_best = form.lane_sum, form.lane_sums, form.turn, form.is_best
+lane_sum, lane_sums, lane_max, lane_min = form.lane_sum, form.lane_sums, form.lane_max, form.lane_min
+larger, smaller, turn, is_best = form.larger, form.smaller, form.turn, form.is_best

@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hscrf.engine.kernels.grids import seen_as_grids
 
+
+@seen_as_grids
 class Layer(NamedTuple):
     """Structure, evidence and addresses of one layer: levels ``top .. top + depth``, N packed time steps.
 
@@ -36,6 +39,7 @@ BASE, CHILD_BASE, CHILD_REACH, CHILD_SKIP = 0, 1, 2, 3
 NOWHERE = -(2**60)
 
 
+@seen_as_grids
 class Values(NamedTuple):
     """The numbers of a layer: logarithms, or in LINEAR scaled exponentials."""
 
@@ -43,6 +47,7 @@ class Values(NamedTuple):
     peak: np.ndarray  # (N,) LINEAR: log scale of all tokens at t together
 
 
+@seen_as_grids
 class Segments(NamedTuple):
     """The segments of a bottom that has a table of them.
 
@@ -54,6 +59,7 @@ class Segments(NamedTuple):
     shift: np.ndarray  # (rows,) LINEAR: the log scale of each row; else not read
 
 
+@seen_as_grids
 class Counts(NamedTuple):
     """Expected counts: the gradient of log Z, shaped like the values."""
 
@@ -62,6 +68,7 @@ class Counts(NamedTuple):
     child: np.ndarray  # (rows, S) posteriors of the bottom's segments; empty without a table
 
 
+@seen_as_grids
 class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
 
@@ -114,6 +121,7 @@ def make_scratch(layer, child, steps, backward):
 # Runs side by side, see ``bundles``
 
 
+@seen_as_grids
 class Leaves(NamedTuple):
     """What the leaves of all bundles of a layer meet, beside segments if the bottom has a table of them.
 
@@ -130,6 +138,7 @@ class Leaves(NamedTuple):
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
 
 
+@seen_as_grids
 class Work(NamedTuple):
     """Work space of one bundle: flat arrays, the row being the fastest index."""
 

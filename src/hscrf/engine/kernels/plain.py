@@ -59,6 +59,18 @@ def where_above(a: Four, bound: Four, b: Four, c: Four) -> Four:
     return _each(lambda w, x, y, z: y if w > x else z, a, bound, b, c)
 
 
+def larger(a: float, b: float) -> float:
+    return a if a > b else b
+
+
+def smaller(a: float, b: float) -> float:
+    return a if a < b else b
+
+
+def place(table: NDArray[np.float64], row: int, column: int) -> int:
+    return int(row) * table.shape[1] + int(column)
+
+
 def lanes(value: Four) -> Four:
     return value
 
@@ -66,6 +78,14 @@ def lanes(value: Four) -> Four:
 def lane_sum(value: Four) -> float:
     a, b, c, d = value
     return (a + c) + (b + d)
+
+
+def lane_max(value: Four) -> float:
+    return max(value)
+
+
+def lane_min(value: Four) -> float:
+    return min(value)
 
 
 def lane_sums(a: Four, b: Four, c: Four, d: Four) -> Four:

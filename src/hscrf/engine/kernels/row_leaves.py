@@ -1,8 +1,8 @@
 """Leaves in many rows: they live through a step or, with a table, end there as segments."""
 
 from hscrf.engine.kernels.arithmetic import LINEAR, both, either, one, times, zero
-from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, load, multiply, spread, store, where_above
+from hscrf.engine.kernels.compile import as_written, inlined, part, unsigned
+from hscrf.engine.kernels.lanes import FOUR, add, lane_sum, larger, load, multiply, smaller, spread, store, where_above
 from hscrf.engine.kernels.layout import CHILD_BASE, CHILD_REACH, CHILD_SKIP, NOWHERE, PARENT, STATE, TOKEN
 from hscrf.engine.kernels.row_scales import unscale
 from hscrf.engine.kernels.row_tokens import count_endings, scatter_counts
@@ -33,7 +33,7 @@ def live(mode, layer, leaves, apart, s, leaf, t, step, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
     q, token = unsigned(work.rows), first_token(leaves, leaf, t)
-    up, before = at(work, step, bottom - root), at(work, max(step - 1, 0), bottom - root)
+    up, before = at(work, step, bottom - root), at(work, larger(step - 1, 0), bottom - root)
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
     for x in range(bottom, stop):
         own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
@@ -103,7 +103,7 @@ def count_leaves_that_end(layer, apart, counts, begin, stop, runs, alive, t, ste
         fill(work.found, unsigned(0), work.rows, 0.0)
 
 
-@kernel
+@as_written
 def stack_tokens(mode, layer, pot, tokens):
     """Fill tokens (N, leaves): the product of the tokens of a leaf and of all above it."""
     depth = layer.level_at.shape[1] - 2
@@ -119,7 +119,7 @@ def stack_tokens(mode, layer, pot, tokens):
                 k += 1
 
 
-@kernel
+@as_written
 def unstack_counts(layer, grad, ending, counts):
     """Reverse of ``stack_tokens``: add the posteriors (N, leaves) to the counts of all tokens of their stacks.
 
@@ -170,12 +170,12 @@ def sum_segments_back(layer, leaves, table, s, t, step, steps, work):
         work.later[later + k] = work.up_bar[bars + k]
     if work.rescaled[step]:
         unscale(leaves, (bottom - root, stop - root), step, steps, work)
-    ahead, size = min(layer.table[t, CHILD_REACH], steps - step), unsigned(work.kept * work.rows)
+    ahead, size = smaller(layer.table[t, CHILD_REACH], steps - step), unsigned(work.kept * work.rows)
     for x in range(bottom - root, stop - root):
         for lag in range(ahead):
             base = layer.table[t + lag, CHILD_BASE]
             line = (base + lag) * leaves.states + layer.node[STATE, root + x]
             work.lines[lag] = line if base != NOWHERE else -1
-        lines, place = work.lines[:ahead], at_down(work, step, x)
-        ends = work.later, size
-        segments_back(table, leaves.counts, lines, work.down, ends, place, work.down_bar, at(work, 0, x), work.rows)
+        lines, ends = (work.lines, ahead), (work.later, size)
+        started = work.down, at_down(work, step, x)
+        segments_back((table, leaves.counts), lines, started, ends, work.down_bar, at(work, 0, x), work.rows)

@@ -4,7 +4,7 @@ import math
 
 from hscrf.engine.kernels.arithmetic import HIGH, LOW
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, higher, lanes, load, spread, where_above
+from hscrf.engine.kernels.lanes import FOUR, higher, lanes, larger, load, smaller, spread, where_above
 from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.kernels.row_trie import at, at_down
 
@@ -49,7 +49,7 @@ def multiply_row(values, begin, stop, rows, factor):
     low = HIGH
     for x in range(begin, stop, rows):
         values[x] *= factor
-        low = min(low, values[x] if values[x] > 0.0 else HIGH)
+        low = smaller(low, values[x] if values[x] > 0.0 else HIGH)
     return low
 
 
@@ -59,25 +59,25 @@ def multiply_steps(values, nodes, steps, row, work, factor):
     low, q = HIGH, unsigned(work.rows)
     for step in range(*steps):
         begin, stop = at_down(work, step, nodes[0]) + row, at_down(work, step, nodes[1]) + row
-        low = min(low, multiply_row(values, begin, stop, q, factor))
+        low = smaller(low, multiply_row(values, begin, stop, q, factor))
     return low
 
 
 @part
 def rescale_entered(leaves, nodes, step, work):
     """With a table: what has started and may still end as a segment is multiplied, too; return the least above zero."""
-    low, steps = HIGH, (max(0, step - leaves.longest + 1), step + 1)
+    low, steps = HIGH, (larger(0, step - leaves.longest + 1), step + 1)
     for r in range(unsigned(work.rows)):
         gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
         if gain != 1.0:
-            low = min(low, multiply_steps(work.down, nodes, steps, r, work, gain))
+            low = smaller(low, multiply_steps(work.down, nodes, steps, r, work, gain))
     return low
 
 
 @part
 def unscale(leaves, nodes, step, steps, work):
     """Make values and bars belong to the time before the leaves of a step were rescaled."""
-    earlier, later = (max(0, step - leaves.longest + 1), step + 1), (step, min(steps, step + leaves.longest))
+    earlier, later = (larger(0, step - leaves.longest + 1), step + 1), (step, smaller(steps, step + leaves.longest))
     for r in range(unsigned(work.rows)):
         gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
         if gain != 1.0:

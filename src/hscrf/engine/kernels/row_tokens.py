@@ -2,7 +2,7 @@
 
 from hscrf.engine.kernels.arithmetic import both, one, padded
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, load, prefetch, store, turn
+from hscrf.engine.kernels.lanes import FOUR, add, larger, load, prefetch, smaller, store, turn
 from hscrf.engine.kernels.layout import AHEAD, PARENT, STATE, TOKEN, UNTIL
 from hscrf.engine.kernels.rows import fill
 from hscrf.engine.kernels.trie import shape_of
@@ -13,8 +13,8 @@ FETCHED = 6  # processors do not guess which tokens so many sequences will need:
 @inlined
 def own_time(runs, r, t):
     """The time of row r when it is t for its bundle: after its end its last, beyond the last row that of the last."""
-    run = runs[min(r, runs.shape[0] - 1)]
-    return min(t, run[UNTIL] - 1) + run[AHEAD]
+    run = runs[smaller(r, runs.shape[0] - 1)]
+    return smaller(t, run[UNTIL] - 1) + run[AHEAD]
 
 
 @inlined
@@ -82,7 +82,7 @@ def scatter_level(grad, first, width, runs, alive, t, own, rows):
             store(add(turned[1], load(grad, b + v)), grad, b + v)
             store(add(turned[2], load(grad, c + v)), grad, c + v)
             store(add(turned[3], load(grad, d + v)), grad, d + v)
-        for row in range(max(r, alive), min(r + 4, end)):
+        for row in range(larger(r, alive), smaller(r + 4, end)):
             at = unsigned(first + (t + runs[row, AHEAD]) * width)
             for v in range(unsigned(0), unsigned(width), unsigned(8)):
                 prefetch(grad, at + v - ahead)

@@ -5,6 +5,7 @@ import numpy as np
 from hscrf.engine.kernels.arithmetic import padded
 from hscrf.engine.kernels.bundles import forward
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
+from hscrf.engine.kernels.lanes import larger
 from hscrf.engine.kernels.layout import (
     AHEAD,
     COUNT,
@@ -73,7 +74,7 @@ def walk_back(layer, pot, s, begin, steps, r, states, ends, work):
             above = -np.inf
             if level > 1:
                 above = work.down[at_down(work, step, parent - root) + row] + pot[layer.node[INIT, parent] + k]
-            if level == depth and goes_on > max(value, above):
+            if level == depth and goes_on > larger(value, above):
                 break
             if value >= above:
                 for k in range(level, depth + 1):

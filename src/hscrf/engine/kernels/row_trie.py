@@ -1,6 +1,7 @@
 """One time step of the trie in many rows: up by end, across by trans, down by init; and the reverse of each."""
 
 from hscrf.engine.kernels.compile import inlined, unsigned
+from hscrf.engine.kernels.lanes import larger
 from hscrf.engine.kernels.layout import COUNT, END, FIRST, INIT, TRANS
 from hscrf.engine.kernels.row_tokens import count_endings
 from hscrf.engine.kernels.rows import (
@@ -64,7 +65,7 @@ def descend(mode, layer, pot, leaves, s, t, step, born, work):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             init, trans = unsigned(cell(layer, INIT, node, t)), unsigned(cell(layer, TRANS, node, t - 1))
             parent = work.down, at_down(work, step, node - root), born or level > 1
-            before = work.up, at(work, max(step - 1, 0), kid), n if across else 0
+            before = work.up, at(work, larger(step - 1, 0), kid), n if across else 0
             target = work.up, at(work, step, kid)
             if level < depth or leaves.longest > 0:
                 target = work.down, at_down(work, step, kid)

@@ -14,6 +14,7 @@ from hscrf.engine.kernels.lanes import (
     load,
     multiply,
     multiply_add,
+    smaller,
     spread,
     store,
     where_above,
@@ -82,10 +83,11 @@ def product(mode, pot, init, trans, n, parent, before, target, rows):
 def product_back(pot, trans, n, down_bar, up_bar, y, rows):
     """Reverse of the sum over u: up_bar[u] = sum over v of trans[u, v] * down_bar[v]."""
     rows, width = unsigned(rows), padded(n)
-    n, one = unsigned(n), unsigned(1)
+    n, one, two = unsigned(n), unsigned(1), unsigned(2)
     for r in range(y, y + rows, EIGHT):
         for u in range(unsigned(0), n, FOUR):
-            u1, u2, u3 = min(u + one, n - one), min(u + one + one, n - one), min(u + one + one + one, n - one)
+            u1, u2 = unsigned(smaller(u + one, n - one)), unsigned(smaller(u + two, n - one))
+            u3 = unsigned(smaller(u + two + one, n - one))
             p0, p1, p2, p3 = trans + u * width, trans + u1 * width, trans + u2 * width, trans + u3 * width
             a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = spread(0.0)
             s = r
@@ -227,12 +229,16 @@ def segments(mode, mass, line, states, lags, started, target, rows):
 
 
 @part
-def segments_back(mass, post, lines, down, ends, x, down_bar, y, rows):
+def segments_back(table, lines, started, ends, down_bar, y, rows):
     """Reverse of ``segments``: the bars of what starts from those of where its segments end; and their posteriors.
 
-    The segment of each lag lies at one of ``lines``, -1 if there is none; ``ends`` holds the bars, at x for lag 0, and
-    how far on they lie a step later.
+    ``table`` is masses and posteriors; ``lines`` says where in it the segment of each lag lies, -1 if there is none,
+    and how many lags there are; ``started`` is ``down`` and where the leaf lies in it; ``ends`` is the bars, at the
+    same place for lag 0, and how far on they lie a step later.
     """
+    mass, post = table
+    line_of, lags = lines
+    down, x = started
     later, size = ends
     nothing = spread(0.0)
     for r in range(x, x + unsigned(rows), SIXTEEN):
@@ -240,9 +246,9 @@ def segments_back(mass, post, lines, down, ends, x, down_bar, y, rows):
         v2, v3 = load(down, r + EIGHT), load(down, r + EIGHT + FOUR)
         a0 = a1 = a2 = a3 = nothing
         at = r
-        for lag in range(lines.size):
-            if lines[lag] >= 0:
-                line = unsigned(lines[lag])
+        for lag in range(lags):
+            if line_of[lag] >= 0:
+                line = unsigned(line_of[lag])
                 b0, b1 = load(later, at), load(later, at + FOUR)
                 b2, b3 = load(later, at + EIGHT), load(later, at + EIGHT + FOUR)
                 factor = spread(mass[line])

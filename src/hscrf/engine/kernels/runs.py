@@ -1,8 +1,9 @@
 """Runs: all that may happen under one top state from one start, forward and backward, and all runs of a layer."""
 
 from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
-from hscrf.engine.kernels.compile import kernel, part, unsigned
-from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NOWHERE, UP, UP_BAR
+from hscrf.engine.kernels.compile import as_written, kernel, part, unsigned
+from hscrf.engine.kernels.lanes import smaller
+from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back
 from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
 from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back, shape_of
@@ -17,14 +18,16 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
     _, root, bottom, stop = shape_of(layer, s)
     low = 1.0
     work.scale[0] = 0.0
-    work.node[:, stop - root : stop - root + 4] = 0.0  # nothing comes from beyond the last leaf
+    for row in range(NODE_ROWS):
+        for x in range(stop - root, stop - root + 4):
+            work.node[row, x] = 0.0  # nothing comes from beyond the last leaf
     for j in range(i, i + steps):
         descend(mode, layer, values.pot, s, i, j - 1, work)
         if child is None:
             fetch_tokens(layer, values.pot, s, j + 1)
-            low = min(low, extend_step(mode, layer, values, s, i, j, work))
+            low = smaller(low, extend_step(mode, layer, values, s, i, j, work))
         else:
-            low = min(low, extend_segments(mode, layer, values, child, s, i, j, work))
+            low = smaller(low, extend_segments(mode, layer, values, child, s, i, j, work))
         mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
         for x in range(bottom - root):
             work.inner[UP, j - i, x] = work.node[UP, x]
@@ -32,7 +35,7 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
     return low
 
 
-@kernel
+@as_written
 def walk_forward(mode, layer, values, child, i, s, steps, work, mass):
     """``forward_run`` for Python."""
     forward_run(mode, layer, values, child, i, s, steps, work, mass)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import FAINT, LINEAR, SMALLEST, TINY, one, place, plus, probability, times, zero
+from hscrf.engine.kernels.arithmetic import FAINT, LINEAR, SMALLEST, TINY, one, plus, probability, times, zero
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.exponentials import raise_all
-from hscrf.engine.kernels.lanes import FOUR, add, load, multiply, multiply_add, spread, store
+from hscrf.engine.kernels.lanes import FOUR, add, larger, load, multiply, multiply_add, place, smaller, spread, store
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
     CHILD_REACH,
@@ -69,7 +69,7 @@ def weigh(layer, values, child, i, j, work):
         work.weight[lag] = -np.inf
         if reaches(layer, t, j):
             work.weight[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
-            largest = max(largest, work.weight[lag])
+            largest = larger(largest, work.weight[lag])
     return largest
 
 
@@ -225,7 +225,7 @@ def add_token_counts(layer, grad, s, t, j, work):
 def lost_segments(layer, values, child, s, i, j, work):
     """LINEAR: had a leaf, before it was rescaled, a sum too small to trust, although some segment could end at j?"""
     _, root, bottom, stop = shape_of(layer, s)
-    least = max(TINY, FAINT * work.gain[j - i])
+    least = larger(TINY, FAINT * work.gain[j - i])
     suspect = False
     for x in range(bottom - root, stop - root):
         suspect |= work.node[UP, x] < least
@@ -263,7 +263,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     work.gain[step] = one(mode)
     work.scale[step + 1] = work.scale[step]
     if layer.may_end[depth, j]:
-        low = min(low, sum_segments(mode, layer, values, child, s, i, j, work))
+        low = smaller(low, sum_segments(mode, layer, values, child, s, i, j, work))
         if mode is LINEAR and lost_segments(layer, values, child, s, i, j, work):
             low = 0.0
     for x in range(bottom - root, stop - root):

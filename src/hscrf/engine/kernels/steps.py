@@ -9,14 +9,26 @@ from hscrf.engine.kernels.arithmetic import (
     bar_if,
     one,
     padded,
-    place,
     plus,
     probability,
     times,
     zero,
 )
 from hscrf.engine.kernels.compile import inlined, unsigned
-from hscrf.engine.kernels.lanes import FOUR, higher, lanes, load, lower_above, multiply, prefetch, spread, store
+from hscrf.engine.kernels.lanes import (
+    FOUR,
+    higher,
+    lane_max,
+    lane_min,
+    load,
+    lower_above,
+    multiply,
+    place,
+    prefetch,
+    smaller,
+    spread,
+    store,
+)
 from hscrf.engine.kernels.layout import (
     COUNT,
     DOWN,
@@ -83,7 +95,7 @@ def rescale(work, leaf, n, step, scale):
     for k in range(unsigned(0), padded(n), FOUR):
         value = load(work.node, up + k)
         high, low = higher(high, value), lower_above(low, value, spread(0.0))
-    largest, smallest = max(lanes(high)), min(lanes(low))
+    largest, smallest = lane_max(high), lane_min(low)
     work.gain[step] = 1.0
     work.scale[step + 1] = scale
     if largest > 0.0 and not LOW < largest < HIGH:
@@ -110,7 +122,7 @@ def enter_leaves(mode, work, leaf, n, step):
             store(value, work.enter, kept + k)
             store(multiply(value, load(work.node, tokens + k)), work.node, up + k)
             low = lower_above(low, value, spread(0.0))
-        return min(lanes(low))
+        return lane_min(low)
     for k in range(n):
         work.enter[step, k] = work.node[DOWN, leaf + k]
         work.node[UP, leaf + k] = work.node[DOWN, leaf + k] + work.node[TOKENS, leaf + k]
@@ -132,7 +144,7 @@ def extend_step(mode, layer, values, s, i, j, work):
             value = times(mode, work.lived[step - 1, k], work.node[TOKENS, leaf + k])
             work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
     if mode is LINEAR:
-        low = min(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
+        low = smaller(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = one(mode)
     if mode is not LINEAR or not layer.unit:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import add_row, place
-from hscrf.engine.kernels.compile import kernel
-from hscrf.engine.kernels.lanes import prefetch
+from hscrf.engine.kernels.arithmetic import add_row
+from hscrf.engine.kernels.compile import as_written
+from hscrf.engine.kernels.lanes import larger, place, prefetch, smaller
 from hscrf.engine.kernels.layout import NOWHERE
 
 
-@kernel
+@as_written
 def find_reach(offsets, allowed, may_start, may_go_on, longest, reach, most, least):
     """Fill reach (N, S): how many steps from t a segment of s may last; and the most and the least of them (N,).
 
@@ -18,7 +18,7 @@ def find_reach(offsets, allowed, may_start, may_go_on, longest, reach, most, lea
     for n in range(offsets.size - 1):
         for t in range(offsets[n + 1] - 1, offsets[n] - 1, -1):
             for s in range(reach.shape[1]):
-                if not allowed[min(t, last), s]:
+                if not allowed[smaller(t, last), s]:
                     reach[t, s] = 0
                 elif t + 1 == offsets[n + 1] or not may_go_on[t]:
                     reach[t, s] = 1
@@ -27,11 +27,11 @@ def find_reach(offsets, allowed, may_start, may_go_on, longest, reach, most, lea
     for t in range(reach.shape[0]):
         most[t], least[t] = 0, offsets[-1]
         for s in range(reach.shape[1]):
-            reach[t, s] = min(reach[t, s], longest[s]) if may_start[t] else 0
-            most[t], least[t] = max(most[t], reach[t, s]), min(least[t], reach[t, s])
+            reach[t, s] = smaller(reach[t, s], longest[s]) if may_start[t] else 0
+            most[t], least[t] = larger(most[t], reach[t, s]), smaller(least[t], reach[t, s])
 
 
-@kernel
+@as_written
 def find_rows(offsets, longest, may_end, base, skip, width):
     """Fill base, skip and width (N,): the rows of the segments that end at j.
 
@@ -54,7 +54,7 @@ def find_rows(offsets, longest, may_end, base, skip, width):
     return rows
 
 
-@kernel
+@as_written
 def add_persist(base, skip, width, reach, least, shortest, token, start, stop, duration, segment, table, tokens):
     """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
 
@@ -63,7 +63,7 @@ def add_persist(base, skip, width, reach, least, shortest, token, start, stop, d
     """
     required, longest = 0, segment.shape[0] // base.size
     for s in range(shortest.size):
-        required = max(required, shortest[s])
+        required = larger(required, shortest[s])
     for j in range(base.size):
         tokens[:] = 0.0
         if stop.size and width[j]:
@@ -88,7 +88,7 @@ def add_persist(base, skip, width, reach, least, shortest, token, start, stop, d
                         table[row, s] = -np.inf
 
 
-@kernel
+@as_written
 def add_persist_back(base, skip, width, post, state, ending, start, stop, duration, segment, alive):
     """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
     longest = segment.shape[0] // base.size

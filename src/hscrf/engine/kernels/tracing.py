@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import padded
-from hscrf.engine.kernels.compile import kernel, part
+from hscrf.engine.kernels.compile import as_written, part
 from hscrf.engine.kernels.lanes import is_best
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
@@ -108,13 +108,13 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
     return k
 
 
-@kernel
+@as_written
 def list_incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
     """``incoming`` for Python."""
     return incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
 
 
-@kernel
+@as_written
 def level_of(layer, s, node):
     level = 0
     while node >= layer.level_at[s, level + 1]:
@@ -142,7 +142,7 @@ def choose(mode, weight, count, rng):
     return best
 
 
-@kernel
+@as_written
 def record(layer, top, depth, node, t, j, states):
     """Write the states of a leaf and its ancestors below the top over t..j."""
     for level in range(depth, 0, -1):
@@ -151,7 +151,7 @@ def record(layer, top, depth, node, t, j, states):
         node = layer.node[PARENT, node]
 
 
-@kernel
+@as_written
 def trace(mode, layer, values, child, top, segments, rng, states, ends, work, line, mass, weight, where):
     """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 

@@ -6,6 +6,8 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import errors
 
+from hscrf.engine.kernels.grids import Grid, part_of
+
 intrinsic: Any = extending.intrinsic  # what it makes takes no first argument, which a checker cannot know
 VECTOR = ir.VectorType(ir.DoubleType(), 4)
 PICKED = ir.VectorType(ir.IntType(32), 4)
@@ -30,12 +32,12 @@ four = Four()
 
 def _refuse_views(array: Any) -> None:
     """Flat memory is that of whole rows: an array with gaps between them would be misread."""
-    if array.layout != "C":
+    if not isinstance(array, Grid) and array.layout != "C":
         raise errors.TypingError(f"{array} does not lie in memory row by row")
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
+    data = part_of(context, builder, kind, array, "data")
     return builder.bitcast(builder.gep(data, [index]), VECTOR.as_pointer())
 
 
@@ -137,6 +139,41 @@ def where_above(_typing: Any, a: Any, bound: Any, b: Any, c: Any) -> Any:
     return four(four, four, four, four), generate
 
 
+@intrinsic
+def larger(_typing: Any, a: Any, b: Any) -> Any:
+    """The larger of two numbers. Numba has ``max``, but compiles it anew wherever it is used, and so ``min``."""
+    return _picked(">", a, b)
+
+
+@intrinsic
+def smaller(_typing: Any, a: Any, b: Any) -> Any:
+    """The smaller of two numbers."""
+    return _picked("<", a, b)
+
+
+def _picked(order: str, a: Any, b: Any) -> Any:
+    """The first of two numbers if they are in this order, else the second."""
+    kind = types.float64 if isinstance(types.unliteral(a), types.Float) else types.int64
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        compare = builder.fcmp_ordered if kind is types.float64 else builder.icmp_signed
+        return builder.select(compare(order, *given), *given)
+
+    return kind(kind, kind), generate
+
+
+@intrinsic
+def place(_typing: Any, table: Any, row: Any, column: Any) -> Any:
+    """Index of table[row, column] in flat memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        shape = part_of(context, builder, signature.args[0], given[0], "n1" if isinstance(table, Grid) else "shape")
+        columns = shape if isinstance(table, Grid) else builder.extract_value(shape, 1)
+        return builder.add(builder.mul(given[1], columns), given[2])
+
+    return types.uint64(table, types.uint64, types.uint64), generate
+
+
 def _lanes(builder: Any, value: Any) -> list[Any]:
     return [builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(4)]
 
@@ -159,6 +196,28 @@ def lane_sum(_typing: Any, value: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         a, b, c, d = _lanes(builder, given[0])
         return builder.fadd(builder.fadd(a, c), builder.fadd(b, d))
+
+    return types.float64(four), generate
+
+
+@intrinsic
+def lane_max(_typing: Any, value: Any) -> Any:
+    """The highest of the four."""
+    return _best_lane(">")
+
+
+@intrinsic
+def lane_min(_typing: Any, value: Any) -> Any:
+    """The lowest of the four."""
+    return _best_lane("<")
+
+
+def _best_lane(order: str) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        best, *others = _lanes(builder, given[0])
+        for other in others:
+            best = builder.select(builder.fcmp_ordered(order, best, other), best, other)
+        return best
 
     return types.float64(four), generate
 
@@ -204,7 +263,7 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        data = part_of(context, builder, signature.args[0], given[0], "data")
         at = builder.bitcast(builder.gep(data, [given[1]]), byte)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)

@@ -289,3 +289,14 @@ def test_the_garbage_collector_is_left_as_it_was(enabled):
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_release_of_numba_that_is_not_known_compiles_in_its_own_way(tmp_path):
+    code = (
+        "import numba; numba.__version__ = '9.9.0'\n"
+        "import numpy as np, hscrf\n"
+        "from hscrf.engine.kernels import compile\n"
+        "p = hscrf.Potentials(hscrf.Topology({'a': ['x', 'y']}), 3, token={'a': np.zeros((3, 2))})\n"
+        "print('pipeline_class' in compile.PARTS, round(np.exp(hscrf.log_partition(p)), 6))\n"
+    )
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["False", "8.0"]

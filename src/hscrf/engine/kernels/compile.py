@@ -2,6 +2,9 @@
 
 Numba's cache on disk watches only the file of the outermost function: after a change in a helper elsewhere it would
 go on with the old code. Here the cache of every kernel is stamped with a digest of all kernel files instead.
+
+``compiler`` reaches into Numba, so it serves only the releases that it was tried with (``KNOWN``). Others compile the
+same kernels in their own way, which takes longer.
 """
 
 import hashlib
@@ -11,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import config, njit
+from numba import __version__, config, njit
 
-from hscrf.engine.kernels.compiler import AsWrittenCompiler, KernelCompiler, PartCompiler
+KNOWN = ((0, 62), (0, 68))  # first and last
 
 # Sums may be reordered and fused. There is no NaN: infinities are only ever -inf, and none is subtracted. No kernel
 # makes an array, so none needs to count references to them (``_nrt``): that took more than half of the time of small
@@ -24,8 +27,14 @@ COMMON: dict[str, Any] = {
     "_nrt": False,
     "error_model": "numpy",
 }
-PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
-KERNELS: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
+PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+KERNELS: dict[str, Any] = {"no_cfunc_wrapper": True}
+AS_WRITTEN: dict[str, Any] = {}
+if KNOWN[0] <= tuple(int(number) for number in __version__.split(".")[:2]) <= KNOWN[1]:
+    from hscrf.engine.kernels.compiler import AsWrittenCompiler, KernelCompiler, PartCompiler
+
+    PARTS["pipeline_class"], KERNELS["pipeline_class"] = PartCompiler, KernelCompiler
+    AS_WRITTEN["pipeline_class"] = AsWrittenCompiler
 
 jit: Any = njit  # compiled functions have no types that a checker could follow
 settings: Any = config
@@ -49,7 +58,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
     return compiled if stamped(compiled) else jit(**options)(function)
 
 
-as_written = partial(kernel, pipeline_class=AsWrittenCompiler)  # where LLVM's work on loops is not worth its time
+as_written: Any = partial(kernel, **AS_WRITTEN)  # where LLVM's work on loops is not worth its time
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
 ordered_part = jit(**{**PARTS, **COMMON, "fastmath": {"contract"}})
 part = jit(**PARTS, **COMMON)  # what only other kernels call

@@ -99,7 +99,7 @@ def raise_all(values, count, shift):
     """Replace the first values by exp(value - shift), at most exp(709). Four times as fast as numpy's on AVX2."""
     for i in range(unsigned(count)):
         value = values[i] - shift
-        x = larger(value, LOWEST)
+        x = larger(LOWEST, value)  # in this order NaN stays NaN
         shifted = x * LOG2_E + ROUND
         k = shifted - ROUND
         r = x - k * LOG_2 - k * LOG_2_REST

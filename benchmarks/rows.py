@@ -13,9 +13,8 @@ import platform
 import time
 
 import numpy as np
-from engine import states_of
+from engine import head, make, row, values_of
 
-import hscrf
 from hscrf.engine import Batch, bundling
 
 PARENTS, LONGEST_CHILD = 3, 10
@@ -23,39 +22,26 @@ CHILDREN, LENGTHS = (4, 12, 20, 32, 44), (5, 10, 20, 40, 80)
 CHOSEN = bundling.rows_for
 
 
-def make(children, longest, segmental):
-    """A batch of one sequence and its numbers: a length that takes about as long for every model."""
-    rng = np.random.default_rng(0)
+def model(children, longest, segmental):
+    """Potentials of a length that takes about as long for every model."""
     steps = 2e5 / (children * longest) if segmental else 2e6 / (children**2 * longest)
-    steps = int(np.clip(steps, 100, 2_000))
-    limits = {"upper": longest, **({"lower": LONGEST_CHILD} if segmental else {})}
-    levels = {"upper": states_of("u", PARENTS), "lower": states_of("l", children)}
-    topology = hscrf.Topology(levels, max_duration=limits)
-    values = {
-        ("token", 2): rng.standard_normal((steps, children)),
-        ("init", 1): rng.standard_normal((1, PARENTS, children)),
-        ("trans", 1): rng.standard_normal((1, PARENTS, children, children)),
-        ("end", 1): rng.standard_normal((1, PARENTS, children)),
-        ("duration", 1): rng.standard_normal((longest, PARENTS)),
-    }
-    if segmental:
-        values["duration", 2] = rng.standard_normal((LONGEST_CHILD, children))
-    return topology, np.array([0, steps]), values
+    limits = (longest, LONGEST_CHILD if segmental else 0)
+    return make((PARENTS, children), int(np.clip(steps, 100, 2_000)), limits)
 
 
-def planned(topology, offsets, values, rows):
+def planned(p, values, rows):
     """A batch whose starts go side by side in so many rows, or alone."""
     bundling.rows_for = lambda *_: rows
-    batch = Batch(topology, offsets)
+    batch = Batch(p.topology, np.array([0, p.length]))
     batch.expectations(values)
     return batch
 
 
 def compare(children, longest, segmental, rounds):
     """Seconds with 0, 16 and 32 rows, and what the engine chooses."""
-    model = make(children, longest, segmental)
-    values = model[-1]
-    batches = [planned(*model, rows) for rows in (0, 16, 32)]
+    p = model(children, longest, segmental)
+    values = values_of(p)
+    batches = [planned(p, values, rows) for rows in (0, 16, 32)]
     best = [np.inf] * len(batches)
     for _ in range(rounds):
         for k, batch in enumerate(batches):
@@ -68,12 +54,12 @@ def compare(children, longest, segmental, rounds):
 def table(segmental, rounds):
     """One section in Markdown."""
     title = f"Children with segments of at most {LONGEST_CHILD} steps" if segmental else "Children of one step"
-    lines = [f"## {title}", "", "| children | L | 16 rows | 32 rows | chosen |", "|--:|--:|--:|--:|:--|"]
+    lines = [f"## {title}", "", head(["children", "L", "16 rows", "32 rows", "chosen"], texts=0)]
     for children in CHILDREN:
         for longest in LENGTHS:
             (alone, *rows), chosen = compare(children, longest, segmental, rounds)
-            ratios = " | ".join(f"{alone / seconds:.2f}" for seconds in rows)
-            lines.append(f"| {children} | {longest} | {ratios} | {chosen or 'alone'} |")
+            ratios = [f"{alone / seconds:.2f}" for seconds in rows]
+            lines.append(row([str(children), str(longest), *ratios, str(chosen or "alone")]))
     return "\n".join([*lines, ""])
 
 

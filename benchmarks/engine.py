@@ -7,7 +7,7 @@ kernels. Every row of growth runs in a process of its own; memory is the peak re
 call of each verb, interpreter and potentials included.
 
 With --against, the checkout of this file and another commit (a name that git knows, or a folder) take turns on every
-verb. Each case has a process for each commit, and each commit a folder for its compiled code; both must find the same
+verb, in new processes for each case and round, with a folder for each commit's compiled code; both must find the same
 log Z and the same best scores. Sequences of a batch have lengths from half to one and a half of T. Sampling draws and
 k-best finds five configurations. k-best is written in Python: sequences above 2,000 steps, and all but four of a batch,
 are left out. It is ``hscrf.k_best``, the other verbs are those of ``hscrf.engine.Batch``; decoding includes tracing
@@ -325,41 +325,36 @@ def separate(p, offsets):
         yield hscrf.Potentials(p.topology, int(end - begin), token={bottom: token[begin:end]}, **tables)
 
 
-@lru_cache(maxsize=1)
-def first_found(case, verb):
-    """What a verb finds; the first call is not timed."""
-    return np.ravel(verbs_of(*case)[verb]()).tolist()
-
-
 def answer():
     """Answer questions (case, verb, budget) on standard input by the best seconds and what is found."""
     gc.disable()  # it would run at times that depend on other objects
     for line in sys.stdin:
-        case, verb, budget = json.loads(line)
-        found = first_found(tuple(case), verb)
+        case, name, budget = json.loads(line)
+        verb = verbs_of(*case)[name]
+        found = np.ravel(verb()).tolist()
         gc.collect()
-        print(json.dumps([seconds(verbs_of(*case)[verb], budget, warm=False), found]), flush=True)
+        print(json.dumps([seconds(verb, budget, warm=False), found]), flush=True)
 
 
 def best_of_turns(commits, case, rounds, budget):
-    """The verbs on a case, with the best seconds of the old and of the new commit."""
-    with ExitStack() as stack:
-        asked = [stack.enter_context(commit.asked(__file__, "--answer")) for commit in commits]
-        for verb in VERBS:
-            if verb == "k-best" and case[1] > LISTED:
-                continue
-            best, found = [inf, inf], [None, None]
-            for turn in range(rounds):
+    """The best seconds of the old and of the new commit for each verb on a case."""
+    verbs = [verb for verb in VERBS if verb != "k-best" or case[1] <= LISTED]
+    best = {verb: [inf, inf] for verb in verbs}
+    for turn in range(rounds):
+        with ExitStack() as stack:  # new processes: how memory falls to them is a part of chance
+            asked = [stack.enter_context(commit.asked(__file__, "--answer")) for commit in commits]
+            for verb in verbs:
+                found = [None, None]
                 for k in (0, 1) if turn % 2 == 0 else (1, 0):
                     taken, found[k] = asked[k](case, verb, budget)
-                    best[k] = min(best[k], taken)
-            np.testing.assert_allclose(*found, rtol=1e-9)
-            yield verb, *best
+                    best[verb][k] = min(best[verb][k], taken)
+                np.testing.assert_allclose(*found, rtol=1e-9)
+    return best
 
 
 def against(commit, quick, chosen, rounds):
     """The two commits side by side: speed, decoding beside log Z, memory, the first call."""
-    rounds, budget = (1, 0.02) if quick else (rounds, 0.2)
+    rounds, budget = (1, 0.02) if quick else (rounds, 0.5)
     cases = [(case, min(T, SHORT), min(n, FEW)) if quick else (case, T, n) for case, T, n in CASES if chosen(case)]
     with checkouts.both(commit, checkouts.HERE.parent) as commits:
         yield from speed(commits, dict.fromkeys(cases), rounds, budget)
@@ -378,9 +373,8 @@ def speed(commits, cases, rounds, budget):
         title = f"{SHAPES[case][2]}, T = {length:,}" + (f", {count} sequences" if count > 1 else "")
         work = sum(work_of(case, int(n)) for n in lengths_of(length, count))
         dgemm = dgemm_rate(budget=budget)
-        best = {}
-        for verb, old, new in best_of_turns(commits, (case, length, count), rounds, budget):
-            best[verb] = old, new
+        best = best_of_turns(commits, (case, length, count), rounds, budget)
+        for verb, (old, new) in best.items():
             rate = VERBS[verb] * work / new
             of_dgemm = [f"{rate / 1e9:.2f}", f"{dgemm / 1e9:.1f}", f"{rate / dgemm:.1%}"] if rate else [""] * 3
             yield row([title, verb, f"{1e3 * old:.4g}", f"{1e3 * new:.4g}", f"{old / new:.2f}", *of_dgemm])
@@ -408,7 +402,7 @@ def main():
     parser.add_argument("--against", metavar="COMMIT", help="compare this checkout with another commit")
     parser.add_argument("--quick", action="store_true", help="short sequences only")
     parser.add_argument(
-        "--rounds", type=int, default=5, metavar="N", help="turns of each commit (default: %(default)s)"
+        "--rounds", type=int, default=4, metavar="N", help="turns of each commit (default: %(default)s)"
     )
     parser.add_argument("--output", metavar="FILE", help="write the tables there too")
     sections = [*SHAPES, "start-up", "memory", "first-call"]

@@ -2,18 +2,19 @@
 
     python benchmarks/commits.py OLD NEW [--numbers] [--speed] [--startup] [--quick] [--rounds N] [--only WORD ...]
 
-OLD and NEW are folders with a checkout of the project; without a choice all three parts run. The code that runs is that
-beside this file, in processes of their own that import the package from ``OLD/src`` or ``NEW/src``. It uses public
-names only. Each commit has a folder of its own for compiled code. Tables are in Markdown.
+OLD and NEW are names that git knows, or folders with a checkout of the project; without a choice all three parts run.
+The code that runs is that beside this file, in processes of their own that import the package of OLD or NEW. It uses
+public names only. Each commit has a folder of its own for compiled code. Tables are in Markdown.
 
 --numbers: the problems of ``problems.py`` and ``fits.py`` on both. Arrays are compared on the scale of their largest
 value and may differ by 1e-12 of it; texts, shapes and the places of infinities must be equal. The random streams of
 ``model.sample`` may change between commits: its rows compare how often each state and end was drawn, which may differ
 by 5 standard deviations. The exit status is 1 if anything differs.
 
---speed: the commits take turns, OLD, NEW, OLD, NEW, after a run of each that is not counted. Seconds are the best of
-all rounds; the last column has the lowest and the highest ratio of one round, which tells how noisy the machine was.
-With conll2000 in --data (default: $HSCRF_DATA), ``learning.py`` is among the pieces.
+--speed: training and prediction (``engine.py --against`` compares the engine). The commits take turns, OLD, NEW, OLD,
+NEW, after a run of each that is not counted. Seconds are the best of all rounds; the last column has the lowest and the
+highest ratio of one round, which tells how noisy the machine was. With conll2000 in --data (default: $HSCRF_DATA),
+``learning.py`` is among the pieces.
 
 --startup: seconds of ``import hscrf``, of the first marginals and decoding, of importing every public name, and of
 ``python -m hscrf --help``, in the same way. A bare import may put off what the first call then pays: read the sum too.
@@ -23,64 +24,18 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+import checkouts
 import engine
 import learning
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
 CLOSE = 1e-12  # largest relative difference of numbers
 SIGMAS = 5.0  # largest difference of frequencies, in standard deviations
-SHAPES = {  # of engine.py: length, title
-    "markov": (10_000, "Markov, 3 x 12 states, T = 10,000"),
-    "segmental": (1_000, "segmental, L = 100 over 12 states, T = 1,000"),
-    "unlimited": (400, "unlimited durations, 3 x 4 states, T = 400"),
-    "wide": (2_000, "Markov, 4 x 32 states, T = 2,000"),
-}
 EVERYTHING = "import time; begin = time.perf_counter(); from hscrf import *; print(time.perf_counter() - begin)"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A checkout, and where its compiled code and its results are kept."""
-
-    folder: Path
-    kept: Path
-
-    def run(self, *command):
-        """Run Python with this checkout; what it printed."""
-        path = os.pathsep.join([str(self.folder / "src"), str(HERE.parent / "tests")])
-        return engine.child([sys.executable, *map(str, command)], PYTHONPATH=path, NUMBA_CACHE_DIR=str(self.kept))
-
-    def check(self):
-        """Raise unless it is this checkout that is imported."""
-        found = Path(self.run("-c", "import hscrf; print(hscrf.__file__)").strip()).resolve()
-        if not found.is_relative_to(self.folder):
-            raise SystemExit(f"{self.folder} has no package in src: {found} is imported")
-
-    def solve(self, words):
-        """Results of the problems: by problem and place, arrays."""
-        path = self.kept / "numbers.npz"
-        self.run(__file__, "--worker", "numbers", path, *words)
-        found = {}
-        with np.load(path) as arrays:
-            for key, values in arrays.items():
-                name, place = key.split("|", 1)
-                found.setdefault(name, {})[place] = values
-        return found
-
-
-def table(*rows):
-    """Print rows in Markdown as they come; the first is the head."""
-    for k, row in enumerate(rows):
-        print("| " + " | ".join(row) + " |", flush=True)
-        if k == 0:
-            print("|" + ":--|" + "--:|" * (len(row) - 1), flush=True)
 
 
 # ---------------------------------------------------------------------------------------------------- the same numbers
@@ -88,17 +43,30 @@ def table(*rows):
 
 def compare_numbers(commits, words):
     """Solve the problems with both commits and print a row for each; whether all numbers agree."""
-    with ThreadPoolExecutor(2) as both:
-        one, other = both.map(lambda commit: commit.solve(words), commits)
-    rows, faults = [("problem", "values", "largest difference", "verdict")], []
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(lambda commit: solve(commit, words), commits)
+    verdicts, faults = [], []
+    print(engine.head(("problem", "values", "largest difference", "verdict")))
     for name in {**one, **other}:
         count, most, unit, places = verdict(name, one.get(name, {}), other.get(name, {}))
-        rows.append((name, f"{count:,}", f"{most:.2g}{unit}", "DIFFERENT" if places else "ok"))
+        verdicts.append("DIFFERENT" if places else "ok")
+        print(engine.row((name, f"{count:,}", f"{most:.2g}{unit}", verdicts[-1])))
         faults += places
-    table(*rows)
-    print(f"\n{len(rows) - 1} problems, {sum(row[-1] != 'ok' for row in rows[1:])} different.")
+    print(f"\n{len(verdicts)} problems, {verdicts.count('DIFFERENT')} different.")
     print("\n".join(faults))
     return not faults
+
+
+def solve(commit, words):
+    """Results of the problems: by problem and place, arrays."""
+    path = commit.kept / "numbers.npz"
+    commit.run(__file__, "--worker", "numbers", path, *words)
+    found = {}
+    with np.load(path) as arrays:
+        for key, values in arrays.items():
+            name, place = key.split("|", 1)
+            found.setdefault(name, {})[place] = values
+    return found
 
 
 def verdict(name, one, other):
@@ -142,7 +110,7 @@ def sigmas(one, other):
 
 def take_turns(commits, rounds, jobs):
     """Time both commits in turns and print a row for each piece; a job is (warm-up, job), functions of a commit."""
-    table(("piece", "OLD (s)", "NEW (s)", "NEW / OLD", "of one round"))
+    print(engine.head(("piece", "OLD (s)", "NEW (s)", "NEW / OLD", "of one round")))
     for warm_up, job in jobs:
         for commit in commits:
             warm_up(commit)
@@ -151,8 +119,7 @@ def take_turns(commits, rounds, jobs):
             old, new = (np.array([turn[k][piece] for turn in measured]) for k in range(2))
             ratios = new / old
             seconds = (f"{old.min():.4g}", f"{new.min():.4g}", f"{new.min() / old.min():.3f}")
-            row = (piece, *seconds, f"{ratios.min():.3f} to {ratios.max():.3f}")
-            print("| " + " | ".join(row) + " |", flush=True)
+            print(engine.row((piece, *seconds, f"{ratios.min():.3f} to {ratios.max():.3f}")), flush=True)
 
 
 def worker(*words):
@@ -175,8 +142,7 @@ def conll(task, data, quick):
 
 def speed_jobs(data, quick, words):
     """The jobs whose names contain one of the words, or all."""
-    jobs = {title: worker("engine", case) for case, (_, title) in SHAPES.items()}
-    jobs["learning"] = worker("learning", "quick" if quick else "full")
+    jobs = {"learning": worker("learning", "quick" if quick else "full")}
     if Path(data, "conll2000", "train.txt").exists():
         jobs |= {f"CoNLL-2000 {task}": conll(task, data, quick) for task in ("np", "chunks")}
     else:
@@ -203,16 +169,6 @@ def solve_problems(target, *words):
     import problems
 
     np.savez_compressed(target, **problems.solve(words))
-
-
-def time_engine(case):
-    import hscrf
-
-    length, title = SHAPES[case]
-    p, evidence, _ = engine.make(case, length)
-    verbs = {"log_partition": hscrf.log_partition, "marginals": hscrf.marginals, "decode": hscrf.decode}
-    times = {name: engine.seconds(lambda verb=verb: verb(p, evidence), 0.5) for name, verb in verbs.items()}
-    print(json.dumps({f"{title}: {name}": seconds for name, seconds in times.items()}))
 
 
 def time_learning(size):
@@ -262,15 +218,15 @@ def once(function):
     return time.perf_counter() - begin
 
 
-WORKERS = {"numbers": solve_problems, "engine": time_engine, "learning": time_learning}
+WORKERS = {"numbers": solve_problems, "learning": time_learning}
 
 
 def main():
     if sys.argv[1:2] == ["--worker"]:
         return WORKERS[sys.argv[2]](*sys.argv[3:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old", type=Path, metavar="OLD")
-    parser.add_argument("new", type=Path, metavar="NEW")
+    parser.add_argument("old", metavar="OLD")
+    parser.add_argument("new", metavar="NEW")
     for part in ("numbers", "speed", "startup"):
         parser.add_argument(f"--{part}", action="store_true", help=f"this part: {part}")
     parser.add_argument("--quick", action="store_true", help="small data for the speed of learning")
@@ -283,12 +239,7 @@ def main():
     args = parser.parse_args()
     everything = not (args.numbers or args.speed or args.startup)
     same = True
-    with tempfile.TemporaryDirectory() as folder:
-        kept = (args.keep or Path(folder)).resolve()
-        commits = [Commit(args.old.resolve(), kept / "old"), Commit(args.new.resolve(), kept / "new")]
-        for commit in commits:
-            commit.kept.mkdir(parents=True, exist_ok=True)
-            commit.check()
+    with checkouts.both(args.old, args.new, args.keep) as commits:
         if args.numbers or everything:
             print("# The same numbers\n")
             same = compare_numbers(commits, args.only)

@@ -17,11 +17,10 @@ import json
 import platform
 import sys
 import tempfile
-import time
 from functools import partial
 
+import engine
 import numpy as np
-from engine import child, states_of  # it also limits the threads of the processes to come
 
 CHILDREN = (5, 12, 22, 44)
 LENGTH = {"Markov": 5_000, "segmental": 1_000, "semi-Markov": 5_000}
@@ -31,23 +30,9 @@ SYSTEMS = ("lanes", "loops")
 
 def make(kind, children):
     """Potentials of one model."""
-    import hscrf
-
-    rng = np.random.default_rng(0)
-    length, names = LENGTH[kind], states_of("l", children)
-    sizes = [1, children] if kind == "semi-Markov" else [1, UPPER, children]
-    levels = {"lower": names} if kind == "semi-Markov" else {"upper": states_of("u", UPPER), "lower": names}
-    limits = {"segmental": {"upper": LONGEST}, "semi-Markov": {"lower": LONGEST}}.get(kind)
-    topology = hscrf.Topology(levels, max_duration=limits)
-    groups = list(zip(topology.levels[:-1], sizes[:-1], sizes[1:], strict=True))
-    return hscrf.Potentials(
-        topology,
-        length,
-        token={"lower": rng.standard_normal((length, children))},
-        init={level: rng.standard_normal((1, above, below)) for level, above, below in groups},
-        trans={level: rng.standard_normal((1, above, below, below)) for level, above, below in groups},
-        end={level: rng.standard_normal((1, above, below)) for level, above, below in groups},
-    )
+    longest = {"segmental": LONGEST}.get(kind, 0)
+    sizes, limits = ((children,), (LONGEST,)) if kind == "semi-Markov" else ((UPPER, children), (longest, 0))
+    return engine.make(sizes, LENGTH[kind], limits)
 
 
 # ------------------------------------------------------------------------------------------- without the lanes
@@ -80,7 +65,7 @@ def loops():
         return total
 
     @part
-    def linear_end(pot, at, node, first, n):
+    def dense_end(mode, pot, at, node, first, n):
         at, first, total = unsigned(at), unsigned(first), 0.0
         for v in range(unsigned(n)):
             total += pot[at + v] * node[UP, first + v]
@@ -95,7 +80,7 @@ def loops():
             node[UP_BAR, first + v] += pair
 
     @part
-    def linear_product(pot, at, node, first, n):
+    def dense_product(mode, pot, at, node, first, n):
         first, row = unsigned(first), unsigned(at)
         for u in range(unsigned(n)):
             value = node[UP, first + u]
@@ -173,22 +158,16 @@ def loops():
                 lowest = value if -np.inf < value < lowest else lowest
         return lowest
 
-    return {name: function for name, function in locals().items() if name in REPLACED}
+    return locals()
 
 
-REPLACED = {
-    "add_row",
-    "linear_init",
-    "linear_init_back",
-    "linear_end",
-    "linear_end_back",
-    "linear_product",
-    "linear_product_back",
-    "add_linear_segments",
-    "add_linear_segments_back",
-    "rescale",
-    "enter_leaves",
-    "shift_rows",
+REPLACED = {  # file of the kernels -> names
+    "arithmetic": ["add_row"],
+    "exponentials": ["shift_rows"],
+    "groups": ["linear_init", "linear_init_back", "dense_end", "linear_end_back", "dense_product"]
+    + ["linear_product_back"],
+    "segmental": ["add_linear_segments", "add_linear_segments_back"],
+    "steps": ["rescale", "enter_leaves"],
 }
 
 
@@ -196,26 +175,17 @@ def leave_the_lanes():
     """Put the loops in the place of the functions that use lanes, wherever the package has imported them."""
     import hscrf.engine.plan  # noqa: F401
 
-    engine = [module for name, module in sys.modules.items() if name.startswith("hscrf.")]
-    for name, function in loops().items():
-        for module in engine:
-            if hasattr(module, name):
-                setattr(module, name, function)
+    plain = loops()
+    modules = [module for name, module in sys.modules.items() if name.startswith("hscrf.")]
+    for file, names in REPLACED.items():
+        for name in names:
+            function = getattr(sys.modules[f"hscrf.engine.kernels.{file}"], name)
+            for module in modules:
+                if vars(module).get(name) is function:
+                    setattr(module, name, plain[name])
 
 
 # -------------------------------------------------------------------------------------------- the measurement
-
-
-def seconds(function, budget=0.3):
-    """Least processor time of a few calls, after one that is not counted."""
-    function()
-    best, spent = np.inf, 0.0
-    while spent < budget:
-        begin = time.process_time()
-        function()
-        taken = time.process_time() - begin
-        best, spent = min(best, taken), spent + max(taken, 1e-3)
-    return best
 
 
 def measure(system, cases):
@@ -227,7 +197,7 @@ def measure(system, cases):
     rows = []
     for kind, children in cases:
         p = make(kind, children)
-        log_z, counts = (seconds(partial(verb, p)) for verb in (hscrf.log_partition, hscrf.marginals))
+        log_z, counts = (engine.seconds(partial(verb, p), 0.3) for verb in (hscrf.log_partition, hscrf.marginals))
         rows.append({"log_z": log_z, "counts": counts, "value": hscrf.log_partition(p)})
     return rows
 
@@ -239,7 +209,7 @@ def take_turns(cases, rounds):
         for turn in range(rounds):
             for system in SYSTEMS if turn % 2 == 0 else SYSTEMS[::-1]:
                 command = [sys.executable, __file__, "--case", system, json.dumps(cases)]
-                rows = json.loads(child(command, NUMBA_CACHE_DIR=f"{folder}/{system}"))
+                rows = json.loads(engine.child(command, NUMBA_CACHE_DIR=f"{folder}/{system}"))
                 for case, row in zip(cases, rows, strict=True):
                     for what in ("log_z", "counts"):
                         key = (*case, what, system)
@@ -253,13 +223,13 @@ def take_turns(cases, rounds):
 def report(cases, best):
     head = ["model", "T", "children", "log Z, lanes (ms)", "loops (ms)", "ratio"]
     head += ["log Z and counts, lanes (ms)", "loops (ms)", "ratio"]
-    lines = ["| " + " | ".join(head) + " |", "|:--" + "|--:" * (len(head) - 1) + "|"]
+    lines = [engine.head(head)]
     for case in cases:
         cells = [case[0], f"{LENGTH[case[0]]:,}", str(case[1])]
         for what in ("log_z", "counts"):
             fast, plain = (best[(*case, what, system)] for system in SYSTEMS)
             cells += [f"{1e3 * fast:.2f}", f"{1e3 * plain:.2f}", f"{plain / fast:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(engine.row(cells))
     return "\n".join(lines)
 
 

@@ -1,95 +1,90 @@
-"""When runs should walk side by side: starts of a segmental level in rows, against each start alone.
+"""When runs should walk side by side: starts of a segmental level, and sequences of a batch, in rows or each alone.
 
     python benchmarks/rows.py [--rounds N] [--output FILE]
 
-prints tables in Markdown. Models have three parents with segments of at most L steps; their children are single steps,
-or segments of at most ten. For each number of children and each L the table has the time of log Z with counts when all
-starts go alone, divided by that with 16 and with 32 of them side by side: above 1 rows are faster. The last column is
-what ``engine.bundling`` chooses. All take turns in one process, in seconds of the processor; the best of each counts.
+prints tables in Markdown. Models have three parents. Starts: parents with segments of at most L steps; their children
+are single steps, or segments of at most ten. Sequences: no segments, some sequences of about T steps. The tables have
+the time of log Z with counts when all runs go alone, divided by that with so many of them side by side: above 1 rows
+are faster. The last column is what ``engine.bundling`` chooses. All take turns in one process, in seconds of the
+processor; the best of each counts.
 """
 
 import argparse
 import platform
-import time
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import numpy as np
-from engine import states_of
+from engine import head, lengths_of, make, row, seconds, values_of
 
-import hscrf
 from hscrf.engine import Batch, bundling
 
 PARENTS, LONGEST_CHILD = 3, 10
 CHILDREN, LENGTHS = (4, 12, 20, 32, 44), (5, 10, 20, 40, 80)
-CHOSEN = bundling.rows_for
+SEQUENCES, STEPS = (4, 8, 16, 32), (20, 200, 2_000)
 
 
-def make(children, longest, segmental):
-    """A batch of one sequence and its numbers: a length that takes about as long for every model."""
-    rng = np.random.default_rng(0)
-    steps = 2e5 / (children * longest) if segmental else 2e6 / (children**2 * longest)
-    steps = int(np.clip(steps, 100, 2_000))
-    limits = {"upper": longest, **({"lower": LONGEST_CHILD} if segmental else {})}
-    levels = {"upper": states_of("u", PARENTS), "lower": states_of("l", children)}
-    topology = hscrf.Topology(levels, max_duration=limits)
-    values = {
-        ("token", 2): rng.standard_normal((steps, children)),
-        ("init", 1): rng.standard_normal((1, PARENTS, children)),
-        ("trans", 1): rng.standard_normal((1, PARENTS, children, children)),
-        ("end", 1): rng.standard_normal((1, PARENTS, children)),
-        ("duration", 1): rng.standard_normal((longest, PARENTS)),
-    }
-    if segmental:
-        values["duration", 2] = rng.standard_normal((LONGEST_CHILD, children))
-    return topology, np.array([0, steps]), values
+def planned(p, offsets, **settings):
+    """A verb of a batch that is planned with some settings of ``engine.bundling``, and the rows of its bundles."""
+    batch, values = Batch(p.topology, offsets), values_of(p)
+    with patch.multiple(bundling, **settings) if settings else nullcontext():
+        layers = batch.plan(values).layers
+    rows = max(layer.bundling.rows if layer.bundling else 0 for layer in layers)
+    return lambda: batch.expectations(values), rows
 
 
-def planned(topology, offsets, values, rows):
-    """A batch whose starts go side by side in so many rows, or alone."""
-    bundling.rows_for = lambda *_: rows
-    batch = Batch(topology, offsets)
-    batch.expectations(values)
-    return batch
+def compare(p, offsets, alone, *bundled, rounds):
+    """Seconds alone divided by those with each of the other settings, and the rows that the engine chooses."""
+    calls = [planned(p, offsets, **settings)[0] for settings in (alone, *bundled)]
+    for call in calls:
+        call()
+    best = np.min([[seconds(call, 0.01, warm=False) for call in calls] for _ in range(rounds)], axis=0)
+    return [*(f"{best[0] / taken:.2f}" for taken in best[1:]), str(planned(p, offsets)[1] or "alone")]
 
 
-def compare(children, longest, segmental, rounds):
-    """Seconds with 0, 16 and 32 rows, and what the engine chooses."""
-    model = make(children, longest, segmental)
-    values = model[-1]
-    batches = [planned(*model, rows) for rows in (0, 16, 32)]
-    best = [np.inf] * len(batches)
-    for _ in range(rounds):
-        for k, batch in enumerate(batches):
-            begin = time.thread_time()
-            batch.expectations(values)
-            best[k] = min(best[k], time.thread_time() - begin)
-    return best, CHOSEN(batches[0].plan(values).layers[1].layer, longest, segmental)
-
-
-def table(segmental, rounds):
-    """One section in Markdown."""
-    title = f"Children with segments of at most {LONGEST_CHILD} steps" if segmental else "Children of one step"
-    lines = [f"## {title}", "", "| children | L | 16 rows | 32 rows | chosen |", "|--:|--:|--:|--:|:--|"]
+def starts(segmental, rounds):
+    """A table about starts, line by line."""
+    yield f"## Starts, children {f'of at most {LONGEST_CHILD} steps' if segmental else 'of one step'}\n"
+    yield head(["children", "L", "16 rows", "32 rows", "chosen"], texts=0)
+    settings = [{"rows_for": lambda *_, rows=rows: rows} for rows in (0, 16, 32)]
     for children in CHILDREN:
-        for longest in LENGTHS:
-            (alone, *rows), chosen = compare(children, longest, segmental, rounds)
-            ratios = " | ".join(f"{alone / seconds:.2f}" for seconds in rows)
-            lines.append(f"| {children} | {longest} | {ratios} | {chosen or 'alone'} |")
-    return "\n".join([*lines, ""])
+        for longest in LENGTHS:  # about as long for every model
+            steps = 2e5 / (children * longest) if segmental else 2e6 / (children**2 * longest)
+            steps, limits = int(np.clip(steps, 100, 2_000)), (longest, LONGEST_CHILD if segmental else 0)
+            p = make((PARENTS, children), steps, limits)
+            found = compare(p, np.array([0, steps]), *settings, rounds=rounds)
+            yield row([str(children), str(longest), *found])
+
+
+def sequences(rounds):
+    """A table about sequences, line by line."""
+    yield "## Sequences\n\n" + head(["children", "sequences", "T", "8 rows", "16 rows", "chosen"], texts=0)
+    for children in CHILDREN:
+        for count in SEQUENCES:
+            many = [rows if count > rows // 2 else 2 * rows for rows in (8, 16)]  # the engine may halve it
+            settings = [{"ROOM": 0}, *({"ROOM": np.inf, "MANY": rows} for rows in many)]
+            for steps in STEPS:
+                offsets = np.concatenate([[0], np.cumsum(lengths_of(steps, count))])
+                p = make((PARENTS, children), int(offsets[-1]), (0, 0))
+                yield row([str(children), str(count), f"{steps:,}", *compare(p, offsets, *settings, rounds=rounds)])
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Compare starts in rows with starts alone.")
+    parser = argparse.ArgumentParser(description="Compare runs in rows with runs alone.")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each (default: 5)")
     parser.add_argument("--output", metavar="FILE", help="write the tables there too")
     arguments = parser.parse_args()
     machine = f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}"
-    text = f"# Starts side by side\n\nMade by `benchmarks/rows.py` on {machine}, one thread.\n"
-    for segmental in (False, True):
-        text += "\n" + table(segmental, arguments.rounds)
-    print(text)
+    lines = [f"# Runs side by side\n\nMade by `benchmarks/rows.py` on {machine}, one thread.\n"]
+    print(lines[0])
+    for table in (starts(False, arguments.rounds), starts(True, arguments.rounds), sequences(arguments.rounds)):
+        for line in table:
+            print(line, flush=True)
+            lines.append(line)
+        print()
     if arguments.output:
         with open(arguments.output, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

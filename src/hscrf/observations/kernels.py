@@ -1,17 +1,67 @@
 """Compiled work on named features: sums of their weights, the transposes, and lookup of names by their hashes."""
 
 from hscrf.engine.kernels.compile import inlined, kernel, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, spread, store
+from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, prefetch, spread, store
+
+AHEAD = 16  # entries: what is far apart in memory is asked for before it is needed
+ALL, ONES, HIGHEST = unsigned((1 << 64) - 1), unsigned(0x0101010101010101), unsigned(0x8080808080808080)
+BETWEEN = unsigned(0x0A0A0A0A0A0A0A0A)  # newlines
+PLACES = unsigned(0x0001020304050607)
+ODD = unsigned(0x9E3779B97F4A7C15)  # multiplies bits apart
+
+
+@kernel
+def hash_text(text, counts, hashes):
+    """Hash names that a newline ends each, counts[t] of each step; a step without any is an empty line.
+
+    Eight bytes at a time: the text goes on for as many after the last name. Returns where that ended.
+    """
+    at, n = unsigned(0), 0
+    for t in range(counts.size):
+        if counts[t] == 0:
+            at += unsigned(1)
+        for _ in range(counts[t]):
+            total = ODD
+            while True:
+                word = word_of(text, at)
+                differs = word ^ BETWEEN
+                zeros = (differs - ONES) & ~differs & HIGHEST  # the lowest bit of it is in the first newline
+                if zeros != unsigned(0):
+                    break
+                total = mixed(total ^ word)
+                at += unsigned(8)
+            end = (zeros & (~zeros + unsigned(1))) >> unsigned(7)
+            size = ((end * PLACES) & ALL) >> unsigned(56)
+            hashes[n] = mixed(mixed(total ^ (word & (end - unsigned(1)))) ^ size)
+            at += size + unsigned(1)
+            n += 1
+    return at
+
+
+@inlined
+def word_of(text, at):
+    """Eight bytes as one number."""
+    word = unsigned(0)
+    for k in range(8):
+        word |= unsigned(text[at + unsigned(k)]) << unsigned(8 * k)
+    return word
+
+
+@inlined
+def mixed(bits):
+    """Let all bits depend on each other."""
+    product = (bits * ODD) & ALL
+    return product ^ (product >> unsigned(32))
 
 
 @kernel
 def store_names(given, hashes, numbers):
     """Put the number of each hash into an empty table (number -1) that is at most half full."""
-    mask = hashes.size - 1
+    mask = unsigned(hashes.size - 1)
     for k in range(given.size):
         slot = given[k] & mask
         while numbers[slot] >= 0:
-            slot = (slot + 1) & mask
+            slot = (slot + unsigned(1)) & mask
         hashes[slot] = given[k]
         numbers[slot] = k
 
@@ -19,14 +69,17 @@ def store_names(given, hashes, numbers):
 @kernel
 def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_data):
     """The numbers of the hashes of each row that are in the table, and their values; returns how many there are."""
-    mask = hashes.size - 1
+    mask = unsigned(hashes.size - 1)
     n = 0
     found_indptr[0] = 0
     for t in range(indptr.size - 1):
         for k in range(indptr[t], indptr[t + 1]):
+            if k + AHEAD < given.size:
+                prefetch(hashes, given[k + AHEAD] & mask)
+                prefetch(numbers, given[k + AHEAD] & mask)
             slot = given[k] & mask
             while numbers[slot] >= 0 and hashes[slot] != given[k]:
-                slot = (slot + 1) & mask
+                slot = (slot + unsigned(1)) & mask
             if numbers[slot] >= 0:
                 found[n] = numbers[slot]
                 if data.size:
@@ -82,6 +135,11 @@ def score_rows(indptr, indices, data, pair_at, pair_state, weights, factor, out)
     """Add to out (N, S) the scores of the features of each row, times a factor. Cost O(entries x pairs of each)."""
     for t in range(out.shape[0]):
         for e in range(indptr[t], indptr[t + 1]):
+            if e + 2 * AHEAD < indices.size:
+                prefetch(pair_at, unsigned(indices[e + 2 * AHEAD]))
+                soon = unsigned(pair_at[indices[e + AHEAD]])
+                prefetch(pair_state, soon)
+                prefetch(weights, soon)
             value = factor * data[e] if data.size else factor
             for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
                 out[t, pair_state[q]] += value * weights[q]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.hashing import Hashes
 from hscrf.observations.kernels import find_names, store_names
 from hscrf.observations.packed import Sparse
 
@@ -14,19 +13,19 @@ from hscrf.observations.packed import Sparse
 class Lookup:
     """Finds the numbers of names by their hashes, in a table that holds no strings: two misses of the cache at most.
 
-    Two names are taken for the same if their hashes, 64 random bits in each process, agree: for a million names looked
-    up among a million, the odds of one mistake are 1 in 18 million.
+    Two names are taken for the same if their hashes of 64 bits agree: for a million names looked up among a million,
+    the odds of one mistake are 1 in 18 million.
     """
 
-    def __init__(self, names: Mapping[str, int]) -> None:
-        size = 1 << (2 * len(names)).bit_length()
-        self.hashes = np.zeros(size, dtype=np.int64)
+    def __init__(self, hashes: Hashes) -> None:
+        """The hash of each name, in the order of their numbers."""
+        size = 1 << (2 * hashes.size).bit_length()
+        self.hashes = np.zeros(size, dtype=np.uint64)
         self.numbers = np.full(size, -1, dtype=np.int32)
-        self.size = len(names)
-        given = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
-        store_names(given, self.hashes, self.numbers)
+        self.size = hashes.size
+        store_names(hashes, self.hashes, self.numbers)
 
-    def find(self, hashes: Ints, indptr: Ints, data: Floats) -> Sparse:
+    def find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:
         """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""
         found = np.empty(len(hashes), dtype=np.int32)
         begin, values = np.empty_like(indptr), np.empty_like(data)

@@ -393,7 +393,7 @@ def test_names_are_found_as_in_a_dict(known, asked, step):
     names = {step * value: k for k, value in enumerate(known)}
     hashes = np.array([step * value for value in asked], dtype=np.uint64)
     indptr = np.append(np.arange(0, len(hashes), 7), len(hashes))
-    found = Lookup(np.array(list(names), dtype=np.uint64)).find(hashes, indptr, np.empty(0))
+    found = Lookup(np.array(list(names), dtype=np.uint64))._find(hashes, indptr, np.empty(0))
     rows = [hashes[a:b].tolist() for a, b in pairwise(indptr.tolist())]
     assert [found.indices[a:b].tolist() for a, b in pairwise(found.indptr.tolist())] == [
         [names[h] for h in row if h in names] for row in rows
@@ -406,7 +406,7 @@ NAMES = st.text(st.sampled_from("ab\n\0\té\ud800𝔸"), max_size=20)
 @given(st.lists(st.lists(st.lists(NAMES, max_size=4), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_equal_names_and_no_others_have_equal_hashes(X):
     """Of any length and any letters, also of those that stand between names in the text that is hashed."""
-    hashes, indptr, _ = hash_items(X, "strings")
+    [(hashes, indptr, _)] = hash_items(X, "strings")
     steps = [step for x in X for step in x]
     names = [name for step in steps for name in step]
     assert np.diff(indptr).tolist() == list(map(len, steps))
@@ -415,11 +415,15 @@ def test_equal_names_and_no_others_have_equal_hashes(X):
     assert len(set(by_name.values())) == len(by_name)
 
 
-def test_names_of_many_steps_are_hashed_piece_by_piece():
-    steps = [[f"w={k}", f"v={k % 7}"] if k % 5 else [] for k in range(3000)]
-    hashes, indptr, _ = hash_items([steps[:10], steps[10:]], "strings")
-    assert hashes.tolist() == hash_names([name for step in steps for name in step]).tolist()
-    assert indptr.tolist() == [0, *np.cumsum(list(map(len, steps)))]
+@pytest.mark.parametrize("kind", ["strings", "dicts"])
+def test_names_of_many_steps_are_found_piece_by_piece(kind):
+    steps = [[f"w={k % 90}", f"v={k % 7}"] if k % 5 else [] for k in range(3000)]
+    encoder = Encoder()
+    encoder.fit_pack([steps[:20]])
+    given = steps if kind == "strings" else [dict.fromkeys(step, 1.0) for step in steps]
+    found = encoder.pack([given[1:10], given[10:]]).sparse
+    known = [[encoder.names[name] for name in step if name in encoder.names] for step in steps[1:]]
+    assert [found.indices[a:b].tolist() for a, b in pairwise(found.indptr.tolist())] == known
 
 
 def test_features_that_are_no_strings_are_unknown_names():

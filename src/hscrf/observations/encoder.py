@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.observations.hashing import hash_items, hash_names
+from hscrf.observations.hashing import hash_names
 from hscrf.observations.lookup import Lookup
 from hscrf.observations.moments import Moments
 from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
@@ -189,7 +189,7 @@ class Encoder:
             return Observations(offsets_of(X), None, self._standardized(rows), X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
-        return Observations(offsets_of(X), self.lookup.find(*hash_items(X, kind)), None, X)
+        return Observations(offsets_of(X), self.lookup.pack(X, kind), None, X)
 
     @cached_property
     def lookup(self) -> Lookup:

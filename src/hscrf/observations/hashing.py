@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from itertools import chain
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,25 +23,37 @@ PIECE = 1024  # steps whose text is made at a time: it stays in the cache
 ALL = (1 << 64) - 1
 
 
-def hash_items(X: Sequence[Any], kind: str) -> tuple[Hashes, Ints, Floats]:
-    """The hashes of all names of feature dicts or strings, where each step begins, and the values, if any is not one.
+class Hashed(NamedTuple):
+    """The hashes of the names of some steps, where each step begins, and the values, if any is not one."""
 
-    >>> hashes, indptr, _ = hash_items([[["a", "b"], []], [["a"]]], "strings")
-    >>> (hashes[[0, 2]] == hash_names(["a"])).all(), indptr.tolist()
+    hashes: Hashes
+    indptr: Ints
+    data: Floats
+
+
+def hash_items(X: Sequence[Any], kind: str) -> Iterator[Hashed]:
+    """The names of all steps, piece by piece; ``TypeError`` for all but lists of lists of lists of strings.
+
+    >>> [piece] = hash_items([[["a", "b"], []], [["a"]]], "strings")
+    >>> (piece.hashes[[0, 2]] == hash_names(["a"])).all(), piece.indptr.tolist()
     (np.True_, [0, 2, 2, 3])
     """
-    if kind == "strings" and is_of_lists(X):
-        steps = list(chain.from_iterable(X))
-        if is_of_lists(steps):
-            counts = np.fromiter(map(len, steps), dtype=np.int64, count=len(steps))
-            try:
-                return hash_steps(steps, counts), begins_of(counts), np.empty(0)
-            except TypeError:  # not all of them are strings
-                pass
+    if kind != "strings" or not is_of_lists(X):
+        raise TypeError(f"X holds {kind}, expected lists of strings in lists")
+    steps = chain.from_iterable(X)
+    while piece := list(islice(steps, PIECE)):
+        if not is_of_lists(piece):
+            raise TypeError("a step of X is no list")
+        counts = np.fromiter(map(len, piece), dtype=np.int64, count=len(piece))
+        yield Hashed(hash_steps(piece, counts), begins_of(counts), np.empty(0))
+
+
+def hash_anything(X: Sequence[Any], kind: str) -> Hashed:
+    """The same for steps of any form, all at once; a name that is no string has Python's own hash."""
     names: defaultdict[str, int] = defaultdict(None)
     names.default_factory = names.__len__
     numbers, indptr, data = pack_items(X, kind, names.__getitem__, array("i"))
-    return hash_names(names)[numbers], indptr, data
+    return Hashed(hash_names(names)[numbers], indptr, data)
 
 
 def hash_names(names: Collection[Any]) -> Hashes:
@@ -55,16 +67,11 @@ def hash_names(names: Collection[Any]) -> Hashes:
 
 
 def hash_steps(steps: Sequence[Sequence[str]], counts: Ints) -> Hashes:
-    """The hashes of the names of all steps, of which each has so many; ``TypeError`` where one is no string."""
+    """The hashes of the names of some steps, of which each has so many; ``TypeError`` where one is no string."""
     hashes = np.empty(int(counts.sum()), dtype=np.uint64)
-    begin = 0
-    for first in range(0, len(steps), PIECE):
-        piece, own = steps[first : first + PIECE], counts[first : first + PIECE]
-        text = BETWEEN.join(chain(map(BETWEEN.join, piece), END)).encode(errors="surrogatepass")
-        stop = begin + int(own.sum())
-        if hash_text(np.frombuffer(text, dtype=np.uint8), own, hashes[begin:stop]) + 8 != len(text):
-            hashes[begin:stop] = _hashes_of_torn(list(chain.from_iterable(piece)))
-        begin = stop
+    text = BETWEEN.join(chain(map(BETWEEN.join, steps), END)).encode(errors="surrogatepass")
+    if hash_text(np.frombuffer(text, dtype=np.uint8), counts, hashes) + 8 != len(text):
+        return _hashes_of_torn(list(chain.from_iterable(steps)))
     return hashes
 
 

@@ -282,7 +282,7 @@ def at_least(thing: object, **minimum: float) -> None:
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
     """What the penalties c1 * sum |w| + c2 * sum w^2 add to the loss."""
-    squares = float((c2 * weights) @ weights)
+    squares = float((c2 * weights) @ weights) if np.ndim(c2) else float(c2 * (weights @ weights))
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from fitting import fit_blocks
 from hscrf import (
     HSCRF,
     LBFGS,
@@ -26,7 +27,6 @@ from hscrf import (
 )
 from hscrf.features import occurrences
 from hscrf.features.blocks import Block
-from hscrf.features.fitting import fit_blocks
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import default_specifications
 from hscrf.labels.packed import pack_labels

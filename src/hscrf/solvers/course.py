@@ -184,9 +184,9 @@ class Run:
         self.weights, self.loss = weights.copy(), loss
 
     def offer(self, weights: Floats, loss: float) -> None:
-        """Take these weights if their loss is the lowest so far."""
+        """Take these weights, which must stay as they are, if their loss is the lowest so far."""
         if not loss > self.loss:  # true also while self.loss is nan
-            self.keep(weights, loss)
+            self.weights, self.loss = weights, loss
 
     def step(
         self, weights: Floats, loss: float, gradient_norm: float, state: Callable[[], dict[str, Any]] | None = None

@@ -110,7 +110,7 @@ class _Descent:
             raise Stop(f"max_iter={self.options.max_iter} iterations done", False)
 
     def stop_if_flat(self, gradient: Floats) -> None:
-        if np.abs(gradient).max(initial=0.0) <= self.options.tol:
+        if max(gradient.max(initial=0.0), -gradient.min(initial=0.0)) <= self.options.tol:
             raise Stop(f"no entry of the gradient exceeds tol={self.options.tol:g}", True)
 
     def stop_if_slow(self) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from hscrf.observations.encoder import Encoder
+from hscrf.observations.hashing import hash_items, hash_names
 from hscrf.observations.lookup import Lookup
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
@@ -388,12 +389,46 @@ def test_pickled_observations_stand_alone():
 
 @given(st.lists(st.integers(0, 40), unique=True), st.lists(st.integers(0, 40)), st.sampled_from([1, 64]))
 def test_names_are_found_as_in_a_dict(known, asked, step):
-    """Small integers are their own hashes: multiples of 64 want the same few slots."""
+    """Multiples of 64 want the same few slots."""
     names = {step * value: k for k, value in enumerate(known)}
-    hashes = np.array([step * value for value in asked], dtype=np.int64)
+    hashes = np.array([step * value for value in asked], dtype=np.uint64)
     indptr = np.append(np.arange(0, len(hashes), 7), len(hashes))
-    found = Lookup(names).find(hashes, indptr, np.empty(0))
+    found = Lookup(np.array(list(names), dtype=np.uint64))._find(hashes, indptr, np.empty(0))
     rows = [hashes[a:b].tolist() for a, b in pairwise(indptr.tolist())]
     assert [found.indices[a:b].tolist() for a, b in pairwise(found.indptr.tolist())] == [
         [names[h] for h in row if h in names] for row in rows
     ]
+
+
+NAMES = st.text(st.sampled_from("ab\n\0\té\ud800𝔸"), max_size=20)
+
+
+@given(st.lists(st.lists(st.lists(NAMES, max_size=4), min_size=1, max_size=4), min_size=1, max_size=3))
+def test_equal_names_and_no_others_have_equal_hashes(X):
+    """Of any length and any letters, also of those that stand between names in the text that is hashed."""
+    [(hashes, indptr, _)] = hash_items(X, "strings")
+    steps = [step for x in X for step in x]
+    names = [name for step in steps for name in step]
+    assert np.diff(indptr).tolist() == list(map(len, steps))
+    by_name = dict(zip(names, hashes.tolist(), strict=True))
+    assert hashes.tolist() == [by_name[name] for name in names] == hash_names(names).tolist()
+    assert len(set(by_name.values())) == len(by_name)
+
+
+@pytest.mark.parametrize("kind", ["strings", "dicts"])
+def test_names_of_many_steps_are_found_piece_by_piece(kind):
+    steps = [[f"w={k % 90}", f"v={k % 7}"] if k % 5 else [] for k in range(3000)]
+    encoder = Encoder()
+    encoder.fit_pack([steps[:20]])
+    given = steps if kind == "strings" else [dict.fromkeys(step, 1.0) for step in steps]
+    found = encoder.pack([given[1:10], given[10:]]).sparse
+    known = [[encoder.names[name] for name in step if name in encoder.names] for step in steps[1:]]
+    assert [found.indices[a:b].tolist() for a, b in pairwise(found.indptr.tolist())] == known
+
+
+def test_features_that_are_no_strings_are_unknown_names():
+    encoder = Encoder()
+    encoder.fit_pack([[["a"], ["b"]]])
+    packed = encoder.pack([[["a", 3], [None, "b"]]])
+    assert packed.sparse.indices.tolist() == [0, 1]
+    assert packed.sparse.indptr.tolist() == [0, 1, 2]

@@ -2,11 +2,13 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
+from fitting import fit_blocks
 from hscrf import (
     HSCRF,
     LBFGS,
@@ -25,7 +27,6 @@ from hscrf import (
 )
 from hscrf.features import occurrences
 from hscrf.features.blocks import Block
-from hscrf.features.fitting import fit_blocks
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import default_specifications
 from hscrf.labels.packed import pack_labels
@@ -80,9 +81,12 @@ def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY, transi
     return fit_blocks([spec], topology, encoder, packed, pack_labels(labels), pairs, transitions)[0], encoder, packed
 
 
-@pytest.mark.parametrize("states", [3, 8, 30])
+WIDE = 200  # cells, of which a feature has few
+
+
+@pytest.mark.parametrize("states", [3, 8, 12, 30, WIDE])
 @pytest.mark.parametrize("valued", [False, True], ids=["names", "numbers"])
-def test_rows_and_columns_give_the_same(states, valued):
+def test_divided_features_give_the_same_as_rows(states, valued):
     """Features of few and of many entries, with one state or with all of them."""
     rng = np.random.default_rng(states)
     features, steps = 12, 50
@@ -90,7 +94,8 @@ def test_rows_and_columns_give_the_same(states, valued):
     data = rng.normal(size=there.sum()) if valued else np.empty(0)
     indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     rows = Sparse(indptr, np.nonzero(there)[1].astype(np.int32), data, features)
-    paired = rng.random((features, states)) < np.tile([0.0, 0.1, 0.6, 1.0], 3)[:, None]
+    share = [0.0, 0.01, 0.02, 0.03] if states == WIDE else [0.0, 0.1, 0.6, 1.0]
+    paired = rng.random((features, states)) < np.tile(share, 3)[:, None]
     pair_at = np.concatenate([[0], np.cumsum(paired.sum(axis=1))])
     cells = np.nonzero(paired)[1].astype(np.int32)
     weights, counts = rng.normal(size=cells.size), rng.normal(size=(steps, states))
@@ -99,7 +104,9 @@ def test_rows_and_columns_give_the_same(states, valued):
     table = np.zeros(paired.shape)
     table[paired] = weights
     few = np.where(np.arange(steps)[:, None] == steps // 2, counts * (np.arange(states) == 0), 0.0)
-    for packed in (rows, rows.by_columns(), rows._sorted(), rows.both_ways()):
+    spread_out = Sparse(indptr, rows.indices * 1000, data, 1000 * features).divided()  # far more features than entries
+    few_of_many = replace(spread_out, names=spread_out.names // 1000, rare=spread_out.rare // 1000)
+    for packed in (rows, rows.divided(), few_of_many, pickle.loads(pickle.dumps(rows.divided())), rows.both_ways()):
         for pulled in (counts, few):
             first, second = np.zeros((2, cells.size))
             packed.pull_twice((pair_at, cells), pulled, first, 2.0, second, -0.5)
@@ -131,8 +138,8 @@ def test_pull_is_the_transpose_of_add(spec, kind, pairs):
         block.pull(counts, part, gradient)
         np.testing.assert_allclose((scores * counts).sum(), weights @ gradient, rtol=1e-11)
         again, gradient_again = np.zeros_like(scores), np.zeros_like(gradient)
-        block.add(weights, part.by_columns(), again)
-        block.pull(counts, part.by_columns(), gradient_again)
+        block.add(weights, part.divided(), again)
+        block.pull(counts, part.divided(), gradient_again)
         np.testing.assert_allclose(again, scores, rtol=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, rtol=1e-12)
     names = block.describe(encoder)

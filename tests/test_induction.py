@@ -191,18 +191,6 @@ def test_the_topology_holds_what_the_labels_show(example):
             assert set(topology.max_duration[d].tolist()) == {longest}
         else:
             assert not topology.has_limits(d)
-    for d, level in enumerate(topology.levels[1:], start=1):
-        follow = {pair for y in labels for pair in successors(y, d)}
-        repeats = {(name, name) for name in statistics.repeated} if d == 2 else set()
-        assert statistics.successors[level] | repeats == follow
-
-
-def successors(labels, d):
-    """Pairs of known states that follow each other under one parent, one step at a time."""
-    names = labels.column(d)
-    for t in range(labels.length - 1):
-        if labels.ends[d, t] == 1 and labels.ends[d - 1, t] == 0 and "?" not in names[t : t + 2]:
-            yield names[t], names[t + 1]
 
 
 FLAT = [["D", "N"], ["V", "?", "N"]]

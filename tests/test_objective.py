@@ -10,9 +10,9 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import ThreadpoolController
 
 import hscrf
+from fitting import fit_blocks
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.engine import Evidence
-from hscrf.features.fitting import fit_blocks
 from hscrf.labels.packed import pack_labels
 from hscrf.objective import workers
 from hscrf.objective.chunk import Chunk

@@ -94,7 +94,7 @@ class Predictor(Arguments):
         """
         if loss not in ("sequence", "step", "segment"):
             raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
-        if isinstance(X, Store):
+        if not isinstance(X, list) and isinstance(X, Store):  # a protocol is slow to be asked for
             self._check_fitted()
             if evidence is not None:
                 raise ValueError("evidence is given, but X are Shards, which are labelled without any")
@@ -153,7 +153,7 @@ class Predictor(Arguments):
         known = [
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
         ]
-        foresee(self, lengths_of(observations), learning=False)
+        self._foresee(observations)
         with waiting("scoring", self._verbose):
             values = np.array(self._in_chunks(observations, known, answer, "Y"))
         return np.where([z is not None for z in found], values, -np.inf)
@@ -174,7 +174,7 @@ class Predictor(Arguments):
             return X.on_cluster(client).scorer_for(self)(self.coef_)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         observations, labels = self._to_score(X, Y)
-        foresee(self, lengths_of(observations), learning=False)
+        self._foresee(observations)
         with waiting("scoring", self._verbose):
             return self._accuracy(observations, labels, self.coef_)
 
@@ -246,9 +246,14 @@ class Predictor(Arguments):
         with waiting("packing", self._verbose):
             observations = self.encoder_.pack(X)
             known = self._evidence(evidence, observations, name)
-        foresee(self, lengths_of(observations), learning=False)
+        self._foresee(observations)
         with waiting("predicting", self._verbose):
             return self._in_chunks(observations, known, answer, name)
+
+    def _foresee(self, observations: Observations) -> None:
+        """Say what a prediction will cost, if anybody wants to know."""
+        if self._verbose:
+            foresee(self, lengths_of(observations), learning=False)
 
     @property
     def _verbose(self) -> int:

@@ -40,7 +40,7 @@ def encode_labels(
 
 @dataclass
 class LabelStatistics:
-    """What a topology is learned from: the states, classes, children, successors and durations in labels.
+    """What a topology is learned from: the states, classes, children and durations in labels.
 
     The labels may come in parts: one after the other to :meth:`update` of one object, or to several objects, perhaps
     in several processes, which are then merged. In whatever order and grouping this is done, every field and
@@ -75,8 +75,6 @@ class LabelStatistics:
     persists: bool = field(default=False, init=False)  # segments of the bottom may be longer than one step
     missing: set[str] = field(default_factory=set, init=False)  # levels below the root with an unknown state
     children: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
-    successors: Pairs = field(default_factory=dict, init=False)  # of states that follow each other under one parent
-    repeated: set[str] = field(default_factory=set, init=False)  # states of a unit bottom that follow themselves
     longest: dict[str, int] = field(default_factory=dict, init=False)  # known duration, by limited level
     unmeasured: set[str] = field(default_factory=set, init=False)  # limited levels with an unknown end
 
@@ -122,7 +120,6 @@ class LabelStatistics:
         self.missing |= {level for level, row in zip(topology.levels, known.states, strict=True) if (row < 0).any()}
         self.missing.discard("root")
         self._note_children(topology, known)
-        self._note_successors(topology, known)
         self._note_durations(topology, known)
 
     def merge(self, other: LabelStatistics) -> LabelStatistics:
@@ -235,18 +232,6 @@ class LabelStatistics:
             found = named_pairs(known.states[d], known.states[d + 1], names[d], names[d + 1])
             self.children.setdefault(level, set()).update(found)
 
-    def _note_successors(self, topology: Topology, known: Known) -> None:
-        for d, level in enumerate(topology.levels[1:], start=1):
-            inner = np.flatnonzero((known.ends[d] == 1) & (known.ends[d - 1] == 0))  # the parent goes on
-            names = (*topology.states[d], "?")
-            found = named_pairs(known.states[d][inner], known.states[d][inner + 1], names, names)
-            if level == topology.levels[-1] and topology.unit_bottom:
-                repeated = {pair for pair in found if pair[0] == pair[1]}
-                self.repeated |= {name for name, _ in repeated}
-                found -= repeated
-            self.successors.setdefault(level, set()).update(found)
-        self._forget_repeated()
-
     def _note_durations(self, topology: Topology, known: Known) -> None:
         for level in self._limited_levels():
             ends = known.ends[topology.level(level)]
@@ -254,11 +239,6 @@ class LabelStatistics:
             if (ends < 0).any():
                 self.unmeasured.add(level)
             self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))
-
-    def _forget_repeated(self) -> None:
-        """In a bottom that persists, equal labels in a row are one segment, so no state follows itself."""
-        if self.persists:
-            self.repeated.clear()
 
     def _kids(self, level: str, topology: Topology) -> dict[str, list[str]]:
         """The children of each state of a level; an unknown class is the root's only state."""
@@ -275,20 +255,17 @@ class LabelStatistics:
         sets: tuple[tuple[dict[str, set[Any]], dict[str, set[Any]]], ...] = (
             (self.states, other.states),
             (self.children, other.children),
-            (self.successors, other.successors),
         )
         for mine, others in sets:
             for level, found in others.items():
                 mine.setdefault(level, set()).update(found)
         self.classes |= other.classes
         self.missing |= other.missing
-        self.repeated |= other.repeated
         self.unmeasured |= other.unmeasured
         for level, duration in other.longest.items():
             self.longest[level] = max(self.longest.get(level, 0), duration)
         self.classless |= other.classless
         self.persists |= other.persists
-        self._forget_repeated()
 
 
 def state_names(column: Any, scheme: str) -> set[str]:

@@ -98,7 +98,7 @@ class PackedData:
         else:
             labels = Evidence.of([self.closed[n] for n in which])
         if again:
-            observations = observations.by_columns() if batches is None else observations.both_ways()
+            observations = observations.divided() if batches is None else observations.both_ways()
         free = None if batches is None else shared_batch(batches, self.scorer, observations)
         return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs, free)
 

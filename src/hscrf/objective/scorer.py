@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -26,9 +26,9 @@ class Scorer:
     def __init__(self, topology: Topology, blocks: Sequence[Block]) -> None:
         self.topology = topology
         self.blocks = blocks
-        bounds = np.cumsum([0, *(block.size for block in blocks)])
+        bounds = list(accumulate((block.size for block in blocks), initial=0))
         self.slices = [slice(a, b) for a, b in pairwise(bounds)]
-        self.size = int(bounds[-1])
+        self.size = bounds[-1]
 
     def pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
         """Each block and its part of a vector as long as the weights: a view, not a copy."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.objective.blas import one_blas_thread
+from hscrf.objective.kernels import add_and_clear
 from hscrf.objective.tree import TreeSum
 
 Item = TypeVar("Item")
@@ -36,6 +37,7 @@ class Workers:
         self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
         self.blas = one_blas_thread()
+        self.spare: list[Floats] = []  # vectors of zeros that sums have used
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of the function in the order of the items."""
@@ -68,7 +70,7 @@ class Workers:
         """
 
         def run(strand: Sequence[Item]) -> tuple[float, Floats]:
-            vector = np.zeros(size)
+            vector = self._zeros(size)
             return sum((add(item, vector) for item in strand), start=0.0), vector
 
         deals = [[items[k::STRANDS] for k in range(min(STRANDS, len(items)))] for items in shards]
@@ -78,9 +80,18 @@ class Workers:
             total, vector = 0.0, np.zeros(size)
             for number, partial in islice(found, len(strands)):
                 total += number
-                vector += partial
+                add_and_clear(vector, partial)
+                self.spare.append(partial)
             tree.add(total, vector)
         return tree.total()
+
+    def _zeros(self, size: int) -> Floats:
+        """A vector that was used before, if there is one: new memory costs more than to write zeros."""
+        try:
+            vector = self.spare.pop()
+        except IndexError:
+            return np.zeros(size)
+        return vector if vector.size == size else np.zeros(size)
 
     def __enter__(self) -> Workers:
         self.blas.__enter__()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.hashing import hash_names
 from hscrf.observations.lookup import Lookup
 from hscrf.observations.moments import Moments
 from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
@@ -188,11 +189,11 @@ class Encoder:
             return Observations(offsets_of(X), None, self._standardized(rows), X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
-        return Observations(offsets_of(X), self.lookup.find(*pack_items(X, kind, hash, array("q"))), None, X)
+        return Observations(offsets_of(X), self.lookup.pack(X, kind), None, X)
 
     @cached_property
     def lookup(self) -> Lookup:
-        return Lookup(self.names)
+        return Lookup(hash_names(self.names))
 
     def _standardized(self, rows: Floats) -> Floats:
         return (rows - self.mean) / self.scale
@@ -208,7 +209,7 @@ class Encoder:
     # -- files and other processes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the lookup: another process hashes names in another way."""
+        """Without the lookup, which another process makes faster than it reads it."""
         return {name: value for name, value in self.__dict__.items() if name != "lookup"}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

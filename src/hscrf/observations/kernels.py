@@ -1,17 +1,67 @@
 """Compiled work on named features: sums of their weights, the transposes, and lookup of names by their hashes."""
 
-from hscrf.engine.kernels.arithmetic import add_row
-from hscrf.engine.kernels.compile import inlined, kernel
+from hscrf.engine.kernels.compile import inlined, kernel, unsigned
+from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, prefetch, spread, store
+
+AHEAD = 16  # entries: what is far apart in memory is asked for before it is needed
+ALL, ONES, HIGHEST = unsigned((1 << 64) - 1), unsigned(0x0101010101010101), unsigned(0x8080808080808080)
+BETWEEN = unsigned(0x0A0A0A0A0A0A0A0A)  # newlines
+PLACES = unsigned(0x0001020304050607)
+ODD = unsigned(0x9E3779B97F4A7C15)  # multiplies bits apart
+
+
+@kernel
+def hash_text(text, counts, hashes):
+    """Hash names that a newline ends each, counts[t] of each step; a step without any is an empty line.
+
+    Eight bytes at a time: the text goes on for as many after the last name. Returns where that ended.
+    """
+    at, n = unsigned(0), 0
+    for t in range(counts.size):
+        if counts[t] == 0:
+            at += unsigned(1)
+        for _ in range(counts[t]):
+            total = ODD
+            while True:
+                word = word_of(text, at)
+                differs = word ^ BETWEEN
+                zeros = (differs - ONES) & ~differs & HIGHEST  # the lowest bit of it is in the first newline
+                if zeros != unsigned(0):
+                    break
+                total = mixed(total ^ word)
+                at += unsigned(8)
+            end = (zeros & (~zeros + unsigned(1))) >> unsigned(7)
+            size = ((end * PLACES) & ALL) >> unsigned(56)
+            hashes[n] = mixed(mixed(total ^ (word & (end - unsigned(1)))) ^ size)
+            at += size + unsigned(1)
+            n += 1
+    return at
+
+
+@inlined
+def word_of(text, at):
+    """Eight bytes as one number."""
+    word = unsigned(0)
+    for k in range(8):
+        word |= unsigned(text[at + unsigned(k)]) << unsigned(8 * k)
+    return word
+
+
+@inlined
+def mixed(bits):
+    """Let all bits depend on each other."""
+    product = (bits * ODD) & ALL
+    return product ^ (product >> unsigned(32))
 
 
 @kernel
 def store_names(given, hashes, numbers):
     """Put the number of each hash into an empty table (number -1) that is at most half full."""
-    mask = hashes.size - 1
+    mask = unsigned(hashes.size - 1)
     for k in range(given.size):
         slot = given[k] & mask
         while numbers[slot] >= 0:
-            slot = (slot + 1) & mask
+            slot = (slot + unsigned(1)) & mask
         hashes[slot] = given[k]
         numbers[slot] = k
 
@@ -19,14 +69,17 @@ def store_names(given, hashes, numbers):
 @kernel
 def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_data):
     """The numbers of the hashes of each row that are in the table, and their values; returns how many there are."""
-    mask = hashes.size - 1
+    mask = unsigned(hashes.size - 1)
     n = 0
     found_indptr[0] = 0
     for t in range(indptr.size - 1):
         for k in range(indptr[t], indptr[t + 1]):
+            if k + AHEAD < given.size:
+                prefetch(hashes, given[k + AHEAD] & mask)
+                prefetch(numbers, given[k + AHEAD] & mask)
             slot = given[k] & mask
             while numbers[slot] >= 0 and hashes[slot] != given[k]:
-                slot = (slot + 1) & mask
+                slot = (slot + unsigned(1)) & mask
             if numbers[slot] >= 0:
                 found[n] = numbers[slot]
                 if data.size:
@@ -45,25 +98,36 @@ def mark_cells(indptr, indices, steps, cells, width, seen):
 
 
 @kernel
-def count_features(indices, places):
-    """Add to places[f + 1] the number of entries of feature f."""
+def count_features(indices, counts):
+    """Add to counts[f] the number of entries of feature f."""
     for e in range(indices.size):
-        places[indices[e] + 1] += 1
+        counts[indices[e]] += 1
 
 
 @kernel
-def sort_by_feature(indptr, indices, data, places, rows, sorted_data):
-    """Put the row of each entry, and its value, where its feature has the next place. Entries keep their order."""
+def divide_entries(indptr, indices, data, places, begin, found, rare, rows, divided_data):
+    """Entries of frequent features by row, as they come, and those of rare ones by feature; see ``Divided``.
+
+    ``places`` holds -1 - k for the k-th frequent feature, and for a rare one the place of its next entry.
+    """
+    n = 0
+    begin[0] = 0
     for t in range(indptr.size - 1):
         for e in range(indptr[t], indptr[t + 1]):
-            place = places[indices[e]]
-            places[indices[e]] = place + 1
-            rows[place] = t
+            feature = indices[e]
+            place = places[feature]
+            if place < 0:
+                found[n] = -1 - place
+                place = n
+                n += 1
+            else:
+                places[feature] = place + 1
+                rare[place] = feature
+                rows[place] = t
+                place += found.size
             if data.size:
-                sorted_data[place] = data[e]
-
-
-SPARSE = 8  # a single pair takes as long as this many states of a row
+                divided_data[place] = data[e]
+        begin[t + 1] = n
 
 
 @kernel
@@ -71,6 +135,11 @@ def score_rows(indptr, indices, data, pair_at, pair_state, weights, factor, out)
     """Add to out (N, S) the scores of the features of each row, times a factor. Cost O(entries x pairs of each)."""
     for t in range(out.shape[0]):
         for e in range(indptr[t], indptr[t + 1]):
+            if e + 2 * AHEAD < indices.size:
+                prefetch(pair_at, unsigned(indices[e + 2 * AHEAD]))
+                soon = unsigned(pair_at[indices[e + AHEAD]])
+                prefetch(pair_state, soon)
+                prefetch(weights, soon)
             value = factor * data[e] if data.size else factor
             for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
                 out[t, pair_state[q]] += value * weights[q]
@@ -110,67 +179,131 @@ def any_count(counts, t):
 
 
 @kernel
-def score_columns(names, begin, rows, data, pair_at, pair_state, weights, factor, out, dense):
-    """``score_rows`` for entries by feature: those of names[k] are begin[k] .. begin[k + 1].
-
-    The pairs of a feature that has many are spread over a row ``dense`` (1, S), which is added as a whole.
-    """
+def count_pairs(names, pair_at):
+    """How many pairs some features have."""
+    total = 0
     for k in range(names.size):
-        first, last = pair_at[names[k]], pair_at[names[k] + 1]
-        if is_dense(last - first, begin[k + 1] - begin[k], dense):
-            dense[:] = 0.0
-            for q in range(first, last):
-                dense[0, pair_state[q]] = factor * weights[q]
-            for e in range(begin[k], begin[k + 1]):
-                add_row(out, rows[e], dense, 0, data[e] if data.size else 1.0)
-            continue
-        for q in range(first, last):
-            state, weight = pair_state[q], factor * weights[q]
-            for e in range(begin[k], begin[k + 1]):
-                out[rows[e], state] += weight * data[e] if data.size else weight
+        total += pair_at[names[k] + 1] - pair_at[names[k]]
+    return total
 
 
 @kernel
-def pull_columns(names, begin, rows, data, pair_at, pair_state, counts, gradient, factor, dense):
-    """``pull_rows`` for entries by feature, see ``score_columns``."""
+def spread_weights(names, pair_at, pair_cell, weights, factor, table):
+    """Put the weights of some features, times a factor, into a table (groups, features, 2^k) of their cells."""
+    flat = table.reshape(-1)
+    for k in range(flat.size):
+        flat[k] = 0.0
     for k in range(names.size):
-        first, last = pair_at[names[k]], pair_at[names[k] + 1]
-        if is_dense(last - first, begin[k + 1] - begin[k], dense):
-            dense[:] = 0.0
-            for e in range(begin[k], begin[k + 1]):
-                add_row(dense, 0, counts, rows[e], data[e] if data.size else 1.0)
-            for q in range(first, last):
-                gradient[q] += factor * dense[0, pair_state[q]]
-            continue
-        for q in range(first, last):
-            state, value = pair_state[q], 0.0
-            for e in range(begin[k], begin[k + 1]):
-                value += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
-            gradient[q] += factor * value
+        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+            flat[cell_of(table, k, pair_cell[q])] = factor * weights[q]
 
 
 @kernel
-def pull_columns_twice(names, begin, rows, data, pair_at, pair_state, counts, first, factor, second, other, dense):
-    """``pull_columns`` into two vectors (pairs,), each with a factor of its own."""
+def gather_counts(names, pair_at, pair_cell, table, gradient, factor):
+    """Reverse of ``spread_weights``: add the table, times a factor, to the gradient."""
+    flat = table.reshape(-1)
     for k in range(names.size):
-        start, stop = pair_at[names[k]], pair_at[names[k] + 1]
-        whole = is_dense(stop - start, begin[k + 1] - begin[k], dense)
-        if whole:
-            dense[:] = 0.0
-            for e in range(begin[k], begin[k + 1]):
-                add_row(dense, 0, counts, rows[e], data[e] if data.size else 1.0)
-        for q in range(start, stop):
-            state, value = pair_state[q], 0.0
-            if whole:
-                value = dense[0, state]
-            else:
-                for e in range(begin[k], begin[k + 1]):
-                    value += counts[rows[e], state] * data[e] if data.size else counts[rows[e], state]
-            first[q] += factor * value
-            second[q] += other * value
+        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+            gradient[q] += factor * flat[cell_of(table, k, pair_cell[q])]
 
 
 @inlined
-def is_dense(pairs, entries, dense):
-    """Is it faster to take whole rows of states than each pair by itself."""
-    return entries > 2 and SPARSE * pairs > dense.shape[1]
+def cell_of(table, number, cell):
+    """Where a cell of a feature lies in the memory of a table; its last axis has the length 4 or 8."""
+    bits = unsigned(2) if table.shape[2] == 4 else unsigned(3)
+    line = (unsigned(cell) >> bits) * unsigned(table.shape[1]) + unsigned(number)
+    return (line << bits) + (unsigned(cell) & unsigned(table.shape[2] - 1))
+
+
+@kernel
+def score_frequent(begin, found, data, table, out, room):
+    """Add to each row of out (N, cells) the lines of its entries in the table; ``room`` has eight numbers."""
+    width = table.shape[2]
+    for group in range(table.shape[0]):
+        first = group * width
+        cells, base = min(width, out.shape[1] - first), unsigned(group * table.shape[1] * width)
+        for t in range(out.shape[0]):
+            low, high = spread(0.0), spread(0.0)
+            if data.size:
+                for e in range(begin[t], begin[t + 1]):
+                    at, value = base + unsigned(found[e]) * unsigned(width), spread(data[e])
+                    low = multiply_add(value, load(table, at), low)
+                    high = multiply_add(value, load(table, at + unsigned(width - 4)), high)
+            elif cells > 4:
+                for e in range(begin[t], begin[t + 1]):
+                    at = base + unsigned(found[e]) * unsigned(width)
+                    low = add(low, load(table, at))
+                    high = add(high, load(table, at + FOUR))
+            else:
+                for e in range(begin[t], begin[t + 1]):
+                    low = add(low, load(table, base + unsigned(found[e]) * unsigned(width)))
+            store(low, room, unsigned(0))
+            store(high, room, FOUR)
+            for c in range(cells):
+                out[t, first + c] += room[c]
+
+
+@kernel
+def pull_frequent(begin, found, data, counts, table, room):
+    """Reverse of ``score_frequent``: set each line of the table to the sum of the counts of its entries."""
+    width = table.shape[2]
+    flat = table.reshape(-1)
+    for k in range(flat.size):
+        flat[k] = 0.0
+    for group in range(table.shape[0]):
+        first = group * width
+        cells, base = min(width, counts.shape[1] - first), unsigned(group * table.shape[1] * width)
+        for t in range(counts.shape[0]):
+            for c in range(cells):
+                room[c] = counts[t, first + c]
+            low, high = load(room, unsigned(0)), load(room, FOUR)
+            if data.size:
+                for e in range(begin[t], begin[t + 1]):
+                    at, value = base + unsigned(found[e]) * unsigned(width), spread(data[e])
+                    store(multiply_add(value, low, load(table, at)), table, at)
+                    if cells > 4:
+                        store(multiply_add(value, high, load(table, at + FOUR)), table, at + FOUR)
+            elif cells > 4:
+                for e in range(begin[t], begin[t + 1]):
+                    at = base + unsigned(found[e]) * unsigned(width)
+                    store(add(low, load(table, at)), table, at)
+                    store(add(high, load(table, at + FOUR)), table, at + FOUR)
+            else:
+                for e in range(begin[t], begin[t + 1]):
+                    at = base + unsigned(found[e]) * unsigned(width)
+                    store(add(low, load(table, at)), table, at)
+
+
+@kernel
+def list_pairs(features, rows, data, pair_at, pair_cell, width, numbers, cells, values):
+    """The number of the pair of each entry and pair, its cell in a table of rows of that width, and its value."""
+    n = 0
+    for k in range(rows.size):
+        for q in range(pair_at[features[k]], pair_at[features[k] + 1]):
+            numbers[n] = q
+            cells[n] = rows[k] * width + pair_cell[q]
+            if data.size:
+                values[n] = data[k]
+            n += 1
+
+
+@kernel
+def score_pairs(numbers, cells, values, weights, factor, out):
+    """Add the weight of each pair, times its value and a factor, to its cell of out (N x cells,)."""
+    if values.size:
+        for k in range(numbers.size):
+            out[cells[k]] += factor * values[k] * weights[numbers[k]]
+    else:
+        for k in range(numbers.size):
+            out[cells[k]] += factor * weights[numbers[k]]
+
+
+@kernel
+def pull_pairs(numbers, cells, values, counts, gradient, factor):
+    """Reverse of ``score_pairs``."""
+    if values.size:
+        for k in range(numbers.size):
+            gradient[numbers[k]] += factor * values[k] * counts[cells[k]]
+    else:
+        for k in range(numbers.size):
+            gradient[numbers[k]] += factor * counts[cells[k]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.hashing import Hashes, hash_anything, hash_items
 from hscrf.observations.kernels import find_names, store_names
 from hscrf.observations.packed import Sparse
 
@@ -14,21 +16,37 @@ from hscrf.observations.packed import Sparse
 class Lookup:
     """Finds the numbers of names by their hashes, in a table that holds no strings: two misses of the cache at most.
 
-    Two names are taken for the same if their hashes, 64 random bits in each process, agree: for a million names looked
-    up among a million, the odds of one mistake are 1 in 18 million.
+    Two names are taken for the same if their hashes of 64 bits agree: for a million names looked up among a million,
+    the odds of one mistake are 1 in 18 million.
     """
 
-    def __init__(self, names: Mapping[str, int]) -> None:
-        size = 1 << (2 * len(names)).bit_length()
-        self.hashes = np.zeros(size, dtype=np.int64)
+    def __init__(self, hashes: Hashes) -> None:
+        """The hash of each name, in the order of their numbers."""
+        size = 1 << (2 * hashes.size).bit_length()
+        self.hashes = np.zeros(size, dtype=np.uint64)
         self.numbers = np.full(size, -1, dtype=np.int32)
-        self.size = len(names)
-        given = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
-        store_names(given, self.hashes, self.numbers)
+        self.size = hashes.size
+        store_names(hashes, self.hashes, self.numbers)
 
-    def find(self, hashes: Ints, indptr: Ints, data: Floats) -> Sparse:
+    def pack(self, X: Sequence[Any], kind: str) -> Sparse:
+        """The known names of feature dicts or strings."""
+        try:
+            return self._stacked([self._find(*piece) for piece in hash_items(X, kind)])
+        except TypeError:  # it is not all lists of lists of strings
+            return self._stacked([self._find(*hash_anything(X, kind))])
+
+    def _find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:
         """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""
         found = np.empty(len(hashes), dtype=np.int32)
         begin, values = np.empty_like(indptr), np.empty_like(data)
         n = find_names(hashes, indptr, data, self.hashes, self.numbers, begin, found, values)
         return Sparse(begin, found[:n], values[:n], self.size)
+
+    def _stacked(self, parts: Sequence[Sparse]) -> Sparse:
+        """Rows below each other."""
+        if len(parts) == 1:
+            return parts[0]
+        begins = np.cumsum([0, *(part.indices.size for part in parts)])
+        indptr = [part.indptr[:-1] + begin for part, begin in zip(parts, begins[:-1], strict=True)]
+        indices, data = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "data"))
+        return Sparse(np.concatenate([*indptr, begins[-1:]]), indices, data, self.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -12,16 +13,24 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.observations.kernels import (
     count_features,
-    pull_columns,
-    pull_columns_twice,
+    count_pairs,
+    divide_entries,
+    gather_counts,
+    list_pairs,
+    pull_frequent,
+    pull_pairs,
     pull_rows,
     pull_rows_twice,
-    score_columns,
+    score_frequent,
+    score_pairs,
     score_rows,
-    sort_by_feature,
+    spread_weights,
 )
 
 MANY = 16  # times as many
+OFTEN = 6  # entries make a feature a frequent one
+SPARSE = 8  # a single pair takes as long as this many cells of a table
+LARGEST = 1 << 20  # numbers in a table
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
@@ -54,34 +63,37 @@ class Sparse:
             indptr = np.concatenate([[0], np.cumsum(counts)])
         return Sparse(indptr, self.indices[entries], self.data[entries] if self.data.size else self.data, self.size)
 
-    def by_columns(self) -> Columns:
-        """The same by features: slower to make, faster to use again and again."""
-        if MANY * self.indices.size < self.size:
-            return self._sorted()
-        places = np.zeros(self.size + 1, dtype=np.int32)
-        count_features(self.indices, places)
-        names = np.flatnonzero(places[1:]).astype(np.int32)
-        np.cumsum(places, out=places)
-        begin = np.append(places[names], places[-1])
-        steps = len(self.indptr) - 1
-        rows = np.empty(self.indices.size, dtype=np.uint16 if steps <= 1 << 16 else np.int32)
-        data = np.empty_like(self.data)
-        sort_by_feature(self.indptr, self.indices, self.data, places, rows, data)
-        return Columns(names, begin, rows, data)
-
-    def _sorted(self) -> Columns:
-        """``by_columns`` for a few steps, without an array of all features."""
-        order = np.argsort(self.indices, kind="stable")
-        names = self.indices[order]
-        begin = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if names.size else np.zeros(0, dtype=np.int64)
-        steps = len(self.indptr) - 1
-        rows = np.repeat(np.arange(steps, dtype=np.uint16 if steps <= 1 << 16 else np.int32), np.diff(self.indptr))
-        data = self.data[order] if self.data.size else self.data
-        return Columns(names[begin], np.append(begin, names.size).astype(np.int32), rows[order], data)
+    def divided(self) -> Divided:
+        """The same in two parts: slower to make, faster to use again and again."""
+        if MANY * self.indices.size < self.size:  # a few steps: no array of all features
+            present, indices = np.unique(self.indices, return_inverse=True)
+            found = Sparse(self.indptr, indices.astype(np.int32), self.data, present.size).divided()
+            return replace(found, names=present[found.names], rare=present[found.rare])
+        counts = np.zeros(self.size, dtype=np.int32)
+        count_features(self.indices, counts)
+        names = np.flatnonzero(counts >= OFTEN).astype(np.int32)
+        entries, steps = int(counts[names].sum()), self.indptr.size - 1
+        counts[names] = 0
+        places = np.cumsum(counts, dtype=np.int32)
+        places -= counts
+        places[names] = -1 - np.arange(names.size, dtype=np.int32)
+        left = self.indices.size - entries
+        found = Divided(
+            names,
+            np.empty(steps + 1, dtype=np.int32),
+            np.empty(entries, dtype=smallest(names.size)),
+            np.empty(left, dtype=np.int32),
+            np.empty(left, dtype=smallest(steps)),
+            np.empty_like(self.data),
+            listed={},
+        )
+        out = (found.begin, found.found, found.rare, found.rows, found.data)
+        divide_entries(self.indptr, self.indices, self.data, places, *out)
+        return found
 
     def both_ways(self) -> BothWays:
-        """By steps and by features."""
-        return BothWays(self.indptr, self.indices, self.data, self.size, self.by_columns())
+        """By steps, and in two parts."""
+        return BothWays(self.indptr, self.indices, self.data, self.size, self.divided())
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         """Add to out (N, cells) the scores of the features of each step, times a factor."""
@@ -99,51 +111,91 @@ class Sparse:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Named features of some steps by feature: the steps of names[k] are rows[begin[k] : begin[k + 1]].
+class Divided:
+    """Named features of some steps in two parts: the frequent ones by step, the rare ones by feature.
 
-    A pass over it meets each weight once, in order, and only the scores of the steps at random: those of a few
-    thousand steps stay in the cache, where all weights would not.
+    The weights of frequent features are put into a table, which a pass over the steps meets at random: it stays in the
+    cache, where all weights would not. A pass over the rare ones meets each weight once, in order.
     """
 
-    names: NDArray[np.int32]  # (K,) the features that occur
-    begin: NDArray[np.int32]  # (K + 1,)
-    rows: NDArray[np.integer[Any]]  # as few bytes as will do: training reads all of it in every iteration
-    data: Floats
+    names: NDArray[np.int32]  # (H,) the features with at least ``OFTEN`` entries
+    begin: NDArray[np.int32]  # (N + 1,) where the entries of each step begin
+    found: NDArray[np.integer[Any]]  # (E,) numbers of features among the names; as few bytes as will do
+    rare: NDArray[np.int32]  # (R,) the features of all other entries, in order
+    rows: NDArray[np.integer[Any]]  # (R,) and their steps
+    data: Floats  # (E + R,) or empty, if every value is one
+    listed: dict[int, Any] | None = field(default=None, repr=False, compare=False, kw_only=True)  # by ``_rare_pairs``
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without lists, which belong to pairs of this process."""
+        return {**self.__dict__, "listed": None if self.listed is None else {}}
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
-        x = (self.names, self.begin, self.rows, self.data)
-        score_columns(*x, *pairs, weights, factor, out, np.empty((1, out.shape[1])))
+        table, values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
+        if table.size:
+            spread_weights(self.names, *pairs, weights, factor, table)
+            score_frequent(self.begin, self.found, values, table, out, np.zeros(8))
+        else:
+            score_rows(self.begin, self.names[self.found], values, *pairs, weights, factor, out)
+        score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
-        x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
-        pull_columns(*x, *pairs, counts, gradient, factor, np.empty((1, counts.shape[1])))
+        self._pull(pairs, np.ascontiguousarray(counts), (gradient, factor))
 
     def pull_twice(
         self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
     ) -> None:
-        x, counts = (self.names, self.begin, self.rows, self.data), np.ascontiguousarray(counts)
-        targets = (first, factor, second, other)
-        pull_columns_twice(*x, *pairs, counts, *targets, np.empty((1, counts.shape[1])))
+        self._pull(pairs, np.ascontiguousarray(counts), (first, factor), (second, other))
+
+    def _pull(self, pairs: Pairs, counts: Floats, *targets: tuple[Floats, float]) -> None:
+        table, values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
+        if table.size:
+            pull_frequent(self.begin, self.found, values, counts, table, np.zeros(8))
+        rare = self._rare_pairs(pairs, counts.shape[1])
+        for gradient, factor in targets:
+            if table.size:
+                gather_counts(self.names, *pairs, table, gradient, factor)
+            else:
+                pull_rows(self.begin, self.names[self.found], values, *pairs, counts, gradient, factor)
+            pull_pairs(*rare, counts.reshape(-1), gradient, factor)
+
+    def _rare_pairs(self, pairs: Pairs, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """Pairs of rare features: their numbers, their cells in an array (N, width), and values; kept if wanted."""
+        if self.listed is not None and id(pairs[1]) in self.listed:
+            return self.listed[id(pairs[1])][1]
+        size, data = count_pairs(self.rare, pairs[0]), self.data[self.found.size :]
+        numbers, cells = np.empty((2, size), dtype=np.int32)
+        values = np.empty(size if data.size else 0)
+        list_pairs(self.rare, self.rows, data, *pairs, width, numbers, cells, values)
+        if self.listed is not None:
+            self.listed[id(pairs[1])] = pairs, (numbers, cells, values)  # the pairs stay, and so does their id
+        return numbers, cells, values
+
+    def _table(self, pairs: Pairs, cells: int) -> Floats:
+        """Room for the weights of the frequent features by groups of cells; none if most of it would be zeros."""
+        width = 4 if cells <= 4 else 8
+        shape = -(-cells // width), self.names.size, width
+        dense = SPARSE * count_pairs(self.names, pairs[0]) > cells * self.names.size
+        return np.empty(shape if dense and math.prod(shape) <= LARGEST else (0, 0, width))
 
 
 @dataclass(frozen=True)
 class BothWays(Sparse):
-    """Named features of some steps by step and by feature: each way is faster for something."""
+    """Named features of some steps by step and divided: each way is faster for something."""
 
-    columns: Columns
+    parts: Divided
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
-        self.columns.add_scores(pairs, weights, out, factor)
+        self.parts.add_scores(pairs, weights, out, factor)
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
-        self.columns.pull_counts(pairs, counts, gradient, factor)
+        self.parts.pull_counts(pairs, counts, gradient, factor)
 
     def pull_twice(
         self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
     ) -> None:
         few = MANY * np.count_nonzero(counts) < counts.size  # those of mistakes: most steps have none
-        pull = super().pull_twice if few else self.columns.pull_twice
+        pull = super().pull_twice if few else self.parts.pull_twice
         pull(pairs, counts, first, factor, second, other)
 
 
@@ -172,7 +224,7 @@ class Observations:
     """
 
     offsets: Ints  # (sequences + 1,)
-    sparse: Sparse | Columns | None
+    sparse: Sparse | Divided | None
     dense: Floats | None  # (N, F)
     raw: Sequence[Any] = field(repr=False)  # what the user gave, for segment functions
     origin: Origin | None = field(default=None, repr=False, compare=False)
@@ -203,9 +255,9 @@ class Observations:
         """These sequences as a data set of their own."""
         return Origin(DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1))
 
-    def by_columns(self) -> Observations:
+    def divided(self) -> Observations:
         """The same, made ready to be scored again and again."""
-        return self if self.sparse is None else replace(self, sparse=of_names(self).by_columns())
+        return self if self.sparse is None else replace(self, sparse=of_names(self).divided())
 
     def both_ways(self) -> Observations:
         """The same, made ready to be scored again and again and to be pulled on by few counts."""
@@ -233,6 +285,11 @@ def rows_of(offsets: Ints, which: Ints) -> slice | Ints:
     if (np.diff(which) == 1).all():
         return slice(int(offsets[which[0]]), int(offsets[which[-1] + 1]))
     return ranges(offsets[which], np.diff(offsets)[which])
+
+
+def smallest(size: int) -> Any:
+    """The type of numbers below a size, of as few bytes as will do: training reads all of it in every iteration."""
+    return np.uint16 if size <= 1 << 16 else np.int32
 
 
 def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:

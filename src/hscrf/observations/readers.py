@@ -74,7 +74,7 @@ def offsets_of(X: Sequence[Any]) -> Ints:
     return begins_of(lengths_of(X))
 
 
-def begins_of(counts: Sequence[int]) -> Ints:
+def begins_of(counts: Sequence[int] | Ints) -> Ints:
     """Where each of some things begins that have these counts, and where the last ends."""
     begins = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=begins[1:])
@@ -157,7 +157,7 @@ def pack_items(
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
     if (data == 1).all():
         data = np.empty(0)
-    indptr = begins_of(np.frombuffer(counts, dtype=np.int64))  # type: ignore[arg-type]
+    indptr = begins_of(np.frombuffer(counts, dtype=np.int64))
     return np.frombuffer(packed, dtype=packed.typecode) if len(packed) else np.empty(0, packed.typecode), indptr, data
 
 

@@ -67,7 +67,7 @@ class StoredShard:
             which, observations, labels = self.file.chunk(item)
             return which + self.first, self._made(which, observations, labels)
         which, chunk = self._taken(item)
-        chunk.observations = chunk.observations.by_columns()
+        chunk.observations = chunk.observations.divided()
         return which, chunk
 
     def some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:

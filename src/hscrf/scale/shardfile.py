@@ -20,14 +20,15 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.objective.likelihood import closed_labels, cut_by_kind
 from hscrf.objective.workers import cut
-from hscrf.observations.packed import Columns, Observations, Sparse
+from hscrf.observations.packed import Divided, Observations, Sparse
 from hscrf.potentials import Potentials
 from hscrf.scale.files import ALIGN, SHELF, ContainerFile
 from hscrf.topology import Topology
 
 Arrays = dict[str, NDArray[Any]]
+DIVIDED = ("names", "begin", "found", "rare", "rows", "data")  # the arrays of features that are divided
 ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of allowed states by level
-    ("complete", "which", "offsets", "names", "begin", "rows", "indptr", "indices", "data", "dense")
+    ("complete", "which", "offsets", *DIVIDED[:-1], "indptr", "indices", "data", "dense")
     + ("states", "ends", "may", "narrow")
 )
 
@@ -126,12 +127,11 @@ def _chunk(
     which: Ints,
     topology: Topology,
 ) -> Arrays:
-    """One chunk: its observations by columns, and its labels as the engine takes them."""
-    taken = observations.take(which).by_columns()
+    """One chunk: its observations divided, and its labels as the engine takes them."""
+    taken = observations.take(which).divided()
     found: Arrays = {"which": which, "offsets": taken.offsets}
-    if isinstance(taken.sparse, Columns):
-        x = taken.sparse
-        found |= {"names": x.names, "begin": x.begin, "rows": x.rows, "data": x.data}
+    if isinstance(taken.sparse, Divided):
+        found |= {name: getattr(taken.sparse, name) for name in DIVIDED}
     if taken.dense is not None:
         found["dense"] = taken.dense
     if complete[which[0]]:
@@ -180,7 +180,7 @@ class ShardFile:
         """The numbers of the sequences of a chunk within the shard, their observations and their labels."""
         found = self._read(f"{k}.")
         offsets = found["offsets"]
-        sparse = Columns(*(found[name] for name in ("names", "begin", "rows", "data"))) if "names" in found else None
+        sparse = Divided(*(found[name] for name in DIVIDED)) if "names" in found else None
         observations = Observations(offsets, sparse, found.get("dense"), [None] * (len(offsets) - 1))
         if "may" not in found:
             return found["which"], observations, Known(found["states"], found["ends"], offsets)

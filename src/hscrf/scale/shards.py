@@ -28,7 +28,7 @@ from hscrf.scale.packing import TOLD, Packer, load_frame, settings_of
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
-FORMAT = 2  # of packed data
+FORMAT = 3  # of packed data
 
 
 class Shards:

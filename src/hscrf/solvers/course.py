@@ -184,9 +184,9 @@ class Run:
         self.weights, self.loss = weights.copy(), loss
 
     def offer(self, weights: Floats, loss: float) -> None:
-        """Take these weights if their loss is the lowest so far."""
+        """Take these weights, which must stay as they are, if their loss is the lowest so far."""
         if not loss > self.loss:  # true also while self.loss is nan
-            self.keep(weights, loss)
+            self.weights, self.loss = weights, loss
 
     def step(
         self, weights: Floats, loss: float, gradient_norm: float, state: Callable[[], dict[str, Any]] | None = None
@@ -282,7 +282,7 @@ def at_least(thing: object, **minimum: float) -> None:
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
     """What the penalties c1 * sum |w| + c2 * sum w^2 add to the loss."""
-    squares = float((c2 * weights) @ weights)
+    squares = float((c2 * weights) @ weights) if np.ndim(c2) else float(c2 * (weights @ weights))
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 
 

@@ -110,7 +110,7 @@ class _Descent:
             raise Stop(f"max_iter={self.options.max_iter} iterations done", False)
 
     def stop_if_flat(self, gradient: Floats) -> None:
-        if np.abs(gradient).max(initial=0.0) <= self.options.tol:
+        if max(gradient.max(initial=0.0), -gradient.min(initial=0.0)) <= self.options.tol:
             raise Stop(f"no entry of the gradient exceeds tol={self.options.tol:g}", True)
 
     def stop_if_slow(self) -> None:
@@ -211,15 +211,20 @@ def _orthant_search(descent: _Descent, weights: Floats, loss: float, pseudo: Flo
 
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs) -> Floats:
-    """The two-loop recursion over the pairs."""
-    result, room = vector.copy(), np.empty_like(vector)
-    factors = []
-    for step, change, product in reversed(pairs):
-        factors.append((step @ result) / product)
-        result -= np.multiply(change, factors[-1], out=room)
-    if pairs:
-        _, change, product = pairs[-1]
-        result *= product / (change @ change)
-    for (step, change, product), factor in zip(pairs, reversed(factors), strict=True):
-        result += np.multiply(step, factor - (change @ result) / product, out=room)
+    """The two-loop recursion over the pairs; each change of the result also gives the next product with it."""
+    from hscrf.solvers.kernels import add_and_multiply  # compiled, so not before it is needed
+
+    result = vector.copy()
+    if not pairs:
+        return result
+    factors: list[float] = []
+    steps, changes, products = zip(*pairs, strict=True)
+    found = float(steps[-1] @ result)
+    for k in reversed(range(len(pairs))):
+        factors.append(found / products[k])
+        scale = 1.0 if k else products[-1] / float(changes[-1] @ changes[-1])
+        found = add_and_multiply(result, -factors[-1], changes[k], scale, steps[k - 1] if k else changes[0])
+    for k, factor in enumerate(reversed(factors)):
+        following = changes[min(k + 1, len(pairs) - 1)]
+        found = add_and_multiply(result, factor - found / products[k], steps[k], 1.0, following)
     return result

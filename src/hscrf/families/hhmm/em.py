@@ -37,7 +37,7 @@ class Expectation:
         closed = None if labels is None else closed_labels(labels, range(len(labels)))
         self.chunks = []
         for which in cut(np.diff(observations.offsets)):
-            part = observations.take(which).by_columns()
+            part = observations.take(which).divided()
             evidence = None if closed is None else Evidence.of([closed[n] for n in which])
             self.chunks.append((which, part, Batch(scorer.topology, part.offsets, evidence)))
 

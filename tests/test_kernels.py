@@ -12,7 +12,8 @@ from numba import errors, njit, typeof, types
 from numba.core.registry import cpu_target
 
 import hscrf
-from drawing import MIXES, draw_evidence, draw_model
+from drawing import MIXES, draw_evidence, draw_model, draw_topology
+from hscrf.engine import Batch
 from hscrf.engine.kernels import compile as compilation
 from hscrf.engine.kernels import plain, vectors
 from hscrf.engine.kernels.bundles import sweep_bundles
@@ -44,7 +45,23 @@ def all_answers():
             rng = np.random.default_rng(1)
             p = draw_model(rng, kinds, 5, size=5, longest=3, scale=scale)
             found += [answers(p, None), answers(p, draw_evidence(rng, p))]
-    return found
+    return [*found, answers_of_a_batch(("unit",)), answers_of_a_batch(("markov", "markov"))]
+
+
+def answers_of_a_batch(kinds):
+    """Counts and the best of nine sequences that walk side by side."""
+    rng = np.random.default_rng(2)
+    topology = draw_topology(rng, kinds, size=5)
+    values, offsets = {}, np.cumsum([0, 1, 2, 3, 4, 5, 4, 3, 2, 1])
+    sizes = topology.n_states
+    for d in range(1, topology.depth):
+        values["token", d] = rng.standard_normal((offsets[-1], sizes[d]))
+        values["trans", d - 1] = rng.standard_normal((1, sizes[d - 1], sizes[d], sizes[d]))
+    batch = Batch(topology, offsets)
+    assert batch.plan(values).layers[0].bundling is not None
+    found, (states, ends, score) = batch.expectations(values), batch.best(values)
+    numbers = [found.log_z, *found.counts.values(), *found.state, *found.ending, states, ends, score]
+    return np.concatenate([np.ravel(array) for array in numbers]).tolist()
 
 
 def test_kernels_run_without_compilation():
@@ -59,7 +76,7 @@ print(type(test_kernels.sweep).__name__, json.dumps(test_kernels.all_answers(), 
     assert kind == "function"
     assert type(sweep).__name__ != "function"
     interpreted, compiled = json.loads(text), all_answers()
-    assert len(interpreted) == len(compiled) == 2 * len(SCALES) * len(SHALLOW)
+    assert len(interpreted) == len(compiled) == 2 * len(SCALES) * len(SHALLOW) + 2
     for one, other in zip(interpreted, compiled, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
@@ -73,7 +90,7 @@ def load_compiled(array, index):
 
 
 def use_every_lane(form):
-    """A function that applies all of ``form`` to the four numbers from index 0, 1, 2 and 3 on; fills eight rows."""
+    """A function that applies all of ``form`` to the four numbers from index 0, 1, 2 and 3 on; fills nine rows."""
     load, store, spread, add, multiply = form.load, form.store, form.spread, form.add, form.multiply
     multiply_add, higher, lower_above = form.multiply_add, form.higher, form.lower_above
     lanes, lane_sum, lane_sums, prefetch = form.lanes, form.lane_sum, form.lane_sums, form.prefetch
@@ -93,6 +110,9 @@ def use_every_lane(form):
         store(multiply(spread(lane_max(b)), spread(lane_min(a))), out, place(out, 7, 0))
         out[7, 1] = larger(values[0, 0], values[0, 1]) + 10.0 * smaller(values[0, 2], values[0, 3])
         out[7, 2] = larger(3, smaller(7, out.shape[0]))
+        one, two, three, four = form.turn(a, b, c, d)
+        store(add(one, multiply(two, spread(10.0))), out, at(32))
+        out[8, 3] += lane_sum(multiply(three, four))
         store(spread(lane_sum(a) + 10.0 * first + 100.0 * second + 1000.0 * third + 1e4 * fourth), out, at(24))
 
     return apply
@@ -100,7 +120,7 @@ def use_every_lane(form):
 
 def test_plain_lanes_are_the_vector_lanes():
     values = np.array([[1.5, -2.0, 0.25, 3.0], [8.0, -np.inf, -1.0, 4.0]])
-    compiled, interpreted = np.zeros((8, 4)), np.zeros((8, 4))
+    compiled, interpreted = np.zeros((9, 4)), np.zeros((9, 4))
     njit(use_every_lane(vectors))(values, compiled)
     use_every_lane(plain)(values, interpreted)
     np.testing.assert_array_equal(interpreted, compiled)

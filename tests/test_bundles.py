@@ -34,6 +34,8 @@ def together(monkeypatch):
     """Every start that can goes into a bundle, however few of them there are."""
     monkeypatch.setattr(bundling, "rows_for", lambda *_: ROWS)
     monkeypatch.setattr(bundling, "SPARSE", 1_000)
+    monkeypatch.setattr(bundling, "FULL", 1_000)
+    monkeypatch.setattr(bundling, "ROOM", 2**40)
 
 
 @pytest.fixture
@@ -280,6 +282,7 @@ def test_few_sequences_and_very_long_ones_go_alone():
         return [] if bundling_of_root is None else sorted(bundling_of_root.taken)
 
     assert taken([30]) == []
-    assert taken([30] * 8) == list(range(8))
-    assert taken([30, 9_000] + [30] * 7) == [0, *range(2, 9)]
+    assert taken([30] * 8) == []
+    assert taken([30] * 11) == list(range(11))
+    assert taken([30, 9_000] + [30] * 11) == [0, *range(2, 13)]
     assert taken([30] * 16 + [30]) == list(range(17))

@@ -26,8 +26,9 @@ from hscrf.engine.kernels.layout import (
 SPARSE = 4  # a bundle is worth its rows if at least one in so many is alive, over all its steps
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
-MANY = 16  # so many sequences walk side by side, half as many if there are not more
-ROOM = 2**20  # numbers that a bundle of sequences may keep: beyond the caches they are faster alone
+MANY = 16  # so many sequences walk side by side
+FULL = 1.5  # if at least one row in so many is alive: alone, sequences need no tokens turned
+ROOM = 2**19  # numbers that a bundle of sequences may keep: beyond the caches they are faster alone
 
 
 class Bundling(NamedTuple):
@@ -81,7 +82,7 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     sequence = np.searchsorted(offsets, since, side="right") - 1
     group = (top * offsets.size + sequence) * (len(layer.reach) // rows + 1) + (since - offsets[sequence]) // rows
     runs = np.column_stack([since, until, -since, sequence, np.zeros_like(since)])
-    return gather(layer, rows, top, group, runs, False)
+    return gather(layer, rows, SPARSE, top, group, runs, False)
 
 
 # ------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     if layer.starts or layer.stops or layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
         return None
     first, lengths = offsets[:-1], np.diff(offsets)
-    rows = MANY if lengths.size > MANY // 2 else MANY // 2
+    rows = MANY
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
     whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes * rows <= ROOM))[:, None]
     order = np.argsort(lengths, kind="stable")
@@ -103,7 +104,7 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     longest = np.searchsorted(group, group, side="right") - 1
     clock = first[sequence[longest]]  # a bundle has the time of its longest sequence
     runs = np.column_stack([clock, clock + lengths[sequence], -clock, sequence, first[sequence] - clock])
-    return gather(layer, rows, top, group, runs, True)
+    return gather(layer, rows, FULL, top, group, runs, True)
 
 
 def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
@@ -118,15 +119,15 @@ def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
 # Both
 
 
-def gather(layer: Layer, rows: int, top: Ints, group: Ints, runs: Ints, apart: bool) -> Bundling | None:
-    """Bundles of the runs of each group, which stand together; those in which few are alive go alone."""
+def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs: Ints, apart: bool) -> Bundling | None:
+    """Bundles of the runs of each group, which stand together; where not one in ``sparse`` is alive they go alone."""
     since, until = runs[:, SINCE], runs[:, UNTIL]
     begin = np.flatnonzero(np.diff(group, prepend=-1))
     if not begin.size:
         return None
     end = np.append(begin[1:], since.size)
     alive, steps = np.add.reduceat(until - since, begin), until[end - 1] - since[begin]
-    kept = alive * SPARSE >= steps * rows
+    kept = alive * sparse >= steps * rows
     if not kept.any():
         return None
     if alive[~kept].sum() * FEW < alive.sum():

@@ -145,7 +145,7 @@ class KBest:
         if (layer, s, i) not in self.runs:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
-            work = make_scratch(structure, self.numbers[layer][1], steps, False)
+            work = make_scratch(structure, self.numbers[layer][1], steps, False, False)
             walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work, np.empty(steps))
             room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)

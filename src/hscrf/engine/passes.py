@@ -206,7 +206,7 @@ def _sweep(
         steps, segments = int(alone.reach.max()), numbers.segments
         if mode is LINEAR and child is not None:
             segments = Segments(*to_linear(child))
-        work = make_scratch(alone, segments, steps, counts is not None)
+        work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR)
         sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, np.empty(steps))
 
 

@@ -62,7 +62,7 @@ def trace_alone(
 ) -> Floats:
     """Write a configuration below each segment; return their masses."""
     steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
-    work = make_scratch(layer.layer, numbers.segments, steps, False)
+    work = make_scratch(layer.layer, numbers.segments, steps, False, False)
     room = steps + work.node.shape[1] + 2
     weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
     mass = np.empty(len(segments))

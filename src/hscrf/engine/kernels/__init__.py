@@ -11,7 +11,8 @@
     segmental      bottoms with one
     runs           whole runs and layers, forward and backward
     bundles        runs side by side: each number of a table serves many of them
-    rows, row_trie, row_leaves, row_scales   what ``groups``, ``trie``, ``steps`` and ``segmental`` are for one run
+    rows, row_trie, row_leaves     for them what ``groups``, ``trie``, and ``steps`` with ``segmental`` are for one run
+    row_scales     how the rows of a bundle stay in range
     row_tokens     tokens of runs that are whole sequences
     tracing        the walk back, for decoding, sampling and the k best; ``row_tracing``: for decoding many sequences
     tables, exponentials   what the engine prepares before a sweep
@@ -28,6 +29,12 @@ above them form a trie, numbered level by level, the top itself being node ``lev
     lived[j, leaf]   a leaf has lived through j            (``extend_step``: it starts, or goes on; ``sum_segments``:
                                                            its segment ends at j, over all starts)
     UP[node]         the node ends at j                    (``ascend``: up by ``end``)
+
+One step of a run goes down, lives, and goes up:
+
+    descend        a node starts because its parent does (``init``) or because a sibling has ended (``trans``)
+    extend_step    a leaf that starts, or goes on, meets the tokens of j (``extend_segments``: segments end at j)
+    ascend         a node ends because one of its children does (``end``); the top's mass is that of i .. j
 
 The same code runs in three arithmetics, told apart by ``mode``: LINEAR (sums of products, each row of a run scaled),
 LOG (log-sum-exp) and MAX (the best instead of the sum). The backward pass is the derivative of the forward pass in

@@ -4,8 +4,8 @@ The recursion is that of ``runs``. Where a run has a number a bundle has a row o
 Runs are starts of one sequence, or whole sequences (``apart``) that share no time: each has its own tokens, and so far
 as the structure is concerned the time of a bundle is that of its longest. Runs have their rows in the order in which
 they start, which is that in which they end, so those that are alive at a time lie together. A row is computed at every
-step of its bundle: before its run starts all is impossible there, and what is computed after its run has ended is never
-read.
+step of its bundle: before its run starts all is impossible there, and what is computed after its run has ended stays
+finite, as rows are rescaled, and is never used: its bars are zero.
 
     rows            one parent and its children: products and sums over children, for many rows at once
     row_trie        one time step of the trie: up by ``end``, across by ``trans``, down by ``init``
@@ -40,7 +40,7 @@ from hscrf.engine.kernels.trie import shape_of
 
 
 @inlined
-def enter(runs, last, t):
+def count_born(runs, last, t):
     """The end of the runs that have started by t."""
     while last < runs.shape[0] and runs[last, SINCE] <= t:
         last += 1
@@ -48,7 +48,7 @@ def enter(runs, last, t):
 
 
 @inlined
-def leave(runs, first, t):
+def skip_ended(runs, first, t):
     """The first of the runs that are alive at t."""
     while first < runs.shape[0] and runs[first, UNTIL] <= t:
         first += 1
@@ -71,8 +71,8 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
     first, last, since = 0, 0, begin
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
-        first, born = leave(runs, first, t), last
-        last = enter(runs, last, t)
+        first, born = skip_ended(runs, first, t), last
+        last = count_born(runs, last, t)
         fill(work.down, top, work.rows, zero(mode))
         for r in range(born, last):
             work.down[top + unsigned(r)] = one(mode)
@@ -157,7 +157,7 @@ def has_posterior(layer, bundle, runs, post):
     """Has any segment of a bundle a posterior."""
     first = last = 0
     for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
-        first, last = leave(runs, first, t), enter(runs, last, t)
+        first, last = skip_ended(runs, first, t), count_born(runs, last, t)
         for r in range(first, last):
             where = in_table(layer, runs[r], bundle[TOP], t)
             if where >= 0 and post[where] > 0.0:
@@ -169,6 +169,8 @@ def has_posterior(layer, bundle, runs, post):
 def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, scale, lossy, work):
     """Walk all bundles of a layer, see ``runs.sweep``; post, mass and scale are flat here.
 
+    ``table`` holds the segments of the bottom, flat, or is None; ``apart`` is True if runs are sequences, else None. As
+    with ``mode``, None has a type of its own: what a kind of runs does not need is not compiled for it.
     In LINEAR ``counts`` is empty where there are none to fill, rather than None: learning needs both, from one kernel.
     """
     for k in range(bundles.shape[0]):

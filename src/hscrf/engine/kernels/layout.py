@@ -98,7 +98,7 @@ GOES_ON_BAR = 7  # Markov, leaves: the bar of a leaf alive at j that goes on at 
 NODE_ROWS = 8
 
 
-def make_scratch(layer, child, steps, backward):
+def make_scratch(layer, child, steps, backward, linear):
     """Work space for any run of a layer up to a number of steps."""
     depth = layer.level_at.shape[1] - 2
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
@@ -106,7 +106,7 @@ def make_scratch(layer, child, steps, backward):
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     return Scratch(
         np.empty((steps + 1, leaves)),
-        np.empty((steps + 1, leaves)),
+        np.empty((0 if layer.unit and linear else steps + 1, leaves)),
         np.empty((2, steps + 1, inner)),
         np.empty((0 if child is None or not backward else steps + 1, leaves)),
         np.empty(steps + 1),
@@ -154,7 +154,7 @@ class Work(NamedTuple):
     goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
     gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
     rescaled: np.ndarray  # (steps,) were they
-    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step
+    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step, not kept for others
     group: int  # the size of what follows for one parent
     pairs: np.ndarray  # (inner nodes, group) children u, v of a parent: up[u] * down_bar[v] of four rows
     own: np.ndarray  # (states, rows) apart: tokens of one level by state

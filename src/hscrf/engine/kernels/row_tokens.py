@@ -1,4 +1,4 @@
-"""Tokens of sequences side by side: a row for each time in memory, a row for each state in a bundle."""
+"""Tokens of sequences side by side: states lie innermost in memory and rows in a bundle, so they are turned."""
 
 from hscrf.engine.kernels.arithmetic import both, one, padded
 from hscrf.engine.kernels.compile import inlined, part, unsigned

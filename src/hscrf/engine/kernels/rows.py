@@ -45,7 +45,7 @@ def product(mode, pot, init, trans, n, parent, before, target, rows):
     """target[v] = down * init[v] + sum over u of up[u] * trans[u, v] of n siblings.
 
     ``parent`` is the array ``down``, where the parent lies in it, and whether it may start; ``before`` is ``up``, where
-    the first sibling lies in it, and how many may end: all or none.
+    the first sibling lies in it, and how many may end: n, or 0.
     """
     down, above, starting = parent
     up, x, crossing = before

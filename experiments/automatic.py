@@ -11,9 +11,16 @@ from hscrf import HSCRF
 from runner import Study
 
 
-def fit_automatic(model: HSCRF, X: Sequence[Any], Y: Sequence[Any], most: int | None = None) -> HSCRF:
-    """Fit to everything; penalties are searched among the first sequences if there are more than ``most``."""
+def fit_automatic(
+    model: HSCRF, X: Sequence[Any], Y: Sequence[Any], most: int | None = None, found: HSCRF | None = None
+) -> HSCRF:
+    """Fit to everything; penalties are searched among the first sequences if there are more than ``most``.
+
+    If a model is given that has ``found`` penalties, there is no search.
+    """
     model.set_params(c2="auto")
+    if found is not None:
+        return with_penalties(model, found).fit(X, Y)
     if most is None or len(X) <= most:
         return model.fit(X, Y)
     found = type(model)(**model.get_params(deep=False)).fit(X[:most], Y[:most])

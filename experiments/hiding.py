@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfsuite import citation_features
 from hscrf import HSCRF, LBFGS, InfeasibleError, Labels, Topology, datasets
 from hscrf.labels.induction import encode_labels
+from pipelines import citation_features
 from runner import Study, main
 
 Tags = dict[str, list[str]]  # the columns of one sequence

@@ -3,7 +3,7 @@
 UMass citations have three nested levels, field > part > name, of segments that last: a nested model of D = 4 with a
 persisting bottom. Where a level has no label, O is its state. Against chains: one for each level, cascades down and up,
 one chain of product labels; all see the same features of the words. Every model, each chain too, finds its penalties by
-`c2="auto"` among the first 400 of its training citations and then learns from all of them. The blocks of the nested
+`c2="auto"` among the first 300 of its training citations and then learns from all of them. The blocks of the nested
 model were chosen on the development split: of six sets tried there at one penalty (tokens; with starts; with starts and
 stops; observed first children; another padding of missing labels; a stronger penalty), the one with starts and stops
 was best. The features of the pipelines are as first written. Then two economies. Labels: how good is the model if
@@ -31,7 +31,7 @@ FEATURES = [
     *(block(level) for level in LEVELS for block in (Token, Start, Stop)),
     *(block(level) for level in ("root", "field", "part") for block in (Init, Trans, End)),
 ]
-MOST = 400  # citations among which penalties are searched
+MOST = 300  # citations among which penalties are searched
 
 
 class Data(NamedTuple):

@@ -3,7 +3,7 @@
 CoNLL-2000 without reductions: all 44 part-of-speech tags and all 11 chunk types from the words alone. The nested
 model (D = 3: root > chunk > tag) against what one would build today from chains: one for each level, a cascade from
 tags to chunks, a cascade from chunks to tags, and one chain of product labels. Every model, each chain too, finds its
-penalties by `c2="auto"` among the first 2,000 of its training sentences and then learns from all of them, with 150
+penalties by `c2="auto"` among the first 1,000 of its training sentences and then learns from all of them, with 150
 iterations at most. Product labels are many, so they learn from the first 1,000 sentences only, with 100 iterations, and
 a nested model of the *same part* stands beside them. All systems see the same features of the words: a window of five,
 pairs of neighbours, affixes, shape, and the usual tags, in training, of the word and those around it. The nested model
@@ -30,7 +30,7 @@ FEATURES = [
     *(Token("pos"), Token("chunk"), Start("chunk"), Stop("chunk")),
     *(block(level) for level in ("root", "chunk") for block in (Init, Trans, End)),
 ]
-MOST = 2000  # sentences among which penalties are searched
+MOST = 1000  # sentences among which penalties are searched
 Data = tuple[list[Any], Columns]  # words, or the features of each, and labels
 
 

@@ -1,16 +1,15 @@
 """Tags and chunks of a sentence at once.
 
-CoNLL-2000 without reductions: all 44 part-of-speech tags and all 11 chunk types from the words alone. The nested
-model (D = 3: root > chunk > tag) against what one would build today from chains: one for each level, a cascade from
-tags to chunks, a cascade from chunks to tags, and one chain of product labels. Every model, each chain too, finds its
-penalties by `c2="auto"` among the first 1,000 of its training sentences and then learns from all of them, with 150
-iterations at most. Product labels are many, so they learn from the first 1,000 sentences only, with 100 iterations, and
-a nested model of the *same part* stands beside them. All systems see the same features of the words: a window of five,
-pairs of neighbours, affixes, shape, and the usual tags, in training, of the word and those around it. The nested model
-cannot see tag pairs across the border of two chunks, and usual tags were added for its sake; they help every system.
-They and its blocks (tokens, starts, stops) were chosen among a few on held-out training sentences; the pipelines'
-features are as first written. A cascade adds windows of the labels that it has already found; it learns from the true
-ones.
+CoNLL-2000 without reductions: all 44 part-of-speech tags and all 11 chunk types from the words alone. The nested model
+(D = 3: root > chunk > tag) against what one would build today from chains: one for each level, a cascade from tags to
+chunks, a cascade from chunks to tags, and one chain of product labels. Every model, each chain too, finds its penalties
+by `c2="auto"` among the first 500 of its training sentences and then learns from all of them, with 100 iterations at
+most. Product labels are many, so they learn from the first 1,000 sentences only, and a nested model of the *same part*
+stands beside them. All systems see the same features of the words: a window of five, pairs of neighbours, affixes,
+shape, and the usual tags, in training, of the word and those around it. The nested model cannot see tag pairs across
+the border of two chunks, and usual tags were added for its sake; they help every system. They and its blocks (tokens,
+starts, stops) were chosen among a few on held-out training sentences; the pipelines' features are as first written. A
+cascade adds windows of the labels that it has already found; it learns from the true ones.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FEATURES = [
     *(Token("pos"), Token("chunk"), Start("chunk"), Stop("chunk")),
     *(block(level) for level in ("root", "chunk") for block in (Init, Trans, End)),
 ]
-MOST = 1000  # sentences among which penalties are searched
+MOST = 500  # sentences among which penalties are searched
 Data = tuple[list[Any], Columns]  # words, or the features of each, and labels
 
 
@@ -91,7 +90,7 @@ def run(study: Study) -> None:
     words, others = load(study)
     train, test = described(words, others)
     found = {}
-    for name, system in systems(study.pick(10, 40, 150)).items():
+    for name, system in systems(study.pick(10, 40, 100)).items():
         found[name] = measure(study, name, system, train, test)
         if name in (OURS, TAGS_FIRST):
             with_tags(study, name, system, train, test)

@@ -104,6 +104,8 @@ def fewer_labels(study: Study) -> list[list[str]]:
 
 
 def corrections(study: Study) -> list[list[str]]:
+    if not study.select("fixes"):  # the study was ended before
+        return []
     fed, blind = (
         study.mean("fixes", mode=mode, measure="segments entered") for mode in ("every fix is evidence", "no feedback")
     )

@@ -9,12 +9,14 @@ features. **DCRF** labels phrases (B, I, O) and tags by step. **HSCRF** has thre
 durations are geometric, as in the paper, which makes it linear in time. DCRF and HSCRF see words only and learn the
 tags as labels; **+POS** gives them the tags as evidence when they predict. Their cliques between phrases and tags may
 see the words, too; *DCRF, observed transitions* has such features at transitions as well, as HSCRF has, and costs so
-much that it learns from 1,000 sentences at most. A run of words outside noun phrases is one segment O, or (*each O*)
-each word is one. F1 is conlleval's, on the test sentences; seeds draw training sentences.
+much that it learns from 300 sentences at most. A run of words outside noun phrases is one segment O, or (*each O*) each
+word is one. F1 is conlleval's, on the test sentences; three seeds draw up to 1,000 training sentences, one seed more of
+them.
 
-Penalties are chosen on training sentences held out, and so is which of two sets of features each system has: few (no
-features of the words at transitions, starts and pairs of labels) or all. What "all" is was found by trials on the first
-600 test sentences, which may flatter the systems a little.
+Every system finds its penalties by `c2="auto"`, anew for each training, among the first 500 training sentences at hand;
+stochastic gradient has those that were found for L-BFGS. Which of two sets of features a system has is chosen on
+training sentences held out: few (no features of the words at transitions, starts and pairs of labels) or all. What
+"all" is was found by trials on the first 600 test sentences, which may flatter the systems a little.
 """
 
 from __future__ import annotations
@@ -22,20 +24,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import itemgetter
 from sys import intern
 from typing import Any
 
 import numpy as np
 
+from automatic import fit_automatic, penalty_table, record_penalties
 from hscrf import HSCRF, LBFGS, SGD, ChainCRF, DynamicCRF, End, Init, Labels, SemiCRF, Start, Token, Topology, Trans
 from hscrf.datasets.loaders import load_conll2000
 from hscrf.families.factors import Pair
 from hscrf.metrics.conll import conlleval
-from runner import Comparison, Study, choose, main, take
+from runner import Comparison, Study, main, take
 
 GROUPS = {"N": "noun", "V": "verb", "M": "verb", "J": "adjective", "RB": "adverb"}
 MIN_COUNT = 4
+MOST = 500  # sentences among which penalties are searched
 
 
 @dataclass(frozen=True)
@@ -118,32 +121,36 @@ def places(near: Sequence[str]) -> range:
 # -- systems -------------------------------------------------------------------------------------------------------
 
 Predict = Callable[[Sequence[Sentence]], dict[str, list[list[str]]]]  # by name of the row in the tables
+Fitted = tuple[HSCRF, Predict]
 PARENTS = ("root", "chunk")
 
 
-def fit_chain(train: Sequence[Sentence], rich: bool, **options: Any) -> Predict:
+def fit_chain(train: Sequence[Sentence], rich: bool, found: HSCRF | None = None, **options: Any) -> Fitted:
     model = ChainCRF(edges=rich, min_count=MIN_COUNT, **options)
-    model.fit([s.all_features for s in train], [s.phrases for s in train])
-    return lambda test: {"SCRF": [y.column("label") for y in model.predict([s.all_features for s in test])]}
+    fit_automatic(model, [s.all_features for s in train], [s.phrases for s in train], MOST, found)
+    return model, lambda test: {"SCRF": [y.column("label") for y in model.predict([s.all_features for s in test])]}
 
 
-def fit_semi(train: Sequence[Sentence], rich: bool, **options: Any) -> Predict:
+def fit_semi(train: Sequence[Sentence], rich: bool, found: HSCRF | None = None, **options: Any) -> Fitted:
     features = [Token("label"), Init("root"), Trans("root"), End("root")]
     features += [Start("label")] if rich else []
     model = SemiCRF(features=features, min_count=MIN_COUNT, **options)
-    model.fit([s.all_features for s in train], [s.phrases for s in train])
-    return lambda test: {
+    fit_automatic(model, [s.all_features for s in train], [s.phrases for s in train], MOST, found)
+    return model, lambda test: {
         "SemiCRF": [y.column("label", scheme="bio") for y in model.predict([s.all_features for s in test])]
     }
 
 
-def fit_dynamic(train: Sequence[Sentence], rich: bool, observed: bool = False, **options: Any) -> Predict:
+def fit_dynamic(
+    train: Sequence[Sentence], rich: bool, observed: bool = False, found: HSCRF | None = None, **options: Any
+) -> Fitted:
     features = [spec for level in ("chunk", "pos") for spec in (Token(level), Trans(level))]
     features += [Pair("chunk", "pos"), *([Pair("chunk", "pos", observed=True)] if rich else [])]
     features += [Trans(level, observed=True) for level in ("chunk", "pos")] if observed else []
     model = DynamicCRF(features=features, min_count=MIN_COUNT, **options)
     tail = ", observed transitions" if observed else ""
-    model.fit([s.word_features for s in train], [{"chunk": s.phrases, "pos": s.tags} for s in train])
+    Y = [{"chunk": s.phrases, "pos": s.tags} for s in train]
+    fit_automatic(model, [s.word_features for s in train], Y, MOST, found)
 
     def predict(test: Sequence[Sentence]) -> dict[str, list[list[str]]]:
         X = [s.word_features for s in test]
@@ -151,15 +158,18 @@ def fit_dynamic(train: Sequence[Sentence], rich: bool, observed: bool = False, *
         found = {"DCRF" + tail: free, "DCRF+POS" + tail: told}
         return {key: [y.column("chunk") for y in labels] for key, labels in found.items()}
 
-    return predict
+    return model, predict
 
 
-def fit_hierarchical(train: Sequence[Sentence], rich: bool, each: bool = False, **options: Any) -> Predict:
+def fit_hierarchical(
+    train: Sequence[Sentence], rich: bool, each: bool = False, found: HSCRF | None = None, **options: Any
+) -> Fitted:
     topology = topology_of(each)
     features = [Token("chunk"), Token("pos"), *(event(level) for level in PARENTS for event in (Init, Trans, End))]
     features += [Start("chunk"), *(event("chunk", observed=True) for event in (Init, Trans, End))] if rich else []
     model = HSCRF(topology, features=features, min_count=MIN_COUNT, **options)
-    model.fit([s.word_features for s in train], [nested(topology, s, each) for s in train])
+    Y = [nested(topology, s, each) for s in train]
+    fit_automatic(model, [s.word_features for s in train], Y, MOST, found)
     name = "HSCRF, each O" if each else "HSCRF"
 
     def predict(test: Sequence[Sentence]) -> dict[str, list[list[str]]]:
@@ -168,7 +178,7 @@ def fit_hierarchical(train: Sequence[Sentence], rich: bool, each: bool = False, 
         found = {name: model.predict(X), name.replace("HSCRF", "HSCRF+POS"): model.predict(X, evidence=tags)}
         return {key: [y.column("chunk", scheme="bio") for y in labels] for key, labels in found.items()}
 
-    return predict
+    return model, predict
 
 
 def topology_of(each: bool) -> Topology:
@@ -189,7 +199,7 @@ def nested(topology: Topology, sentence: Sentence, each: bool) -> Labels:
 
 
 SLOW = "DCRF, observed transitions"
-SYSTEMS: dict[str, Callable[..., Predict]] = {
+SYSTEMS: dict[str, Callable[..., Fitted]] = {
     "SCRF": fit_chain,
     "SemiCRF": fit_semi,
     "DCRF": fit_dynamic,
@@ -208,20 +218,24 @@ def f1(test: Sequence[Sentence], found: Sequence[Sequence[str]]) -> float:
 
 def run(study: Study) -> None:
     train, test = sentences(study)
-    solvers = {"L-BFGS": LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 50)), "SGD": SGD(epochs=study.pick(2, 3, 8))}
-    chosen = settings(study, train, solvers["L-BFGS"])
-    sizes = study.pick((20, 40), (100, 300), (100, 300, 1000, 3000, len(train)))
-    for method, solver in solvers.items():
-        for size in sizes:
-            for seed in range(study.pick(1, 1, 3) if size < len(train) and method == "L-BFGS" else 1):
-                some = drawn(train, size, seed)
-                for system in affordable(size):
-                    learn(study, system, some, test, chosen[system], method, solver, size=size, seed=seed)
+    solver = LBFGS(delta=1e-4, max_iter=study.pick(10, 30, 50))
+    online = SGD(epochs=study.pick(2, 3, 8))
+    rich = richness(study, train, solver)
+    for size in study.pick((20, 40), (100, 300), (100, 300, 1000, 3000, len(train))):
+        for seed in range(study.pick(1, 1, 3) if size <= 1000 else 1):
+            some = drawn(train, size, seed)
+            for system in affordable(size):
+                fit = partial(SYSTEMS[system], some, rich[system], random_state=seed)
+                keys = {"system": system, "size": size, "seed": seed}
+                found = learn(study, partial(fit, solver=solver), test, method="L-BFGS", **keys)
+                record_penalties(study, found, **keys)
+                if not seed:
+                    learn(study, partial(fit, solver=online, found=found), test, method="SGD", **keys)
     report(study)
 
 
 def affordable(size: int) -> list[str]:
-    return [system for system in SYSTEMS if system != SLOW or size <= 1000]
+    return [system for system in SYSTEMS if system != SLOW or size <= 300]
 
 
 def sentences(study: Study) -> tuple[list[Sentence], list[Sentence]]:
@@ -235,44 +249,29 @@ def drawn(train: Sequence[Sentence], size: int, seed: int) -> list[Sentence]:
     return take(train, np.random.default_rng(seed).permutation(len(train))[:size])
 
 
-def settings(study: Study, train: Sequence[Sentence], solver: Any) -> dict[str, dict[str, Any]]:
-    """For each system the features and the penalty with the best F1, POS given if possible, on held-out sentences."""
+def richness(study: Study, train: Sequence[Sentence], solver: Any) -> dict[str, bool]:
+    """Whether all features have the better F1 than few, POS given if possible, on held-out sentences; by system."""
     if study.variant == "smallest":
-        return {system: {"c2": 0.3, "rich": True} for system in SYSTEMS}
-    half = study.pick(0, 150, 600)
+        return dict.fromkeys(SYSTEMS, True)
+    half = study.pick(0, 150, 300)
     some = drawn(train, 2 * half, 1000)
     learn_from, held_out = some[:half], some[half:]
 
-    def score(c2: float, system: str, rich: bool) -> float:
-        found = SYSTEMS[system](learn_from, c2=c2, rich=rich, solver=solver)(held_out)
-        return max(f1(held_out, phrases) for phrases in found.values())
+    def score(system: str, rich: bool) -> float:
+        _, predict = SYSTEMS[system](learn_from, rich, solver=solver)
+        best = max(f1(held_out, phrases) for phrases in predict(held_out).values())
+        return study.record("inner score", best, system=system, features="all" if rich else "few")
 
-    def best(system: str, rich: bool) -> tuple[float, dict[str, Any]]:
-        keys = {"system": system, "features": "all" if rich else "few"}
-        c2 = choose(study, partial(score, system=system, rich=rich), (0.3, 1.0, 3.0), **keys)
-        return max(study.values("inner score", **keys)), {"c2": c2, "rich": rich}
-
-    return {
-        system: max((best(system, rich) for rich in (False, True) if rich or system != SLOW), key=itemgetter(0))[1]
-        for system in SYSTEMS
-    }
+    return {system: system == SLOW or score(system, True) > score(system, False) for system in SYSTEMS}
 
 
-def learn(
-    study: Study,
-    system: str,
-    train: Sequence[Sentence],
-    test: Sequence[Sentence],
-    chosen: dict[str, Any],
-    method: str,
-    solver: Any,
-    **keys: Any,
-) -> None:
+def learn(study: Study, fit: Callable[[], Fitted], test: Sequence[Sentence], **keys: Any) -> HSCRF:
     """Train a system, and record F1 without and with tags given."""
-    with study.timed(system=system, method=method, **keys):
-        predict = SYSTEMS[system](train, **chosen, solver=solver, random_state=keys["seed"])
+    with study.timed(**keys):
+        model, predict = fit()
     for name, found in predict(test).items():
-        study.record("NP F1", f1(test, found), system=name, method=method, **keys)
+        study.record("NP F1", f1(test, found), **{**keys, "system": name})
+    return model
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
@@ -306,6 +305,7 @@ def report(study: Study) -> None:
     holding = sum(line[-1] == "holds" for line in lines)
     study.say(f"Of the paper's {len(CLAIMS)} claims, {holding} hold here, by a paired test at 5 %.")
     study.table("seconds", "system", "size", "Seconds to train, L-BFGS.", digits=1, spread=False, method="L-BFGS")
+    penalty_table(study)
 
 
 def verdict(claim: str, found: Comparison) -> str:

@@ -1,28 +1,29 @@
 """Citations: fields, their parts, the names in them.
 
 UMass citations have three nested levels, field > part > name, of segments that last: a nested model of D = 4 with a
-persisting bottom. Where a level has no label, O is its state. Against CRFsuite's chains: one for each level, cascades
-down and up, one chain of product labels; all see the same features of the words. Penalties are chosen on the
-development split by whole citations right, with models of the first 400 training citations and 100 iterations. So
-were the blocks of the nested model: of six sets tried there at one penalty (tokens; with starts; with starts and
-stops; observed first children; another padding of missing labels; a stronger penalty), the one with starts and stops
-was best. The features of the pipelines are as first written. Then two economies. Labels: how good is the model if
-only some segments are labelled, drawn at random, or only some citations, completely? Corrections: how many segments
-must a person enter until all citations are right, if every correction is evidence for a new prediction, or if none
-is?
+persisting bottom. Where a level has no label, O is its state. Against chains: one for each level, cascades down and up,
+one chain of product labels; all see the same features of the words. Every model, each chain too, finds its penalties by
+`c2="auto"` among the first 200 of its training citations and then learns from all of them, with 100 iterations at most.
+The blocks of the nested model were chosen on the development split: of six sets tried there at one penalty (tokens;
+with starts; with starts and stops; observed first children; another padding of missing labels; a stronger penalty), the
+one with starts and stops was best. The features of the pipelines are as first written. Then two economies. Labels: how
+good is the model if only some segments are labelled, drawn at random, or only some citations, completely? Corrections:
+how many segments must a person enter until all citations are right, if every correction is evidence for a new
+prediction, or if none is?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfsuite import Cascade, Columns, Independent, Product, citation_features
+from automatic import fit_automatic, penalty_table, record_penalties
 from hscrf import HSCRF, LBFGS, End, Init, Labels, Start, Stop, Token, Topology, Trans, datasets
 from nested import Nested, all_right, columns_of, compare_sequences, judge, made_up
-from runner import Study, choose, main, take
+from pipelines import Cascade, Columns, Independent, Product, citation_features
+from runner import Study, main, take
 
 LEVELS = ("field", "part", "name")
 OURS, PRODUCT = "HSCRF", "product labels"
@@ -30,6 +31,7 @@ FEATURES = [
     *(block(level) for level in LEVELS for block in (Token, Start, Stop)),
     *(block(level) for level in ("root", "field", "part") for block in (Init, Trans, End)),
 ]
+MOST = 200  # citations among which penalties are searched
 
 
 class Data(NamedTuple):
@@ -37,14 +39,14 @@ class Data(NamedTuple):
     columns: Columns
 
 
-def systems(max_iter: int) -> dict[str, Callable[[float], Any]]:
-    """From a penalty to a system, by name."""
+def systems(max_iter: int) -> dict[str, Any]:
+    """All that is compared, by name."""
     return {
-        OURS: lambda c2: Nested(c2, FEATURES, max_iter),
-        "independent": lambda c2: Independent(c2, max_iter),
-        "cascade down": lambda c2: Cascade(c2, LEVELS, max_iter),
-        "cascade up": lambda c2: Cascade(c2, LEVELS[::-1], max_iter),
-        PRODUCT: lambda c2: Product(c2, max_iter),
+        OURS: Nested(FEATURES, max_iter, MOST),
+        "independent": Independent(max_iter, MOST),
+        "cascade down": Cascade(LEVELS, max_iter, MOST),
+        "cascade up": Cascade(LEVELS[::-1], max_iter, MOST),
+        PRODUCT: Product(max_iter, MOST),
     }
 
 
@@ -52,13 +54,12 @@ def systems(max_iter: int) -> dict[str, Callable[[float], Any]]:
 
 
 def load(study: Study) -> dict[str, Data]:
-    """Train, dev and test; generated for the smallest variant."""
+    """Train and test; generated for the smallest variant."""
     if study.variant == "smallest":
-        words, columns = made_up(50, (2, 3, 3), (8, 4, 2), 0)
+        words, columns = made_up(35, (2, 3, 3), (8, 4, 2), 0)
         made = Data([citation_features(some) for some in words], dict(zip(LEVELS, columns.values(), strict=True)))
-        return {"train": part(made, range(20)), "dev": part(made, range(20, 35)), "test": part(made, range(35, 50))}
-    limit = {"train": study.pick(0, 300, None), "dev": study.pick(0, 150, None), "test": None}
-    return {split: read(study, split, n) for split, n in limit.items()}
+        return {"train": part(made, range(20)), "test": part(made, range(20, 35))}
+    return {"train": read(study, "train", study.pick(0, 300, None)), "test": read(study, "test", None)}
 
 
 def read(study: Study, split: str, n: int | None) -> Data:
@@ -82,47 +83,37 @@ def labels_of(topology: Topology, columns: Columns) -> list[Labels]:
 
 def run(study: Study) -> None:
     data = load(study)
-    max_iter = study.pick(10, 60, 200)
-    found, chosen = {}, {}
-    for name, make in systems(max_iter).items():
-        chosen[name] = penalty(study, name, data)
-        system, found[name] = measure(study, name, make(chosen[name]), data)
+    found = {}
+    for name, system in systems(study.pick(10, 60, 100)).items():
+        found[name] = measure(study, name, system, data)
         if name == OURS:
             model = system.model
     write_comparison(study, data["test"].columns, found)
-    label_economy(study, model, chosen, data, study.pick(10, 30, 100))
+    label_economy(study, model, data, study.pick(10, 30, 100))
     correction_economy(study, model, data["test"])
-
-
-def penalty(study: Study, name: str, data: dict[str, Data]) -> float:
-    """The penalty with the most whole citations right on the development split, learned from a part of the training."""
-    make = systems(study.pick(10, 25, 100))[name]
-    inner = part(data["train"], range(min(len(data["train"].X), study.pick(20, 150, 400))))
-
-    def score(c2: float) -> float:
-        return whole(data["dev"].columns, make(c2).fit(*inner).predict(data["dev"].X))
-
-    return choose(study, score, study.pick((0.3, 1), (0.1, 0.4), (0.05, 0.2, 0.8)), system=name)
 
 
 def whole(truth: Columns, found: Columns) -> float:
     return float(np.mean([some.all() for some in all_right(truth, found)]))
 
 
-def measure(study: Study, name: str, system: Any, data: dict[str, Data]) -> tuple[Any, Columns]:
+def measure(study: Study, name: str, system: Any, data: dict[str, Data]) -> Columns:
     """Fit and judge one system; time its training."""
     with study.timed("cost", system=name, measure="seconds to train"):
         system.fit(*data["train"])
+    for part_, chosen in system.models.items():
+        record_penalties(study, chosen, system=f"{name}, {part_}")
     found = system.predict(data["test"].X)
     judge(study, data["test"].columns, found, data["train"].columns, system=name)
-    return system, found
+    return found
 
 
 def write_comparison(study: Study, truth: Columns, found: dict[str, Columns]) -> None:
     study.heading("All labels")
     study.table("accuracy", rows="system", columns="measure", percent=True, caption="Test citations, in %.")
     study.table("violations", rows="system", columns="name", digits=0, caption="Steps that break the nesting.")
-    study.table("cost", rows="system", columns="measure", caption="Training on one core.")
+    study.table("cost", rows="system", columns="measure", caption="Training on one core, with the search.")
+    penalty_table(study)
     for name in list(found)[1:]:
         first, second, p = compare_sequences(truth, found[OURS], found[name])
         study.say(
@@ -135,18 +126,18 @@ def write_comparison(study: Study, truth: Columns, found: dict[str, Columns]) ->
 # -- fewer labels ----------------------------------------------------------------------------------------------------
 
 
-def label_economy(study: Study, model: HSCRF, chosen: dict[str, float], data: dict[str, Data], max_iter: int) -> None:
+def label_economy(study: Study, model: HSCRF, data: dict[str, Data], max_iter: int) -> None:
     """Train on a share of the segments, or of the citations, and judge on the test split."""
     topology, n = model.topology_, len(data["train"].X)
     complete = labels_of(topology, data["train"].columns)
-    for share in study.pick((0.5,), (0.1, 0.5), (0.1, 0.25, 0.5)):
+    for share in study.pick((0.5,), (0.1, 0.5), (0.1, 0.25)):
         random = np.random.default_rng(int(100 * share))
         known = [some_segments(y, share, random) for y in complete]
         few = sorted(random.choice(n, max(1, round(share * n)), replace=False).tolist())
-        fit = partial_fit(topology, chosen[OURS], max_iter)
-        spread = columns_of(fit(data["train"].X, known).predict(data["test"].X))
-        together = columns_of(fit(take(data["train"].X, few), take(complete, few)).predict(data["test"].X))
-        chain = Product(chosen[PRODUCT], max_iter).fit(*part(data["train"], few)).predict(data["test"].X)
+        parts = (data["train"].X, known), (take(data["train"].X, few), take(complete, few))
+        fitted = [partial_fit(topology, *some, max_iter) for some in parts]
+        spread, together = (columns_of(some.predict(data["test"].X)) for some in fitted)
+        chain = Product(max_iter, MOST).fit(*part(data["train"], few)).predict(data["test"].X)
         names = ("HSCRF, segments at random", "HSCRF, whole citations", f"{PRODUCT}, whole citations")
         for name, found in zip(names, (spread, together, chain), strict=True):
             economy(study, name, share, data["test"].columns, found)
@@ -157,9 +148,9 @@ def label_economy(study: Study, model: HSCRF, chosen: dict[str, float], data: di
     write_economy(study)
 
 
-def partial_fit(topology: Topology, c2: float, max_iter: int) -> Callable[[Any, Any], HSCRF]:
+def partial_fit(topology: Topology, X: Sequence[Any], Y: Sequence[Labels], max_iter: int) -> HSCRF:
     """Training on partial labels; which children a parent may have is known from the annotation scheme."""
-    return HSCRF(topology, features=FEATURES, c2=c2, solver=LBFGS(max_iter=max_iter)).fit
+    return fit_automatic(HSCRF(topology, features=FEATURES, solver=LBFGS(max_iter=max_iter)), X, Y, MOST)
 
 
 def some_segments(y: Labels, share: float, random: np.random.Generator) -> Labels:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import hscrf
+from automatic import fit_automatic
 from hscrf import datasets, metrics
 from runner import Study
 
@@ -16,28 +17,25 @@ Columns = dict[str, list[list[str]]]
 
 
 class Nested:
-    """All levels at once: an HSCRF; levels are BIO columns but for those in ``plain``."""
+    """All levels at once: an HSCRF that finds its penalties among the first ``most`` sequences.
+
+    Levels are BIO columns but for those in ``plain``.
+    """
 
     def __init__(
-        self,
-        c2: float,
-        features: Sequence[Any],
-        max_iter: int = 1000,
-        plain: Sequence[str] = (),
+        self, features: Sequence[Any], max_iter: int = 1000, most: int | None = None, plain: Sequence[str] = ()
     ) -> None:
-        self.plain = plain
-        self.model = hscrf.HSCRF(features=features, c2=c2, solver=hscrf.LBFGS(max_iter=max_iter))
+        self.plain, self.most = plain, most
+        self.model = hscrf.HSCRF(features=features, solver=hscrf.LBFGS(max_iter=max_iter))
 
     def fit(self, X: Sequence[Any], columns: Mapping[str, Sequence[Sequence[str]]]) -> Nested:
-        self.model.scheme = {level: "bio" for level in columns if level not in self.plain}
-        self.model.fit(X, rows(columns))
+        self.model.set_params(scheme={level: "bio" for level in columns if level not in self.plain})
+        fit_automatic(self.model, X, rows(columns), self.most)
         return self
 
     @property
-    def iteration(self) -> float:
-        """Mean seconds of an iteration, the first one left out."""
-        seconds = [entry["seconds"] for entry in self.model.history_]
-        return (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
+    def models(self) -> dict[str, hscrf.HSCRF]:
+        return {"all levels": self.model}
 
     def predict(self, X: Sequence[Any], given: Mapping[str, Sequence[Sequence[str]]] | None = None) -> Columns:
         """The best labels; those of the levels ``given`` are evidence."""

@@ -47,7 +47,7 @@ ROOT = HERE.parent
 FULL, QUICK = HERE / "results", HERE / "quick"
 PAGE_FIGURES = ROOT / "docs" / "_results"
 VARIANTS = ("smallest", "quick", "full")
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "hscrf", "python-crfsuite")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "hscrf")
 
 
 class Study:
@@ -202,7 +202,7 @@ def main(run: Callable[[Study], None], file: str, docstring: str | None, argumen
     return 0
 
 
-# -- folds and choices ---------------------------------------------------------------------------------------------
+# -- folds ------------------------------------------------------------------------------------------------------
 
 
 def folds(n: int, k: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
@@ -222,27 +222,6 @@ def group_folds(groups: Sequence[Any]) -> dict[Any, tuple[list[int], list[int]]]
 
 def take(items: Sequence[Any], which: Sequence[int]) -> list[Any]:
     return [items[n] for n in which]
-
-
-def choose(study: Study, score: Callable[[float], float], start: Sequence[float], **keys: Any) -> float:
-    """The value with the best score; a grid whose best value sits on its edge grows by its own ratio, both ways.
-
-    ``start`` is a geometric grid of at least two values. Records every score and the choice under the keys.
-    """
-    ratio = start[1] / start[0]
-    found = {value: study.record("inner score", score(value), c2=value, **keys) for value in start}
-    for _ in range(8):
-        best, ordered = max(found, key=found.__getitem__), sorted(found)
-        if best == ordered[0]:
-            value = tidy_number(best / ratio)
-        elif best == ordered[-1]:
-            value = tidy_number(best * ratio)
-        else:
-            break
-        found[value] = study.record("inner score", score(value), c2=value, **keys)
-    best = max(found, key=found.__getitem__)
-    study.record("chosen c2", best, **keys)
-    return best
 
 
 # -- paired tests --------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from citations import LEVELS
-from crfsuite import citation_features
 from hscrf import HSCRF, datasets, metrics
 from indoor import kitchen
 from joint import described
 from nested import made_up, rows
+from pipelines import citation_features
 from runner import Study, group_folds, take
 
 

@@ -73,11 +73,23 @@ def chunking(study: Study) -> list[list[str]]:
 
 
 def joint(study: Study) -> list[list[str]]:
-    return against(study, "tags and chunks at once", "CoNLL-2000", "sentences", ["independent", "cascade, tags first"])
+    return against(
+        study,
+        "tags and chunks at once",
+        "CoNLL-2000",
+        "sentences",
+        ["independent", "cascade, tags first", "cascade, chunks first"],
+    )
 
 
 def citations(study: Study) -> list[list[str]]:
-    return against(study, "three levels at once", "citations", "citations", ["cascade down", "product labels"])
+    return against(
+        study,
+        "three levels at once",
+        "citations",
+        "citations",
+        ["independent", "cascade down", "cascade up", "product labels"],
+    )
 
 
 def against(study: Study, asked: str, data: str, things: str, others: list[str]) -> list[list[str]]:
@@ -104,6 +116,8 @@ def fewer_labels(study: Study) -> list[list[str]]:
 
 
 def corrections(study: Study) -> list[list[str]]:
+    if not study.select("fixes"):  # the study was ended before
+        return []
     fed, blind = (
         study.mean("fixes", mode=mode, measure="segments entered") for mode in ("every fix is evidence", "no feedback")
     )

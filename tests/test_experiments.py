@@ -115,12 +115,6 @@ def test_pairs_are_compared_by_their_other_keys(runner, tmp_path):
     assert str(study.compare("accuracy", "a", "c", "system")) == "–"
 
 
-def test_a_choice_on_the_edge_makes_the_grid_grow(runner, tmp_path):
-    study = runner.Study("some", "", "smallest", out=tmp_path)
-    assert runner.choose(study, lambda c: -abs(c - 64), (1, 4), system="a") == 64
-    assert runner.choose(study, lambda c: -abs(c - 0.25), (1, 4), system="b") == 0.25
-
-
 def test_folds_cut_everything_once(runner):
     parts = runner.folds(10, 3)
     assert sorted(n for _, fold in parts for n in fold) == list(range(10))

@@ -1,17 +1,20 @@
-"""What people do today with nested labels: pipelines of linear chains in CRFsuite, and the features all systems share.
+"""What people do today with nested labels: pipelines of linear chains, and the features all systems share.
 
-Every system has ``fit(X, columns)`` and ``predict(X)``. X holds lists of feature strings for each step, columns are a
-dict from level, top to bottom, to the label column (BIO or plain) of each sequence.
+The chains are those of the library: they have the loss of CRFsuite's, and find their penalties as nested models do.
+Every system has ``fit(X, columns)``, ``predict(X)`` and ``models``. X holds lists of feature strings for each step,
+columns are a dict from level, top to bottom, to the label column (BIO or plain) of each sequence.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
+
+from automatic import fit_automatic
+from hscrf import LBFGS, ChainCRF
 
 Columns = dict[str, list[list[str]]]
 Items = list[list[list[str]]]
@@ -115,30 +118,17 @@ def with_column(X: Items, columns: Sequence[Sequence[str]], name: str) -> Items:
 
 
 class Chain:
-    """A chain CRF of CRFsuite: L2 penalty, L-BFGS; knows how many iterations it took, and the seconds of one."""
+    """A chain CRF that finds its penalties among the first ``most`` sequences."""
 
-    def __init__(self, c2: float, max_iter: int) -> None:
-        self.c2, self.max_iter = c2, max_iter
+    def __init__(self, max_iter: int, most: int | None = None) -> None:
+        self.model, self.most = ChainCRF(solver=LBFGS(max_iter=max_iter)), most
 
     def fit(self, X: Items, Y: Sequence[Sequence[str]]) -> Chain:
-        import pycrfsuite
-
-        trainer = pycrfsuite.Trainer(verbose=False)
-        for x, y in zip(X, Y, strict=True):
-            trainer.append(x, y)
-        trainer.select("lbfgs")
-        trainer.set_params({"c1": 0.0, "c2": self.c2, "max_iterations": self.max_iter})
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model")
-            trainer.train(path)
-            times = [entry["time"] for entry in trainer.logparser.iterations]
-            self.n_iter, self.iteration = len(times), sum(times) / max(len(times), 1)
-            self.tagger = pycrfsuite.Tagger()
-            self.tagger.open(path)
+        fit_automatic(self.model, X, Y, self.most)
         return self
 
     def predict(self, X: Items) -> list[list[str]]:
-        return [self.tagger.tag(x) for x in X]
+        return [y.column("label") for y in self.model.predict(X)]
 
 
 # -- pipelines -------------------------------------------------------------------------------------------------------
@@ -147,30 +137,35 @@ class Chain:
 class Independent:
     """One chain for each level; they know nothing of each other."""
 
-    def __init__(self, c2: float, max_iter: int = 1000) -> None:
-        self.c2, self.max_iter = c2, max_iter
+    def __init__(self, max_iter: int = 1000, most: int | None = None) -> None:
+        self.max_iter, self.most = max_iter, most
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Independent:
-        self.chains = {level: Chain(self.c2, self.max_iter).fit(X, column) for level, column in columns.items()}
+        self.chains = {level: Chain(self.max_iter, self.most).fit(X, column) for level, column in columns.items()}
         return self
+
+    @property
+    def models(self) -> dict[str, ChainCRF]:
+        return {level: chain.model for level, chain in self.chains.items()}
 
     def predict(self, X: Items) -> Columns:
         return {level: chain.predict(X) for level, chain in self.chains.items()}
 
 
-class Cascade:
+class Cascade(Independent):
     """A chain for each level in the order given; each sees the labels of those before it.
 
     The true ones in training, the predicted (or ``given``) ones later.
     """
 
-    def __init__(self, c2: float, order: Sequence[str], max_iter: int = 1000) -> None:
-        self.c2, self.order, self.max_iter = c2, order, max_iter
+    def __init__(self, order: Sequence[str], max_iter: int = 1000, most: int | None = None) -> None:
+        super().__init__(max_iter, most)
+        self.order = order
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Cascade:
         self.levels, self.chains = list(columns), {}
         for level in self.order:
-            self.chains[level] = Chain(self.c2, self.max_iter).fit(X, columns[level])
+            self.chains[level] = Chain(self.max_iter, self.most).fit(X, columns[level])
             X = with_column(X, columns[level], level)
         return self
 
@@ -186,13 +181,19 @@ class Cascade:
 class Product:
     """One chain whose labels are the combinations of all levels that occur."""
 
-    def __init__(self, c2: float, max_iter: int = 1000) -> None:
-        self.c2, self.max_iter = c2, max_iter
+    def __init__(self, max_iter: int = 1000, most: int | None = None) -> None:
+        self.chain = Chain(max_iter, most)
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Product:
         self.levels = list(columns)
-        self.chain = Chain(self.c2, self.max_iter).fit(X, joined(columns))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "level 'label' has the state")  # rare labels that look like others
+            self.chain.fit(X, joined(columns))
         return self
+
+    @property
+    def models(self) -> dict[str, ChainCRF]:
+        return {"/".join(self.levels): self.chain.model}
 
     def predict(self, X: Items) -> Columns:
         rows = [[label.split("/") for label in labels] for labels in self.chain.predict(X)]
@@ -202,6 +203,3 @@ class Product:
 def joined(columns: Mapping[str, Sequence[Sequence[str]]]) -> list[list[str]]:
     """Product labels: the labels of all levels of a step as one."""
     return [["/".join(step) for step in zip(*some, strict=True)] for some in zip(*columns.values(), strict=True)]
-
-
-Fit = Callable[[float], Any]  # from a penalty to a system that is not yet fitted

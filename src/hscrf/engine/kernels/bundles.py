@@ -176,9 +176,8 @@ def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, ru
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        if counts is None:
-            forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
-        elif counts.pot.size == 0 or has_posterior(layer, bundle, own, post):
-            forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
-            if counts.pot.size > 0:
-                backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)
+        if counts is not None and counts.pot.size > 0 and not has_posterior(layer, bundle, own, post):
+            continue
+        forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
+        if counts is not None and counts.pot.size > 0:
+            backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)

@@ -52,7 +52,7 @@ class PartLibrary(Library):
 class KernelLibrary(Library):
     """The code of a kernel and all of its parts, linked and optimised once."""
 
-    speed, loops = 3, True  # how hard LLVM tries; does it unroll loops and make vectors of them
+    loops = True  # are they unrolled, and made vectors of
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -70,7 +70,7 @@ class KernelLibrary(Library):
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        options = binding.create_pipeline_tuning_options(speed_level=self.speed)
+        options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = self.loops
         options.slp_vectorization = False
         builder = binding.create_pass_builder(self._codegen._tm, options)
@@ -80,7 +80,7 @@ class KernelLibrary(Library):
 class AsWrittenLibrary(KernelLibrary):
     """A kernel whose loops stay as they are written: half of the code, and half of the time to make it."""
 
-    speed, loops = 2, False
+    loops = False
 
 
 def plain_call(description: Any, libraries: Any) -> Any:
@@ -143,7 +143,7 @@ def no_collection() -> Iterator[None]:
 
 
 class Passes(Manager):
-    """Numba's passes, but those for closures, generators, array expressions and reference counts."""
+    """Numba's passes, without those for closures, generators, array expressions and reference counts."""
 
     def __init__(self) -> None:
         super().__init__("kernels")
@@ -151,7 +151,6 @@ class Passes(Manager):
         for step in (
             untyped.TranslateByteCode,
             untyped.FixupArgs,
-            untyped.IRProcessing,
             untyped.RewriteSemanticConstants,
             untyped.DeadBranchPrune,
             untyped.GenericRewrites,

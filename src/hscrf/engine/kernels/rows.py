@@ -86,8 +86,7 @@ def product_back(pot, trans, n, down_bar, up_bar, y, rows):
     n, one, two = unsigned(n), unsigned(1), unsigned(2)
     for r in range(y, y + rows, EIGHT):
         for u in range(unsigned(0), n, FOUR):
-            u1, u2 = unsigned(smaller(u + one, n - one)), unsigned(smaller(u + two, n - one))
-            u3 = unsigned(smaller(u + two + one, n - one))
+            u1, u2, u3 = smaller(u + one, n - one), smaller(u + two, n - one), smaller(u + two + one, n - one)
             p0, p1, p2, p3 = trans + u * width, trans + u1 * width, trans + u2 * width, trans + u3 * width
             a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = spread(0.0)
             s = r

@@ -1,7 +1,7 @@
 """Runs: all that may happen under one top state from one start, forward and backward, and all runs of a layer."""
 
 from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
-from hscrf.engine.kernels.compile import as_written, kernel, part, unsigned
+from hscrf.engine.kernels.compile import as_written, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back
@@ -77,7 +77,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
                 sum_segments_back(mode, layer, values, child, counts, s, i, j, work)
 
 
-@kernel
+@as_written
 def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work, line):
     """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
 

@@ -153,11 +153,15 @@ def smaller(_typing: Any, a: Any, b: Any) -> Any:
 
 def _picked(order: str, a: Any, b: Any) -> Any:
     """The first of two numbers if they are in this order, else the second."""
-    kind = types.float64 if isinstance(types.unliteral(a), types.Float) else types.int64
+    kind: Any = types.int64
+    if isinstance(a, types.Float):
+        kind = types.float64
+    elif a == b == types.uint64:
+        kind = types.uint64
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-        compare = builder.fcmp_ordered if kind is types.float64 else builder.icmp_signed
-        return builder.select(compare(order, *given), *given)
+        compare = {types.float64: builder.fcmp_ordered, types.uint64: builder.icmp_unsigned}
+        return builder.select(compare.get(kind, builder.icmp_signed)(order, *given), *given)
 
     return kind(kind, kind), generate
 

@@ -104,9 +104,13 @@ def make_scratch(layer, child, steps, backward, linear):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
+    enter = np.empty((steps + 1, leaves))
+    lived = np.empty((0 if layer.unit and linear else steps + 1, leaves))
+    if layer.unit and not backward and not linear:
+        lived = enter  # the way back asks only for what has lived: all leaves start where they live
     return Scratch(
-        np.empty((steps + 1, leaves)),
-        np.empty((0 if layer.unit and linear else steps + 1, leaves)),
+        enter,
+        lived,
         np.empty((2, steps + 1, inner)),
         np.empty((0 if child is None or not backward else steps + 1, leaves)),
         np.empty(steps + 1),

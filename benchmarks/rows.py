@@ -61,8 +61,7 @@ def sequences(rounds):
     yield "## Sequences\n\n" + head(["children", "sequences", "T", "8 rows", "16 rows", "chosen"], texts=0)
     for children in CHILDREN:
         for count in SEQUENCES:
-            many = [rows if count > rows // 2 else 2 * rows for rows in (8, 16)]  # the engine may halve it
-            settings = [{"ROOM": 0}, *({"ROOM": np.inf, "MANY": rows} for rows in many)]
+            settings = [{"ROOM": 0}, *({"ROOM": np.inf, "FULL": np.inf, "MANY": rows} for rows in (8, 16))]
             for steps in STEPS:
                 offsets = np.concatenate([[0], np.cumsum(lengths_of(steps, count))])
                 p = make((PARENTS, children), int(offsets[-1]), (0, 0))

@@ -27,7 +27,7 @@ SPARSE = 4  # a bundle is worth its rows if at least one in so many is alive, ov
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
 MANY = 16  # so many sequences walk side by side
-FULL = 1.5  # if at least one row in so many is alive: alone, sequences need no tokens turned
+FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
 ROOM = 2**19  # numbers that a bundle of sequences may keep: beyond the caches they are faster alone
 
 
@@ -94,17 +94,16 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     if layer.starts or layer.stops or layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
         return None
     first, lengths = offsets[:-1], np.diff(offsets)
-    rows = MANY
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
-    whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes * rows <= ROOM))[:, None]
+    whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes * MANY <= ROOM))[:, None]
     order = np.argsort(lengths, kind="stable")
     top, place = np.nonzero(whole[order].T)
     sequence = order[place]
-    group = top * (lengths.size // rows + 1) + (np.arange(top.size) - np.searchsorted(top, top)) // rows
+    group = top * (lengths.size // MANY + 1) + (np.arange(top.size) - np.searchsorted(top, top)) // MANY
     longest = np.searchsorted(group, group, side="right") - 1
     clock = first[sequence[longest]]  # a bundle has the time of its longest sequence
     runs = np.column_stack([clock, clock + lengths[sequence], -clock, sequence, first[sequence] - clock])
-    return gather(layer, rows, FULL, top, group, runs, True)
+    return gather(layer, MANY, FULL, top, group, runs, True)
 
 
 def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:

@@ -69,10 +69,10 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
         numbers = numbers_of(plan, mode, layer, values, tables, lossy)
         if numbers is None:
             break
-        mass = np.zeros((plan.tables[layer.top].rows, plan.topology.n_states[layer.top]))
-        scale = np.zeros_like(mass)
-        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, scale, lossy)
-        tables[layer.top] = _finish(plan, mode, layer.top, values, mass, scale)
+        mass = np.full((plan.tables[layer.top].rows, plan.topology.n_states[layer.top]), -np.inf)
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, lossy)
+        add_own_scores(plan, layer.top, values, mass)
+        tables[layer.top] = mass
     return tables, lossy
 
 
@@ -116,13 +116,12 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
         ending = np.zeros((layer.bottom - layer.top + 1, plan.steps))
         counts = Counts(np.zeros(layer.size), ending, result.segments.get(layer.bottom, ABSENT))
         post = result.segments[layer.top]
-        mass = np.zeros_like(post)
-        scale = np.zeros_like(post)
-        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), counts, post, mass, scale, lossy)
-        if layer.top == 0 and single:
-            if mode is LOG:
-                mass[post == 0.0] = -np.inf
-            result.log_z[:] = log_z_of(plan, mode, _finish(plan, mode, 0, values, mass, scale))
+        unknown = layer.top == 0 and single
+        mass = np.full_like(post, -np.inf) if unknown else ABSENT
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), counts, post, mass, lossy)
+        if unknown:
+            add_own_scores(plan, 0, values, mass)
+            result.log_z[:] = log_z_of(plan, mode, mass)
         _collect(plan, layer, counts, result)
     for d in plan.explicit:
         _count_own_scores(plan, d, result)
@@ -221,7 +220,8 @@ def _sweep_bundles(
     *out: Any,
 ) -> None:
     """Walk the runs of a layer that go side by side."""
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart)
+    keep = counts is not None
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep)
     kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
     flat = [array.reshape(-1) for array in out]
     found = NO_COUNTS if counts is None and mode is LINEAR else counts
@@ -265,16 +265,6 @@ def leaves_of(
 def steps_between_checks(mode: Mode, spread: float) -> int:
     """How many steps rows may go before they are looked at, 0 if not one."""
     return int(CHECKED / spread) if mode is LINEAR and spread > 0.0 else 1
-
-
-def _finish(plan: Plan, mode: Mode, d: int, values: Arrays, mass: Floats, scale: Floats) -> Floats:
-    """Log masses with the level's own persist, from what the runs left."""
-    if mode is LINEAR:
-        with np.errstate(divide="ignore"):
-            np.log(mass, out=mass)
-        mass += scale
-    add_own_scores(plan, d, values, mass)
-    return mass
 
 
 def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:

@@ -78,11 +78,10 @@ def trace_together(
     bundling = layer.bundling
     assert bundling is not None
     leaves, _ = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
-    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True)
-    runs = (bundling.bundles, bundling.runs)
-    table = np.empty((2, plan.tables[0].rows))  # what ``forward`` writes for the root, which is not needed
-    unused = np.empty(plan.offsets.size - 1, dtype=bool)
-    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, *table, unused, mass, work)
+    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True)
+    unused = np.empty(0, dtype=bool)  # MAX loses nothing
+    runs = bundling.bundles, bundling.runs
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, unused, mass, work)
     return bundling.taken
 
 

@@ -3,9 +3,10 @@
 The recursion is that of ``runs``. Where a run has a number a bundle has a row of them, and all rows share their tables.
 Runs are starts of one sequence, or whole sequences (``apart``) that share no time: each has its own tokens, and so far
 as the structure is concerned the time of a bundle is that of its longest. Runs have their rows in the order in which
-they start, which is that in which they end, so those that are alive at a time lie together. A row is computed at every
-step of its bundle: before its run starts all is impossible there, and what is computed after its run has ended stays
-finite, as rows are rescaled, and is never used: its bars are zero.
+they start, which is that in which they end, so those that are alive at a time lie together. Rows are computed in
+blocks, from the step in which the first row of a block is born to that in which its last one ends. Before a run starts
+all is impossible in its row, and what is computed after it has ended stays finite, as rows are rescaled, and is never
+used: its bars are zero.
 
     rows            one parent and its children: products and sums over children, for many rows at once
     row_trie        one time step of the trie: up by ``end``, across by ``trans``, down by ``init``
@@ -16,6 +17,8 @@ finite, as rows are rescaled, and is never used: its bars are zero.
 
 from hscrf.engine.kernels.arithmetic import LINEAR, one, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
+from hscrf.engine.kernels.exponentials import take_logs
+from hscrf.engine.kernels.lanes import FOUR, larger, smaller, spread, store
 from hscrf.engine.kernels.layout import (
     AHEAD,
     BASE,
@@ -33,7 +36,7 @@ from hscrf.engine.kernels.layout import (
 )
 from hscrf.engine.kernels.row_leaves import live, live_back, sum_segments, sum_segments_back
 from hscrf.engine.kernels.row_scales import rescale, rescale_entered
-from hscrf.engine.kernels.row_tokens import FETCHED, gather_tokens, own_time
+from hscrf.engine.kernels.row_tokens import FETCHED, gather_tokens
 from hscrf.engine.kernels.row_trie import ascend, ascend_back, at, at_down, count_all_pairs, descend, descend_back
 from hscrf.engine.kernels.rows import fill
 from hscrf.engine.kernels.trie import shape_of
@@ -56,118 +59,172 @@ def skip_ended(runs, first, t):
 
 
 @inlined
-def in_table(layer, run, s, t):
+def span_of(work, table, first, last):
+    """The number of rows, and the first and the end of the blocks in which runs first .. last have theirs."""
+    block = 8 if table is None else 16
+    return unsigned(work.rows), unsigned(first - first % block), unsigned(last + -last % block)
+
+
+@inlined
+def in_table(layer, apart, runs, r, s, t):
     """Where the segment of a run and its top state s that ends at t lies in the flat table, -1 if none may end."""
-    base = layer.table[t + run[AHEAD], BASE]
+    base = layer.table[t + runs[r, AHEAD] if apart is not None else t, BASE]
     if base == NOWHERE:
         return -1
-    return (base + t + run[SHIFT]) * layer.level_at.shape[0] + s
+    return (base + t + runs[r, SHIFT]) * layer.level_at.shape[0] + s
 
 
 @part
-def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass, scale, lossy):
-    """Walk a bundle through time; fill the work space, and mass and scale of the top's segments."""
+def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass, lossy):
+    """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
-    first, last, since = 0, 0, begin
+    first, last, since, end = 0, 0, begin, unsigned(0)
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
         last = count_born(runs, last, t)
-        fill(work.down, top, work.rows, zero(mode))
+        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        if step > 0 and span[2] > end:
+            forget(mode, layer, leaves, table, s, step, (span[0], end, span[2]), work)
+        end = span[2]
+        fill(work.down, top, 1, span, zero(mode))
         for r in range(born, last):
             work.down[top + unsigned(r)] = one(mode)
             work.scale[r] = 0.0
-        descend(mode, layer, values.pot, leaves, s, t, step, last > born, work)
+        descend(mode, layer, values.pot, table, s, t, step, last > born, span, work)
         if table is not None:
-            since = sum_segments(mode, layer, leaves, table, s, t, step, since, work)
+            since = sum_segments(mode, layer, leaves, table, s, t, step, since, span, work)
         else:
             if apart is not None:
-                gather_tokens(mode, layer, values.pot, s, runs, t, FETCHED, work)
-            live(mode, layer, leaves, apart, s, bundle[LEAF], t, step, work)
+                gather_tokens(mode, layer, values.pot, s, runs, t, FETCHED, span, work)
+            live(mode, layer, leaves, apart, s, bundle[LEAF], t, step, span, work)
         if mode is LINEAR:
-            keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, work, lossy)
-        ascend(mode, layer, values.pot, apart, s, t, step, runs[first, UNTIL] == t + 1, work)
-        for r in range(unsigned(first), unsigned(last)):
-            where = in_table(layer, runs[r], s, t)
-            if where >= 0:
-                mass[unsigned(where)] = work.up[at(work, step, 0) + r]
-                scale[unsigned(where)] = work.scale[r]
+            keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span, work, lossy)
+        ascend(mode, layer, values.pot, apart, s, t, step, ends, span, work)
+        if mass.size > 0 and (apart is None or ends):
+            write_masses(mode, layer, leaves, apart, s, t, step, first, last, runs, work, mass)
 
 
 @inlined
-def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, work, lossy):
+def forget(mode, layer, leaves, table, s, step, span, work):
+    """Nothing has happened yet in a block of rows that are born now."""
+    _, root, bottom, stop = shape_of(layer, s)
+    fill(work.up, at(work, step - 1, 0), stop - root, span, zero(mode))
+    if table is not None:
+        for earlier in range(larger(0, step - leaves.longest), step):
+            fill(work.down, at_down(work, earlier, bottom - root), stop - bottom, span, zero(mode))
+
+
+@inlined
+def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span, work, lossy):
     """LINEAR: note the scale of each row, and look after it from time to time."""
     _, root, bottom, stop = shape_of(layer, s)
-    if apart is not None:
-        for r in range(work.rows):
-            work.scale[r] += leaves.peak[own_time(runs, r, t)]
-    else:
-        for r in range(unsigned(work.rows)):
-            work.scale[r] += leaves.peak[t]
+    if apart is None:
+        peak = leaves.peak[t]
+        for r in range(span[1], span[2]):
+            work.scale[r] += peak
     work.rescaled[step] = False
     if step % leaves.every == 0:
         nodes = bottom - root, stop - root
-        work.rescaled[step] = rescale(nodes, step, leaves.least, first, last, runs, work, lossy)
+        work.rescaled[step] = rescale(nodes, step, leaves.least, first, last, runs, span, work, lossy)
         if table is not None:
-            low = rescale_entered(leaves, nodes, step, work) if work.rescaled[step] else leaves.least
+            low = rescale_entered(leaves, nodes, step, span, work) if work.rescaled[step] else leaves.least
             lossy[runs[0, SEQUENCE]] |= low < leaves.least
+
+
+@inlined
+def write_masses(mode, layer, leaves, apart, s, t, step, first, last, runs, work, mass):
+    """Write the log masses of the top's segments that end at t."""
+    for r in range(unsigned(first), unsigned(last)):
+        work.top[r] = work.up[at(work, step, 0) + r]
+    if mode is LINEAR:
+        take_logs(work.top, first, last)
+    for r in range(unsigned(first), unsigned(last)):
+        where = in_table(layer, apart, runs, r, s, t)
+        if where >= 0:
+            scale = work.scale[r] if mode is LINEAR else 0.0
+            if mode is LINEAR and apart is not None:  # a whole sequence
+                for time in range(runs[r, SINCE] + runs[r, AHEAD], t + runs[r, AHEAD] + 1):
+                    scale += leaves.peak[time]
+            mass[unsigned(where)] = work.top[r] + scale
 
 
 @part
 def backward(layer, values, leaves, table, apart, counts, bundle, runs, work, post):
     """Reverse of ``forward``: from the posteriors of the top's segments to the expected counts of all in the bundle."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
-    fill(work.up_bar, unsigned(0), work.up_bar.size, 0.0)
-    fill(work.down_bar, unsigned(0), work.down_bar.size, 0.0)
+    clear(work.up_bar)
+    clear(work.down_bar)
+    clear(work.goes_on_bar)
+    clear(work.pairs)
     first = last = runs.shape[0]
+    low = unsigned(work.rows)
     for step in range(steps - 1, -1, -1):
         t = begin + step
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
-        read_bars(layer, s, t, step, first, last, runs, work, post)
-        ascend_back(layer, values.pot, counts, apart, s, runs, first, t, step, runs[first, UNTIL] == t + 1, work)
+        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        if table is not None and span[1] < low:
+            forget_later(layer, leaves, s, step, steps, (span[0], span[1], low), work)
+        low = span[1]
+        read_bars(layer, apart, s, t, step, first, last, ends, runs, span, work, post)
+        ascend_back(layer, values.pot, counts, apart, s, runs, first, t, step, ends, span, work)
         if table is not None:
-            sum_segments_back(layer, leaves, table, s, t, step, steps, work)
+            sum_segments_back(layer, leaves, table, s, t, step, steps, span, work)
         else:
             if apart is not None:
-                gather_tokens(LINEAR, layer, values.pot, s, runs, t, -FETCHED, work)
-            live_back(layer, leaves, apart, counts, s, bundle[LEAF], runs, first, t, step, steps, work)
+                gather_tokens(LINEAR, layer, values.pot, s, runs, t, -FETCHED, span, work)
+            live_back(layer, leaves, apart, counts, s, bundle[LEAF], runs, first, t, step, steps, span, work)
         born = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
-        descend_back(layer, values.pot, counts.pot, leaves, s, t, step, last < born, work)
+        descend_back(layer, values.pot, counts.pot, s, t, step, last < born, span, work)
     count_all_pairs(layer, values.pot, counts.pot, s, work)
 
 
+@part
+def clear(values):
+    """All numbers of an array become zero; their count is a multiple of four."""
+    for k in range(unsigned(0), unsigned(values.size), FOUR):
+        store(spread(0.0), values, k)
+
+
 @inlined
-def read_bars(layer, s, t, step, first, last, runs, work, post):
+def forget_later(layer, leaves, s, step, steps, span, work):
+    """No segment ends later in a block of rows that end now."""
+    _, root, bottom, stop = shape_of(layer, s)
+    for later in range(step + 1, smaller(steps, step + leaves.longest)):
+        fill(work.later, at_down(work, later, bottom - root), stop - bottom, span, 0.0)
+
+
+@inlined
+def read_bars(layer, apart, s, t, step, first, last, ends, runs, span, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
-    fill(work.up_bar, unsigned(0), work.rows, 0.0)
-    for r in range(unsigned(first), unsigned(last)):
-        where = in_table(layer, runs[r], s, t)
-        if where >= 0:
-            work.up_bar[r] = post[unsigned(where)]
-    for r in range(unsigned(work.rows)):
-        value = work.up[at(work, step, 0) + r]
-        work.up_bar[r] = work.up_bar[r] / value if value > 0.0 else 0.0
+    fill(work.up_bar, unsigned(0), 1, span, 0.0)
+    if apart is None or ends:
+        for r in range(unsigned(first), unsigned(last)):
+            where, value = in_table(layer, apart, runs, r, s, t), work.up[at(work, step, 0) + r]
+            if where >= 0 and value > 0.0:
+                work.up_bar[r] = post[unsigned(where)] / value
 
 
 @part
-def has_posterior(layer, bundle, runs, post):
+def has_posterior(layer, apart, bundle, runs, post):
     """Has any segment of a bundle a posterior."""
     first = last = 0
     for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
         first, last = skip_ended(runs, first, t), count_born(runs, last, t)
-        for r in range(first, last):
-            where = in_table(layer, runs[r], bundle[TOP], t)
-            if where >= 0 and post[where] > 0.0:
-                return True
+        if apart is None or runs[first, UNTIL] == t + 1:
+            for r in range(first, last):
+                where = in_table(layer, apart, runs, r, bundle[TOP], t)
+                if where >= 0 and post[where] > 0.0:
+                    return True
     return False
 
 
 @kernel
-def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, scale, lossy, work):
-    """Walk all bundles of a layer, see ``runs.sweep``; post, mass and scale are flat here.
+def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, lossy, work):
+    """Walk all bundles of a layer, see ``runs.sweep``; post and mass are flat here.
 
     ``table`` holds the segments of the bottom, flat, or is None; ``apart`` is True if runs are sequences, else None. As
     with ``mode``, None has a type of its own: what a kind of runs does not need is not compiled for it.
@@ -176,8 +233,8 @@ def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, ru
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        if counts is not None and counts.pot.size > 0 and not has_posterior(layer, bundle, own, post):
+        if counts is not None and counts.pot.size > 0 and not has_posterior(layer, apart, bundle, own, post):
             continue
-        forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, scale, lossy)
+        forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, lossy)
         if counts is not None and counts.pot.size > 0:
             backward(layer, values, leaves, table, apart, counts, bundle, own, work, post)

@@ -1,4 +1,4 @@
-"""From logarithms to scaled exponentials: the highest of each row is taken off, then all are exponentiated."""
+"""From logarithms to scaled exponentials, the highest of each row being taken off; and from numbers to logarithms."""
 
 import math
 
@@ -114,3 +114,26 @@ def raise_all(values, count, shift):
 def exponentiate(values):
     """Replace values (n,), at most 709, by their exponentials."""
     raise_all(values, values.size, 0.0)
+
+
+# log(x) = k log(2) + log(m) with m between sqrt(1/2) and sqrt(2), and log(m) = 2 artanh(z) with z = (m - 1) / (m + 1).
+# k is read from the bits of x: adding UPWARD to them carries into k where m would be beyond sqrt(2), and put into the
+# low bits of 2^52, AS_FLOAT, k becomes a float.
+BITS, UPWARD, AS_FLOAT = 2**63 - 1, 0x00095F619980C433, 0x4330000000000000
+ARTANH = tuple(2.0 / (2 * k + 1) for k in range(11, -1, -1))
+
+
+@ordered_part
+def take_logs(values, begin, end):
+    """Replace some values, normal floats or zero, by their logarithms."""
+    for i in range(unsigned(begin), unsigned(end)):
+        value = values[i]
+        bits = np.float64(value).view(np.int64)
+        power = ((bits + UPWARD) & BITS) >> 52
+        m = np.int64(bits - ((power - 1023) << 52)).view(np.float64)
+        z = (m - 1.0) / (m + 1.0)
+        square, total = z * z, 0.0
+        for term in ARTANH:
+            total = total * square + term
+        k = np.int64(power | AS_FLOAT).view(np.float64) - (2.0**52 + 1023.0)
+        values[i] = k * LOG_2 + (k * LOG_2_REST + total * z) if value > 0.0 else -np.inf

@@ -147,10 +147,11 @@ class Work(NamedTuple):
     """Work space of one bundle: flat arrays, the row being the fastest index."""
 
     rows: int
+    kept: int  # step & kept is the place of a step in ``up`` and ``down``: all steps have one, or they take turns
     nodes: int  # of a trie, and some beyond the last that vectors may reach
-    kept: int  # of them those that ``down`` has: inner ones, or all if the bottom has a table
+    starting: int  # of them those that ``down`` has: inner ones, or all if the bottom has a table
     up: np.ndarray  # (steps, nodes, rows) inner nodes that end; leaves that are alive or, with a table, end
-    down: np.ndarray  # (steps, kept, rows) nodes that start
+    down: np.ndarray  # (steps, starting, rows) nodes that start
     later: np.ndarray  # like it, with a table: bars of ``up`` of the leaves at this and later steps
     lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
     up_bar: np.ndarray  # (nodes, rows) bars of ``up`` at the current step
@@ -158,7 +159,8 @@ class Work(NamedTuple):
     goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
     gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
     rescaled: np.ndarray  # (steps,) were they
-    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step, not kept for others
+    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step, apart without that of tokens
+    top: np.ndarray  # (rows,) what is written to the table
     group: int  # the size of what follows for one parent
     pairs: np.ndarray  # (inner nodes, group) children u, v of a parent: up[u] * down_bar[v] of four rows
     own: np.ndarray  # (states, rows) apart: tokens of one level by state
@@ -176,19 +178,21 @@ TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
 SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 
-def make_work(layer, rows, steps, longest, apart):
-    """Work space for any bundle of a layer up to a number of steps."""
+def make_work(layer, rows, steps, longest, apart, keep):
+    """Work space for any bundle of a layer up to a number of steps; are all of them kept, for a way back?"""
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + SLACK
-    kept = nodes if longest else int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
-    down = (steps * kept + SLACK) * rows
+    starting = nodes if longest else int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
+    places = steps if keep or longest else 2
+    down = (places * starting + SLACK) * rows
     widest = int(layer.node[COUNT].max())
     states = int(layer.node[STATE].max()) + SLACK
     group = 4 * widest * (widest + -widest % 4)
     return Work(
         rows,
+        -1 if keep or longest else 1,
         nodes,
-        kept,
-        np.zeros(steps * nodes * rows),
+        starting,
+        np.zeros(places * nodes * rows),
         np.zeros(down),
         np.zeros(down if longest else 0),
         np.zeros(longest, dtype=np.int64),
@@ -197,6 +201,7 @@ def make_work(layer, rows, steps, longest, apart):
         np.zeros(nodes * rows),
         np.empty(steps * rows),
         np.empty(steps, dtype=np.bool_),
+        np.empty(rows),
         np.empty(rows),
         group,
         np.zeros(group * int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())),

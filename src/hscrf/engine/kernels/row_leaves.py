@@ -29,7 +29,7 @@ def token_of(mode, leaves, apart, token, own, above, r, work):
 
 
 @inlined
-def live(mode, layer, leaves, apart, s, leaf, t, step, work):
+def live(mode, layer, leaves, apart, s, leaf, t, step, span, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
     q, token = unsigned(work.rows), first_token(leaves, leaf, t)
@@ -37,7 +37,7 @@ def live(mode, layer, leaves, apart, s, leaf, t, step, work):
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
     for x in range(bottom, stop):
         own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
-        for r in range(unsigned(0), q, FOUR):
+        for r in range(span[1], span[2], FOUR):
             value = load(work.up, up + r)
             if goes_on:
                 value = either(mode, value, load(work.up, before + r))
@@ -46,7 +46,7 @@ def live(mode, layer, leaves, apart, s, leaf, t, step, work):
 
 
 @inlined
-def live_back(layer, leaves, apart, counts, s, leaf, runs, alive, t, step, steps, work):
+def live_back(layer, leaves, apart, counts, s, leaf, runs, alive, t, step, steps, span, work):
     """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
 
     A unit bottom ends wherever it lives, which is counted with its tokens.
@@ -57,13 +57,13 @@ def live_back(layer, leaves, apart, counts, s, leaf, runs, alive, t, step, steps
     may_end, rescaled = layer.may_end[depth, t], work.rescaled[step]
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
     if apart is not None:
-        fill(work.found, unsigned(0), work.found.size, 0.0)
+        fill(work.found, unsigned(0), leaves.states, span, 0.0)
     if not layer.unit and may_end:
-        count_leaves_that_end(layer, apart, counts, bottom - root, stop - root, runs, alive, t, step, work)
+        count_leaves_that_end(layer, apart, counts, bottom - root, stop - root, runs, alive, t, step, span, work)
     for x in range(bottom, stop):
         own, above = unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
         total = nothing
-        for r in range(unsigned(0), q, FOUR):
+        for r in range(span[1], span[2], FOUR):
             value = load(work.up, up + r)
             bar = load(work.up_bar, bars + r) if may_end else nothing
             if goes_on:
@@ -85,22 +85,22 @@ def live_back(layer, leaves, apart, counts, s, leaf, runs, alive, t, step, steps
             leaves.counts[token] += lane_sum(total)
         up, bars, token = up + q, bars + q, token + unsigned(1)
     if apart is not None:
-        scatter_counts(layer, counts, s, runs, alive, t, work)
+        scatter_counts(layer, counts, s, runs, alive, t, span, work)
 
 
 @inlined
-def count_leaves_that_end(layer, apart, counts, begin, stop, runs, alive, t, step, work):
+def count_leaves_that_end(layer, apart, counts, begin, stop, runs, alive, t, step, span, work):
     """Add the posterior that a Markov bottom ends at t."""
     depth = layer.level_at.shape[1] - 2
     for x in range(begin, stop):
         up, bars = at(work, step, x), at(work, 0, x)
         if apart is None:
-            counts.ending[depth, t] += sum_of_products(work.up, up, work.up_bar, bars, work.rows)
+            counts.ending[depth, t] += sum_of_products(work.up, up, work.up_bar, bars, span)
         else:
-            add_products(work.up, up, work.up_bar, bars, work.found, work.rows)
+            add_products(work.up, up, work.up_bar, bars, work.found, span)
     if apart is not None:
         count_endings(counts.ending, depth, runs, alive, t, work.found, unsigned(0))
-        fill(work.found, unsigned(0), work.rows, 0.0)
+        fill(work.found, unsigned(0), 1, span, 0.0)
 
 
 @as_written
@@ -144,33 +144,34 @@ def unstack_counts(layer, grad, ending, counts):
 
 
 @part
-def sum_segments(mode, layer, leaves, table, s, t, step, since, work):
+def sum_segments(mode, layer, leaves, table, s, t, step, since, span, work):
     """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
     _, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
         since += 1
-    base, states, size = layer.table[t, CHILD_BASE], unsigned(leaves.states), unsigned(work.kept * work.rows)
+    base, states, size = layer.table[t, CHILD_BASE], unsigned(leaves.states), unsigned(work.starting * work.rows)
     if base == NOWHERE:
-        fill(work.up, at(work, step, bottom - root), (stop - bottom) * work.rows, zero(mode))
+        fill(work.up, at(work, step, bottom - root), stop - bottom, span, zero(mode))
         return since
     lags = layer.table[t, CHILD_SKIP], t - since + 1
     for x in range(bottom - root, stop - root):
         line = unsigned(base * leaves.states + layer.node[STATE, root + x])
         started, target = (work.down, at_down(work, step, x), size), (work.up, at(work, step, x))
-        segments(mode, table, line, states, lags, started, target, work.rows)
+        segments(mode, table, line, states, lags, started, target, span)
     return since
 
 
 @part
-def sum_segments_back(layer, leaves, table, s, t, step, steps, work):
+def sum_segments_back(layer, leaves, table, s, t, step, steps, span, work):
     """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t."""
     _, root, bottom, stop = shape_of(layer, s)
-    bars, later = at(work, 0, bottom - root), at_down(work, step, bottom - root)
-    for k in range(unsigned((stop - bottom) * work.rows)):
-        work.later[later + k] = work.up_bar[bars + k]
+    for x in range(bottom - root, stop - root):
+        bars, later = at(work, 0, x), at_down(work, step, x)
+        for r in range(span[1], span[2], FOUR):
+            store(load(work.up_bar, bars + r), work.later, later + r)
     if work.rescaled[step]:
-        unscale(leaves, (bottom - root, stop - root), step, steps, work)
-    ahead, size = smaller(layer.table[t, CHILD_REACH], steps - step), unsigned(work.kept * work.rows)
+        unscale(leaves, (bottom - root, stop - root), step, steps, span, work)
+    ahead, size = smaller(layer.table[t, CHILD_REACH], steps - step), unsigned(work.starting * work.rows)
     for x in range(bottom - root, stop - root):
         for lag in range(ahead):
             base = layer.table[t + lag, CHILD_BASE]
@@ -178,4 +179,4 @@ def sum_segments_back(layer, leaves, table, s, t, step, steps, work):
             work.lines[lag] = line if base != NOWHERE else -1
         lines, ends = (work.lines, ahead), (work.later, size)
         started = work.down, at_down(work, step, x)
-        segments_back((table, leaves.counts), lines, started, ends, work.down_bar, at(work, 0, x), work.rows)
+        segments_back((table, leaves.counts), lines, started, ends, work.down_bar, at(work, 0, x), span)

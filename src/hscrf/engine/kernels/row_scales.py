@@ -16,14 +16,14 @@ def lowest(low, value):
 
 
 @part
-def rescale(nodes, step, least, first, last, runs, work, lossy):
+def rescale(nodes, step, least, first, last, runs, span, work, lossy):
     """Multiply the leaves of rows whose highest has left the range by a power of two; were there any such rows?
 
     A run, alive in rows first .. last, in which something possible is less than ``least`` makes its sequence lossy.
     """
-    q, rescaled = unsigned(work.rows), False
+    (q, begin_row, end_row), rescaled = span, False
     begin, stop = at(work, step, nodes[0]), at(work, step, nodes[1])
-    for r in range(unsigned(0), q, FOUR):
+    for r in range(begin_row, end_row, FOUR):
         high, low = spread(0.0), spread(HIGH)
         for x in range(begin + r, stop + r, q):
             value = load(work.up, x)
@@ -64,22 +64,22 @@ def multiply_steps(values, nodes, steps, row, work, factor):
 
 
 @part
-def rescale_entered(leaves, nodes, step, work):
+def rescale_entered(leaves, nodes, step, span, work):
     """With a table: what has started and may still end as a segment is multiplied, too; return the least above zero."""
     low, steps = HIGH, (larger(0, step - leaves.longest + 1), step + 1)
-    for r in range(unsigned(work.rows)):
-        gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
+    for r in range(span[1], span[2]):
+        gain = work.gain[unsigned(step) * span[0] + r]
         if gain != 1.0:
             low = smaller(low, multiply_steps(work.down, nodes, steps, r, work, gain))
     return low
 
 
 @part
-def unscale(leaves, nodes, step, steps, work):
+def unscale(leaves, nodes, step, steps, span, work):
     """Make values and bars belong to the time before the leaves of a step were rescaled."""
     earlier, later = (larger(0, step - leaves.longest + 1), step + 1), (step, smaller(steps, step + leaves.longest))
-    for r in range(unsigned(work.rows)):
-        gain = work.gain[unsigned(step) * unsigned(work.rows) + r]
+    for r in range(span[1], span[2]):
+        gain = work.gain[unsigned(step) * span[0] + r]
         if gain != 1.0:
             multiply_steps(work.down, nodes, earlier, r, work, 1.0 / gain)
             multiply_steps(work.later, nodes, later, r, work, gain)

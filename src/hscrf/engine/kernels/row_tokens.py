@@ -1,5 +1,7 @@
 """Tokens of sequences side by side: states lie innermost in memory and rows in a bundle, so they are turned."""
 
+import numpy as np
+
 from hscrf.engine.kernels.arithmetic import both, one, padded
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, larger, load, prefetch, smaller, store, turn
@@ -33,10 +35,10 @@ def times_of(runs, r, t, first, width):
 
 
 @part
-def gather_level(pot, first, width, runs, t, ahead, own, rows):
+def gather_level(pot, first, width, runs, t, ahead, own, span):
     """own[state, row]: the tokens of one level at t."""
-    q, ahead = unsigned(rows), unsigned(ahead * width)
-    for r in range(0, rows, 4):
+    q, ahead = span[0], unsigned(ahead * width)
+    for r in range(np.int64(span[1]), np.int64(span[2]), 4):
         a, b, c, d = times_of(runs, r, t, first, width)
         for v in range(unsigned(0), padded(width), FOUR):
             turned = turn(load(pot, a + v), load(pot, b + v), load(pot, c + v), load(pot, d + v))
@@ -52,26 +54,26 @@ def gather_level(pot, first, width, runs, t, ahead, own, rows):
 
 
 @part
-def gather_tokens(mode, layer, pot, s, runs, t, ahead, work):
+def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
     """Fill ``own`` of the bottom's states at t, and ``met`` of the inner nodes: their tokens and those above them."""
     depth, root, _, _ = shape_of(layer, s)
-    q = unsigned(work.rows)
-    fill(work.met, unsigned(0), work.rows, one(mode))
+    q, low, high = span
+    fill(work.met, unsigned(0), 1, span, one(mode))
     for level in range(1, depth + 1):
         first, width = tokens_of(layer, s, level)
-        gather_level(pot, first, width, runs, t, ahead, work.own, work.rows)
+        gather_level(pot, first, width, runs, t, ahead, work.own, span)
         if level < depth:
             for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
                 x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
                 above = unsigned(layer.node[PARENT, node] - root) * q
-                for r in range(unsigned(0), q, FOUR):
+                for r in range(low, high, FOUR):
                     store(both(mode, load(work.met, above + r), load(work.own, own + r)), work.met, x + r)
 
 
 @part
-def scatter_level(grad, first, width, runs, alive, t, own, rows):
+def scatter_level(grad, first, width, runs, alive, t, own, span):
     """Reverse of ``gather_level``: add own[state, row] of the rows that are alive to the counts of the tokens at t."""
-    q, end, ahead = unsigned(rows), runs.shape[0], unsigned(FETCHED * width)
+    q, end, ahead = span[0], runs.shape[0], unsigned(FETCHED * width)
     for r in range(alive - alive % 4, end, 4):
         a, b, c, d = times_of(runs, r, t, first, width)
         whole = unsigned(width - width % 4) if alive <= r and r + 4 <= end else unsigned(0)
@@ -91,25 +93,25 @@ def scatter_level(grad, first, width, runs, alive, t, own, rows):
 
 
 @part
-def scatter_counts(layer, counts, s, runs, alive, t, work):
+def scatter_counts(layer, counts, s, runs, alive, t, span, work):
     """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them."""
     depth, root, bottom, stop = shape_of(layer, s)
-    q = unsigned(work.rows)
+    q, low, high = span
     first, width = tokens_of(layer, s, depth)
-    scatter_level(counts.pot, first, width, runs, alive, t, work.found, work.rows)
-    fill(work.posterior, unsigned(0), (bottom - root) * work.rows, 0.0)
+    scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
+    fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     for node in range(stop - 1, root, -1):
         x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
-        for r in range(unsigned(0), q, FOUR):
+        for r in range(low, high, FOUR):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
     for level in range(1, depth):
         first, width = tokens_of(layer, s, level)
-        fill(work.found, unsigned(0), width * work.rows, 0.0)
+        fill(work.found, unsigned(0), width, span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
-            for r in range(unsigned(0), q, FOUR):
+            for r in range(low, high, FOUR):
                 store(add(load(work.found, own + r), load(work.posterior, x + r)), work.found, own + r)
-        scatter_level(counts.pot, first, width, runs, alive, t, work.found, work.rows)
+        scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
     if layer.unit:  # and each has ended there
         count_endings(counts.ending, depth, runs, alive, t, work.posterior, unsigned(0))
 

@@ -85,15 +85,15 @@ def walk_back(layer, pot, s, begin, steps, r, states, ends, work):
 
 
 @kernel
-def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, mass, scale, lossy, score, work):
+def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, lossy, score, work):
     """Write the best configuration of every sequence in a bundle, and its mass without that of the top by itself.
 
-    states, ends (D, N) and score (sequences,); mass, scale and lossy are written as by ``sweep_bundles``.
+    states, ends (D, N) and score (sequences,); MAX writes nothing into ``lossy``.
     """
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        forward(mode, layer, values, leaves, None, True, bundle, own, work, mass, scale, lossy)
+        forward(mode, layer, values, leaves, None, True, bundle, own, work, score[:0], lossy)
         for r in range(own.shape[0]):
             begin, steps = bundle[FROM] + own[r, AHEAD], own[r, UNTIL] - bundle[FROM]
             value = work.up[at(work, steps - 1, 0) + unsigned(r)]

@@ -22,13 +22,13 @@ from hscrf.engine.kernels.trie import cell, shape_of
 @inlined
 def at(work, step, x):
     """Where the rows of a node lie in ``up`` at a step; bars have one step, the first."""
-    return (unsigned(step) * unsigned(work.nodes) + unsigned(x)) * unsigned(work.rows)
+    return ((unsigned(step) & unsigned(work.kept)) * unsigned(work.nodes) + unsigned(x)) * unsigned(work.rows)
 
 
 @inlined
 def at_down(work, step, x):
     """Where the rows of a node lie in ``down`` at a step."""
-    return (unsigned(step) * unsigned(work.kept) + unsigned(x)) * unsigned(work.rows)
+    return ((unsigned(step) & unsigned(work.kept)) * unsigned(work.starting) + unsigned(x)) * unsigned(work.rows)
 
 
 @inlined
@@ -53,7 +53,7 @@ def closes(layer, apart, level, t, last):
 
 
 @inlined
-def descend(mode, layer, pot, leaves, s, t, step, born, work):
+def descend(mode, layer, pot, table, s, t, step, born, span, work):
     """Fill ``down`` at t, the mass of each node that starts there; that of leaves without a table goes to ``up``.
 
     The top's is given: it starts in the rows of runs that are ``born``.
@@ -67,13 +67,13 @@ def descend(mode, layer, pot, leaves, s, t, step, born, work):
             parent = work.down, at_down(work, step, node - root), born or level > 1
             before = work.up, at(work, larger(step - 1, 0), kid), n if across else 0
             target = work.up, at(work, step, kid)
-            if level < depth or leaves.longest > 0:
+            if level < depth or table is not None:
                 target = work.down, at_down(work, step, kid)
-            product(mode, pot, init, trans, n, parent, before, target, work.rows)
+            product(mode, pot, init, trans, n, parent, before, target, span)
 
 
 @inlined
-def descend_back(layer, pot, grad, leaves, s, t, step, born, work):
+def descend_back(layer, pot, grad, s, t, step, born, span, work):
     """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
@@ -83,17 +83,15 @@ def descend_back(layer, pot, grad, leaves, s, t, step, born, work):
             bars = at(work, 0, kid)
             if born or level > 1:
                 init, above = unsigned(cell(layer, INIT, node, t)), at_down(work, step, node - root)
-                init_back(
-                    pot, grad, init, n, work.down, above, work.down_bar, bars, at(work, 0, node - root), work.rows
-                )
+                init_back(pot, grad, init, n, work.down, above, work.down_bar, bars, at(work, 0, node - root), span)
             if across:
                 trans, before = unsigned(cell(layer, TRANS, node, t - 1)), at(work, step - 1, kid)
-                product_back(pot, trans, n, work.down_bar, work.up_bar, bars, work.rows)
-                add_pairs(n, work.up, before, work.down_bar, bars, work.pairs, pairs_of(work, node - root), work.rows)
+                product_back(pot, trans, n, work.down_bar, work.up_bar, bars, span)
+                add_pairs(n, work.up, before, work.down_bar, bars, work.pairs, pairs_of(work, node - root), span)
                 if layer.node[TRANS + 1, node] > 0:
                     count_pairs(pot, grad, trans, n, work.pairs, pairs_of(work, node - root))
             else:
-                fill(work.up_bar, bars, n * work.rows, 0.0)
+                fill(work.up_bar, bars, n, span, 0.0)
 
 
 @inlined
@@ -107,7 +105,7 @@ def count_all_pairs(layer, pot, grad, s, work):
 
 
 @inlined
-def ascend(mode, layer, pot, apart, s, t, step, last, work):
+def ascend(mode, layer, pot, apart, s, t, step, last, span, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
@@ -115,30 +113,28 @@ def ascend(mode, layer, pot, apart, s, t, step, last, work):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where = unsigned(cell(layer, END, node, t))
-            end(mode, pot, where, n, work.up, at(work, step, kid), at(work, step, node - root), work.rows)
+            end(mode, pot, where, n, work.up, at(work, step, kid), at(work, step, node - root), span)
 
 
 @inlined
-def ascend_back(layer, pot, counts, apart, s, runs, alive, t, step, last, work):
+def ascend_back(layer, pot, counts, apart, s, runs, alive, t, step, last, span, work):
     """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
         if not closes(layer, apart, level, t, last):
             continue
         if apart is not None:
-            fill(work.found, unsigned(0), work.rows, 0.0)
+            fill(work.found, unsigned(0), 1, span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             bar = at(work, 0, node - root)
             if level > 0:
                 here = at(work, step, node - root)
                 if apart is not None:
-                    add_products(work.up, here, work.up_bar, bar, work.found, work.rows)
+                    add_products(work.up, here, work.up_bar, bar, work.found, span)
                 else:
-                    counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, work.rows)
+                    counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, span)
             where = unsigned(cell(layer, END, node, t))
-            end_back(
-                pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), work.rows
-            )
+            end_back(pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), span)
         if apart is not None and level > 0:
             count_endings(counts.ending, level, runs, alive, t, work.found, unsigned(0))

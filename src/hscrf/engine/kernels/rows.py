@@ -1,7 +1,8 @@
 """One parent and its children in many rows at once: the value of child k in row r lies at k * rows + r.
 
 Each number of a table serves eight rows, and each value of a row four children. The sums and products are those of
-LINEAR or MAX; what goes backward is LINEAR. The number of rows is a multiple of sixteen.
+LINEAR or MAX; what goes backward is LINEAR. ``span`` is the number of rows of a bundle, and the first and the end of
+those that are computed: blocks of eight, or of sixteen where leaves are segments.
 """
 
 from hscrf.engine.kernels.arithmetic import both, none, padded, sum_up
@@ -24,10 +25,12 @@ EIGHT, TWELVE, SIXTEEN = unsigned(8), unsigned(12), unsigned(16)
 
 
 @part
-def fill(values, at, count, value):
-    """The same number in consecutive places, as many as make whole rows."""
-    for k in range(at, at + unsigned(count), FOUR):
-        store(spread(value), values, k)
+def fill(values, at, n, span, value):
+    """The same number in all rows of n nodes."""
+    rows, low, high = span
+    for x in range(at, at + unsigned(n) * rows, rows):
+        for r in range(low, high, FOUR):
+            store(spread(value), values, x + r)
 
 
 @inlined
@@ -41,7 +44,7 @@ def begin_sums(mode, pot, at, a, b):
 
 
 @part
-def product(mode, pot, init, trans, n, parent, before, target, rows):
+def product(mode, pot, init, trans, n, parent, before, target, span):
     """target[v] = down * init[v] + sum over u of up[u] * trans[u, v] of n siblings.
 
     ``parent`` is the array ``down``, where the parent lies in it, and whether it may start; ``before`` is ``up``, where
@@ -50,8 +53,8 @@ def product(mode, pot, init, trans, n, parent, before, target, rows):
     down, above, starting = parent
     up, x, crossing = before
     out, y = target
-    rows, width = unsigned(rows), padded(n)
-    for r in range(unsigned(0), rows, EIGHT):
+    (rows, low, high), width = span, padded(n)
+    for r in range(low, high, EIGHT):
         for v in range(unsigned(0), width, FOUR):
             a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = none(mode)
             if starting:
@@ -80,11 +83,11 @@ def product(mode, pot, init, trans, n, parent, before, target, rows):
 
 
 @part
-def product_back(pot, trans, n, down_bar, up_bar, y, rows):
+def product_back(pot, trans, n, down_bar, up_bar, y, span):
     """Reverse of the sum over u: up_bar[u] = sum over v of trans[u, v] * down_bar[v]."""
-    rows, width = unsigned(rows), padded(n)
+    (rows, low, high), width = span, padded(n)
     n, one, two = unsigned(n), unsigned(1), unsigned(2)
-    for r in range(y, y + rows, EIGHT):
+    for r in range(y + low, y + high, EIGHT):
         for u in range(unsigned(0), n, FOUR):
             u1, u2, u3 = smaller(u + one, n - one), smaller(u + two, n - one), smaller(u + two + one, n - one)
             p0, p1, p2, p3 = trans + u * width, trans + u1 * width, trans + u2 * width, trans + u3 * width
@@ -109,9 +112,9 @@ def product_back(pot, trans, n, down_bar, up_bar, y, rows):
 
 
 @part
-def add_pairs(n, up, x, down_bar, y, pairs, at, rows):
+def add_pairs(n, up, x, down_bar, y, pairs, at, span):
     """Add up[u] * down_bar[v] of n siblings, four rows in each lane, to the pairs (u, v) from a place on."""
-    rows, width, two = unsigned(rows), padded(n), unsigned(2)
+    (rows, low, high), width, two = span, padded(n), unsigned(2)
     for u in range(unsigned(0), unsigned(n), two):
         s, line = x + u * rows, at + u * width * FOUR
         other = rows if u + unsigned(1) < unsigned(n) else unsigned(0)
@@ -122,7 +125,7 @@ def add_pairs(n, up, x, down_bar, y, pairs, at, rows):
             p, q = line + v * FOUR, below + v * FOUR
             b0, b1, b2, b3 = load(pairs, q), load(pairs, q + FOUR), load(pairs, q + EIGHT), load(pairs, q + TWELVE)
             a0, a1, a2, a3 = load(pairs, p), load(pairs, p + FOUR), load(pairs, p + EIGHT), load(pairs, p + TWELVE)
-            for r in range(unsigned(0), rows, FOUR):
+            for r in range(low, high, FOUR):
                 value, next_value = load(up, s + r), load(up, s + other + r)
                 c0, c1 = load(down_bar, t0 + r), load(down_bar, t1 + r)
                 c2, c3 = load(down_bar, t2 + r), load(down_bar, t3 + r)
@@ -153,12 +156,13 @@ def count_pairs(pot, grad, trans, n, pairs, at):
 
 
 @part
-def init_back(pot, grad, init, n, down, above, bars, y, z, rows):
+def init_back(pot, grad, init, n, down, above, bars, y, z, span):
     """Reverse of ``down * init[v]``: the parent's bars, at z, from those of its children, at y; and the counts."""
-    fill(bars, z, rows, 0.0)
+    rows, low, high = span
+    fill(bars, z, 1, span, 0.0)
     for v in range(unsigned(n)):
-        factor, total, t = spread(pot[init + v]), spread(0.0), y + v * unsigned(rows)
-        for r in range(unsigned(0), unsigned(rows), FOUR):
+        factor, total, t = spread(pot[init + v]), spread(0.0), y + v * rows
+        for r in range(low, high, FOUR):
             pair = multiply(factor, load(bars, t + r))
             total = multiply_add(load(down, above + r), pair, total)
             store(add(load(bars, z + r), pair), bars, z + r)
@@ -166,10 +170,10 @@ def init_back(pot, grad, init, n, down, above, bars, y, z, rows):
 
 
 @part
-def end(mode, pot, at, n, up, x, y, rows):
+def end(mode, pot, at, n, up, x, y, span):
     """up of the parent, at y: the sum over its children u, from x on, of up[u] * end[u]."""
-    rows = unsigned(rows)
-    for r in range(unsigned(0), rows, EIGHT):
+    rows, low, high = span
+    for r in range(low, high, EIGHT):
         a = b = none(mode)
         s = x + r
         for u in range(unsigned(n)):
@@ -181,12 +185,12 @@ def end(mode, pot, at, n, up, x, y, rows):
 
 
 @part
-def end_back(pot, grad, at, n, up, x, bars, y, z, rows):
+def end_back(pot, grad, at, n, up, x, bars, y, z, span):
     """Reverse of ``end``: add the parent's bars, at y, times end[u] to those of u, from z on; and count."""
-    rows = unsigned(rows)
+    rows, low, high = span
     for u in range(unsigned(n)):
         factor, total, s, t = spread(pot[at + u]), spread(0.0), x + u * rows, z + u * rows
-        for r in range(unsigned(0), rows, FOUR):
+        for r in range(low, high, FOUR):
             pair = multiply(factor, load(bars, y + r))
             total = multiply_add(load(up, s + r), pair, total)
             store(add(load(bars, t + r), pair), bars, t + r)
@@ -194,23 +198,23 @@ def end_back(pot, grad, at, n, up, x, bars, y, z, rows):
 
 
 @part
-def sum_of_products(a, x, b, y, count):
-    """The sum of the products of two rows."""
+def sum_of_products(a, x, b, y, span):
+    """The sum over rows of the products of two nodes."""
     total = spread(0.0)
-    for r in range(unsigned(0), unsigned(count), FOUR):
+    for r in range(span[1], span[2], FOUR):
         total = multiply_add(load(a, x + r), load(b, y + r), total)
     return lane_sum(total)
 
 
 @part
-def add_products(a, x, b, y, total, rows):
-    """Add the products of two rows, one by one, to the first row of ``total``."""
-    for r in range(unsigned(0), unsigned(rows), FOUR):
+def add_products(a, x, b, y, total, span):
+    """Add the products of two nodes, row by row, to the first node of ``total``."""
+    for r in range(span[1], span[2], FOUR):
         store(multiply_add(load(a, x + r), load(b, y + r), load(total, r)), total, r)
 
 
 @part
-def segments(mode, mass, line, states, lags, started, target, rows):
+def segments(mode, mass, line, states, lags, started, target, span):
     """up of a leaf: the sum over lags of what started so many steps earlier, times the mass of a segment from there.
 
     The segment of lag 0 lies at ``line`` and the next ones ``states`` further; ``started`` is ``down``, where the leaf
@@ -218,7 +222,7 @@ def segments(mode, mass, line, states, lags, started, target, rows):
     """
     down, x, size = started
     up, y = target
-    for r in range(unsigned(0), unsigned(rows), EIGHT):
+    for r in range(span[1], span[2], EIGHT):
         a = b = none(mode)
         for lag in range(unsigned(lags[0]), unsigned(lags[1])):
             factor, s = spread(mass[line + lag * states]), x - lag * size + r
@@ -228,7 +232,7 @@ def segments(mode, mass, line, states, lags, started, target, rows):
 
 
 @part
-def segments_back(table, lines, started, ends, down_bar, y, rows):
+def segments_back(table, lines, started, ends, down_bar, y, span):
     """Reverse of ``segments``: the bars of what starts from those of where its segments end; and their posteriors.
 
     ``table`` is masses and posteriors; ``lines`` says where in it the segment of each lag lies, -1 if there is none,
@@ -240,7 +244,7 @@ def segments_back(table, lines, started, ends, down_bar, y, rows):
     down, x = started
     later, size = ends
     nothing = spread(0.0)
-    for r in range(x, x + unsigned(rows), SIXTEEN):
+    for r in range(x + span[1], x + span[2], SIXTEEN):
         v0, v1 = load(down, r), load(down, r + FOUR)
         v2, v3 = load(down, r + EIGHT), load(down, r + EIGHT + FOUR)
         a0 = a1 = a2 = a3 = nothing

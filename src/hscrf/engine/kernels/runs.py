@@ -1,6 +1,8 @@
 """Runs: all that may happen under one top state from one start, forward and backward, and all runs of a layer."""
 
-from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
+import numpy as np
+
+from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, zero
 from hscrf.engine.kernels.compile import as_written, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
@@ -78,8 +80,8 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
 
 
 @as_written
-def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work, line):
-    """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
+def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+    """Walk all runs of a layer: log mass (rows, S) of its top segments, unless it is empty; lossy (sequences,).
 
     Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
     below; runs without posterior are left out. Runs are walked again for this rather than kept.
@@ -98,8 +100,8 @@ def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy,
                 for k in range(reach):
                     row = layer.table[i + k, BASE] + k
                     if layer.table[i + k, BASE] != NOWHERE:
-                        mass[row, s] = line[k]
-                        scale[row, s] = work.scale[k + 1]
+                        if mass.size > 0:
+                            mass[row, s] = np.log(line[k]) + work.scale[k + 1] if mode is LINEAR else line[k]
                         if counts is not None:
                             line[k] = bar_of(mode, line[k], post[row, s])
                     else:

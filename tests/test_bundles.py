@@ -9,7 +9,7 @@ import enumeration as twin
 import hscrf
 import test_twin
 from drawing import draw_evidence, draw_model, parts_of
-from hscrf.engine import Batch, Evidence, bundling, plan
+from hscrf.engine import Batch, Evidence, bundling, plan, space
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.passes import outside
 from hscrf.inference import Posterior
@@ -40,19 +40,15 @@ def together(monkeypatch):
 
 @pytest.fixture
 def poisoned(monkeypatch):
-    """Work space is full of NaN, but for what lies beyond the last node: what is used without being written shows."""
-    make = hscrf.engine.passes.make_work
+    """Work space is full of NaN: what is used without being written shows."""
+    make = space.Space.array
 
-    def full_of_nan(*arguments):
-        work = make(*arguments)
-        work.up.reshape(-1, work.nodes, work.rows)[:, :-4] = np.nan
-        work.down[: -4 * work.rows] = np.nan
-        for array in (work.later, work.gain, work.scale, work.goes_on_bar, work.own, work.met, work.posterior):
-            array.fill(np.nan)
-        return work
+    def full_of_nan(self, name, shape, dtype=np.float64):
+        array = make(self, name, shape, dtype)
+        array.fill(np.nan if dtype is np.float64 else 1)
+        return array
 
-    monkeypatch.setattr(hscrf.engine.passes, "make_work", full_of_nan)
-    monkeypatch.setattr(hscrf.engine.walk, "make_work", full_of_nan)
+    monkeypatch.setattr(space.Space, "array", full_of_nan)
 
 
 def without_borders(p):

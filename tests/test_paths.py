@@ -167,17 +167,17 @@ def test_arrays_may_lie_in_memory_as_they_like(kinds):
     same_expectations(batch.expectations(values), batch.expectations(turned), rtol=1e-12)
 
 
-def test_segments_that_cannot_start_have_no_rows():
+def test_segments_that_cannot_start_have_no_columns():
     rng = np.random.default_rng(5)
     p = draw_model(rng, ("markov", "unit"), 50)
-    assert plan_of(p, None).tables[0].rows == 1  # the root starts at the first step and ends at the last
+    assert plan_of(p, None).tables[0].columns == 1  # the root starts at the first step and ends at the last
     p = draw_model(rng, ("segmental", "unit"), 50, size=3, longest=50)
     ends = np.full((3, 50), -1)
     ends[1] = np.isin(np.arange(50), [9, 19, 49])
     known = hscrf.Labels(p.topology, np.full((3, 50), -1), ends)
     plan = plan_of(p, known)
-    assert plan.tables[1].rows == 3  # one of each known segment
-    assert [plan.tables[1].rows_of(np.array([t])).size for t in (8, 9, 19, 49)] == [0, 1, 1, 1]
+    assert plan.tables[1].columns == 3  # one of each known segment
+    assert [plan.tables[1].columns_of(np.array([t])).size for t in (8, 9, 19, 49)] == [0, 1, 1, 1]
     segments = hscrf.marginals(p, known).segment(p.topology.levels[1])
     np.testing.assert_allclose([segments[0, 9].sum(), segments[10, 9].sum(), segments[20, 29].sum()], 1.0, **CLOSE)
     np.testing.assert_allclose(segments.sum(), 3.0, **CLOSE)

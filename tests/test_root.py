@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hscrf.engine import root
-from hscrf.engine.kernels.tables import add_persist, add_persist_back, find_reach, find_rows
+from hscrf.engine.kernels.tables import add_persist, add_persist_back, find_columns, find_reach
 from hscrf.potentials import OWN
 
 NONE = np.empty((0, 0))
@@ -36,12 +36,17 @@ class Case:
         reach = np.empty((n, states), dtype=np.int64)
         base, skip, width, most, least = np.empty((5, n), dtype=np.int64)
         find_reach(self.offsets, self.allowed, starts, self.may_go_on, self.longest, reach, most, least)
-        return reach, least, (base, skip, width, find_rows(self.offsets, most, self.may_end, base, skip, width))
+        return reach, least, (base, skip, width, find_columns(self.offsets, most, self.may_end, base, skip, width))
 
     def by_columns(self):
         sets = self.allowed if len(self.allowed) > 1 else None
         reach = root.reach_of_roots(self.offsets, sets, self.may_go_on, self.longest)
-        return reach, root.rows_of_roots(self.offsets, reach, self.may_end)
+        return reach, root.columns_of_roots(self.offsets, reach, self.may_end)
+
+
+def by_state(arrays):
+    """As the kernels have them: states first."""
+    return [np.ascontiguousarray(array.T) for array in arrays]
 
 
 def drawn(function):
@@ -62,21 +67,22 @@ def test_rows_are_those_of_the_kernels(case):
 
 @drawn
 def test_persist_is_that_of_the_kernels(case):
-    reach, least, (base, skip, width, rows) = case.by_kernels()
-    states = case.longest.size
-    one, other = np.zeros((rows, states)), np.zeros((rows, states))
-    add_persist(base, skip, width, reach, least, case.shortest, *case.own, one, np.empty((1, states)))
+    reach, least, (base, skip, width, columns) = case.by_kernels()
+    one, other = np.zeros((2, case.longest.size, columns))
+    add_persist(base, skip, width, reach, least, case.shortest, *by_state(case.own[:-1]), case.own[-1], one)
     root.add_persist_of_roots(width, skip, case.by_columns()[0], case.shortest, case.own, other)
     np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
 
 
 @drawn
 def test_counts_are_those_of_the_kernels(case):
-    _, _, (base, skip, width, rows) = case.by_kernels()
+    _, _, (base, skip, width, columns) = case.by_kernels()
     states, n = case.longest.size, case.offsets[-1]
-    post = case.rng.random((rows, states))
+    post = case.rng.random((states, columns))
     one, other = ([np.zeros((n, states)), np.zeros(n), *map(np.zeros_like, case.own[1:])] for _ in range(2))
-    add_persist_back(base, skip, width, post, *one, np.empty((1, states)))
+    state, ending, *parts, segment = one
+    state, *parts = by_state([state, *parts])
+    add_persist_back(base, skip, width, post, state, ending, *parts, segment)
     root.add_persist_of_roots_back(width, skip, post, other[:2], other[2:])
-    for mine, theirs in zip(other, one, strict=True):
+    for mine, theirs in zip(other, [state.T, ending, *(part.T for part in parts), segment], strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)

@@ -137,4 +137,4 @@ def merge(plan: Plan, whole: Expectations, which: Ints, part: Plan, found: Expec
         whole.state[d][steps] = sign * found.state[d]
         whole.ending[d][steps] = sign * found.ending[d]
     for d, table in plan.tables.items():
-        whole.segments[d][table.rows_of(steps)] = sign * found.segments[d]
+        whole.segments[d][:, table.columns_of(steps)] = sign * found.segments[d]

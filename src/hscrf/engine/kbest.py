@@ -19,6 +19,7 @@ from hscrf.engine.kernels.runs import walk_forward
 from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
 from hscrf.engine.passes import inside, log_z_of, numbers_of
 from hscrf.engine.plan import Plan
+from hscrf.engine.space import fresh
 from hscrf.potentials import Arrays
 
 
@@ -111,7 +112,7 @@ class KBest:
 
     def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
         if item == ROOT:
-            weights = self.tables[0][self.plan.root_rows()[0]]
+            weights = self.tables[0][:, self.plan.root_columns()[0]]
             items: list[tuple[Item, ...]] = [
                 (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(weights.size)
             ]
@@ -145,7 +146,7 @@ class KBest:
         if (layer, s, i) not in self.runs:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
-            work = make_scratch(structure, self.numbers[layer][1], steps, False, False)
+            work = make_scratch(structure, self.numbers[layer][1], steps, False, False, fresh)
             walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work, np.empty(steps))
             room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)

@@ -16,13 +16,14 @@ from hscrf.arrays import Floats
 from hscrf.engine.bundling import Bundling
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, SMALLEST, TINY
 from hscrf.engine.kernels.bundles import sweep_bundles
-from hscrf.engine.kernels.exponentials import exponentiate, gauge_rows, shift_rows
+from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows
 from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values, make_scratch, make_work
 from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.plan import LayerPlan, Plan, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
+from hscrf.engine.space import SPACE
 from hscrf.potentials import OWN, Arrays, Key
 
 Mode = int | None  # LINEAR, LOG or MAX
@@ -44,7 +45,7 @@ class Expectations(NamedTuple):
     counts: dict[Key, Floats]  # like the values given
     state: list[Floats]  # per level (N, S)
     ending: list[Floats]  # per level (N,)
-    segments: dict[int, Floats]  # per explicit level (rows, S)
+    segments: dict[int, Floats]  # per explicit level (S, columns), see ``plan.SegmentTable``
 
 
 class Numbers(NamedTuple):
@@ -61,7 +62,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
     lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
     bottom = plan.topology.depth - 1
     if bottom in plan.tables:
-        tables[bottom] = np.zeros((plan.tables[bottom].rows, plan.topology.n_states[bottom]))
+        tables[bottom] = np.zeros(plan.tables[bottom].shape)
         add_own_scores(plan, bottom, values, tables[bottom])
     for layer in reversed(plan.layers):
         if layer.top < down_to:
@@ -69,7 +70,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
         numbers = numbers_of(plan, mode, layer, values, tables, lossy)
         if numbers is None:
             break
-        mass = np.full((plan.tables[layer.top].rows, plan.topology.n_states[layer.top]), -np.inf)
+        mass = np.full(plan.tables[layer.top].shape, -np.inf)
         _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass
@@ -78,9 +79,9 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[di
 
 def log_z_of(plan: Plan, mode: Mode, root: Floats) -> Floats:
     """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
-    rows = plan.root_rows()
-    values = np.full((rows.size, root.shape[1]), -np.inf)
-    values[rows >= 0] = root[rows[rows >= 0]]
+    columns = plan.root_columns()
+    values = np.full((columns.size, len(root)), -np.inf)
+    values[columns >= 0] = root[:, columns[columns >= 0]].T
     best = values.max(axis=1)
     if mode is MAX or values.shape[1] == 1:
         return best
@@ -99,16 +100,16 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
     result = empty(plan, plan.explicit)
     if lossy.all():
         return result, lossy
-    roots = plan.root_rows()
+    roots = plan.root_columns()
     weight = np.ones(roots.size) if weights is None else weights
     if single:
         possible = roots >= 0
-        result.segments[0][roots[possible]] = weight[possible, None]
+        result.segments[0][:, roots[possible]] = weight[possible]
     else:
         result.log_z[:] = log_z_of(plan, mode, tables[0])
         finite = result.log_z > -np.inf
-        posterior = np.exp(tables[0][roots[finite]] - result.log_z[finite, None])
-        result.segments[0][roots[finite]] = weight[finite, None] * posterior
+        posterior = np.exp(tables[0][:, roots[finite]] - result.log_z[finite])
+        result.segments[0][:, roots[finite]] = weight[finite] * posterior
     for layer in plan.layers:
         numbers = numbers_of(plan, mode, layer, values, tables, lossy)
         if numbers is None:
@@ -205,8 +206,8 @@ def _sweep(
         steps, segments = int(alone.reach.max()), numbers.segments
         if mode is LINEAR and child is not None:
             segments = Segments(*to_linear(child))
-        work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR)
-        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, np.empty(steps))
+        work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR, SPACE.array)
+        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, SPACE.array("line", steps))
 
 
 def _sweep_bundles(
@@ -221,7 +222,7 @@ def _sweep_bundles(
 ) -> None:
     """Walk the runs of a layer that go side by side."""
     keep = counts is not None
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep)
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep, SPACE.array)
     kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
     flat = [array.reshape(-1) for array in out]
     found = NO_COUNTS if counts is None and mode is LINEAR else counts
@@ -238,11 +239,11 @@ def leaves_of(
     ``every`` is 0 if LINEAR cannot hold them side by side.
     """
     none, least, peak = np.empty(0), TINY, numbers.values.peak
-    shape = (bundling.leaves, plan.topology.n_states[layer.bottom])
+    shape = (bundling.leaves, plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
     if bundling.apart:
         return Leaves(none, none, peak, *shape, 0, steps_between_checks(mode, numbers.spread), least), None
     if child is None:
-        tokens = np.empty((plan.steps, bundling.leaves))
+        tokens = SPACE.array("tokens", (plan.steps, bundling.leaves))
         stack_tokens(mode, layer.layer, numbers.values.pot, tokens)
         found = none if counts is None else np.zeros(tokens.size)
         every = steps_between_checks(mode, numbers.spread)
@@ -251,8 +252,10 @@ def leaves_of(
     longest, found = int(table.most.max()), none if counts is None else counts.child.reshape(-1)
     if mode is not LINEAR:
         return Leaves(none, found, peak, *shape, longest, 1, least), child.reshape(-1)
-    segments, peak = np.empty(child.size), np.empty(plan.steps)
-    lowest = gauge_rows(plan.offsets, table.base, table.skip, table.width, child, segments.reshape(child.shape), peak)
+    highest, peak = child.max(axis=0), np.empty(plan.steps)
+    gauge(plan.offsets, table.base, table.skip, table.width, highest, peak)
+    segments = np.subtract(child, highest, out=SPACE.array("segments", child.shape)).reshape(-1)
+    lowest = lowest_finite(segments)
     exponentiate(segments)
     spread = numbers.spread + np.log(longest)
     every = steps_between_checks(mode, spread - lowest)
@@ -270,12 +273,13 @@ def steps_between_checks(mode: Mode, spread: float) -> int:
 def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
     """Add the scores of the segments of level d by themselves."""
     base, skip, width, reach, _, least, _ = plan.tables[d]
-    rows = (base, skip, width, reach, least, plan.topology.min_duration[d])
-    own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, table.shape[1]) for part in OWN]
+    shortest = plan.topology.min_duration[d]
+    own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, len(table)) for part in OWN]
     if d == 0:
-        add_persist_of_roots(width, skip, reach, plan.topology.min_duration[d], own, table)
+        add_persist_of_roots(width, skip, reach, shortest, own, table)
         return
-    add_persist(*rows, *own, table, np.empty((1, table.shape[1])))
+    by_state = [np.ascontiguousarray(part.T) for part in own[:-1]]
+    add_persist(base, skip, width, reach, least, shortest, *by_state, own[-1], table)
 
 
 # ------------------------------------------------------------------------------
@@ -289,7 +293,7 @@ def empty(plan: Plan, levels: Sequence[int]) -> Expectations:
         {key: np.zeros(shape) for key, shape in plan.shapes.items() if key[0] != "token" or key[1] in levels},
         [np.zeros((plan.steps if d in levels else 0, size)) for d, size in enumerate(plan.topology.n_states)],
         [np.zeros(plan.steps) for _ in plan.topology.levels],
-        {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in plan.tables.items()},
+        {d: np.zeros(table.shape) for d, table in plan.tables.items()},
     )
 
 
@@ -326,14 +330,15 @@ def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
 
 def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
     """Reverse of ``add_own_scores``: from posteriors of segments to states, endings and counts of level d."""
-    table = plan.tables[d]
-    post, found = result.segments[d], (result.state[d], result.ending[d])
-    own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
+    table, post = plan.tables[d], result.segments[d]
+    found = [result.state[d], *(result.counts.get((part, d), ABSENT).reshape(-1, len(post)) for part in OWN[1:])]
     if d == 0:
-        add_persist_of_roots_back(table.width, table.skip, post, found, own)
+        add_persist_of_roots_back(table.width, table.skip, post, (found[0], result.ending[0]), found[1:])
     else:
-        alive = np.empty((1, post.shape[1]))
-        add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
+        state, *own = (np.zeros(part.T.shape) for part in found[:-1])
+        add_persist_back(table.base, table.skip, table.width, post, state, result.ending[d], *own, found[-1])
+        for part, counts in zip(found, [state, *own], strict=False):
+            part += counts.T
     if ("token", d) in result.counts:
         result.counts["token", d] = result.state[d]
 
@@ -349,17 +354,17 @@ def lowest_finite(values: Floats) -> float:
 
 
 def to_linear(table: Floats) -> tuple[Floats, Floats]:
-    """Rows (rows, S) of logarithms as scaled exponentials and their log scales; only the impossible becomes zero.
+    """A table (S, columns) of logarithms as scaled exponentials, and the log scale of each column.
 
-    In blocks that stay in the cache.
+    Only the impossible becomes zero. In blocks that stay in the cache.
     """
-
-    linear, shift = np.empty_like(table), np.empty(len(table))
-    for begin in range(0, len(table), 4096):
-        block = slice(begin, begin + 4096)
-        rows, out = table[block], linear[block]
-        shift_rows(rows, out, shift[block])
-        exponentiate(out.reshape(-1))
-        if out.min() < SMALLEST:
-            out[(out < SMALLEST) & (rows > -np.inf)] = SMALLEST
+    linear, shift = SPACE.array("linear", table.shape), table.max(axis=0)
+    shift[shift == -np.inf] = 0.0
+    for begin in range(0, shift.size, 2048):
+        block = slice(begin, begin + 2048)
+        for logs, out in zip(table, linear, strict=True):
+            np.subtract(logs[block], shift[block], out=out[block])
+            exponentiate(out[block])
+            if out[block].min() < SMALLEST:
+                out[block][(out[block] < SMALLEST) & (logs[block] > -np.inf)] = SMALLEST
     return linear, shift

@@ -19,8 +19,8 @@ from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import BASE, CHILD_BASE, Layer
-from hscrf.engine.kernels.tables import find_reach, find_rows
-from hscrf.engine.root import reach_of_roots, rows_of_roots
+from hscrf.engine.kernels.tables import find_columns, find_reach
+from hscrf.engine.root import columns_of_roots, reach_of_roots
 from hscrf.engine.tries import Trie, build_families, build_trie, places_of
 from hscrf.potentials import FAMILY, Arrays, Key
 from hscrf.topology import Topology
@@ -47,10 +47,11 @@ class Span:
 
 
 class SegmentTable(NamedTuple):
-    """Admissible segments of an explicit level as rows, by their last step j and then by their length.
+    """Admissible segments of an explicit level as columns, by their last step j and then by their length.
 
-    Row base[j] + l holds the segment that ends at j and starts l steps earlier, l = skip[j] .. skip[j] + width[j] - 1:
-    a sum over the starts of one end reads memory in order. Some of them may be inadmissible.
+    A table has a line for each state. Column base[j] + l holds the segment that ends at j and starts l steps earlier,
+    l = skip[j] .. skip[j] + width[j] - 1: a sum over the starts of one end reads memory in order. Some of them may be
+    inadmissible.
     """
 
     base: NDArray[np.int64]  # (N,) may be negative where some are skipped
@@ -59,10 +60,15 @@ class SegmentTable(NamedTuple):
     reach: NDArray[np.int64]  # (N, S) longest admissible segment of each state from t, 0 if none may start
     most: NDArray[np.int64]  # (N,) of these
     least: NDArray[np.int64]  # (N,)
-    rows: int
+    columns: int
 
-    def rows_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of all segments that end at these steps, in order."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """States and columns."""
+        return self.reach.shape[1], self.columns
+
+    def columns_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The columns of all segments that end at these steps, in order."""
         return ranges((self.base + self.skip)[steps], self.width[steps])
 
 
@@ -119,8 +125,8 @@ class Plan:
         sets = self.evidence.allowed[d]
         if d == 0:
             reach = reach_of_roots(self.offsets, sets, self.evidence.may_go_on[d], longest)
-            base, skip, width, rows = rows_of_roots(self.offsets, reach, self.evidence.may_end[d])
-            return SegmentTable(base, skip, width, reach, reach.max(axis=1), reach.min(axis=1), rows)
+            base, skip, width, columns = columns_of_roots(self.offsets, reach, self.evidence.may_end[d])
+            return SegmentTable(base, skip, width, reach, reach.max(axis=1), reach.min(axis=1), columns)
         allowed = np.ones((1, longest.size), dtype=bool) if sets is None else sets
         may_start = np.empty(self.steps, dtype=bool)
         may_start[1:] = self.evidence.may_end[d, :-1]
@@ -128,8 +134,8 @@ class Plan:
         reach = np.empty((self.steps, longest.size), dtype=np.int64)
         base, skip, width, most, least = np.empty((5, self.steps), dtype=np.int64)
         find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach, most, least)
-        rows = find_rows(self.offsets, most, self.evidence.may_end[d], base, skip, width)
-        return SegmentTable(base, skip, width, reach, most, least, rows)
+        columns = find_columns(self.offsets, most, self.evidence.may_end[d], base, skip, width)
+        return SegmentTable(base, skip, width, reach, most, least, columns)
 
     def _layer(self, top: int, bottom: int) -> LayerPlan:
         trie = build_trie(self.topology, top, bottom)
@@ -216,12 +222,12 @@ class Plan:
         return Plan(self.topology, offsets, shapes, self.evidence.take(steps), self.asked), part
 
     def by_start(self, d: int, posterior: Floats) -> Floats:
-        """The rows of an explicit level as an array (N, L, S) by start and length."""
+        """The posteriors (S, columns) of an explicit level as an array (N, L, S) by start and length."""
         table = self.tables[d]
-        dense = np.zeros((self.steps, int((table.skip + table.width).max()), posterior.shape[1]))
+        dense = np.zeros((self.steps, int((table.skip + table.width).max()), len(posterior)))
         last = np.repeat(np.arange(self.steps), table.width)
-        length = np.arange(table.rows) - table.base[last]
-        dense[last - length, length] = posterior
+        length = np.arange(table.columns) - table.base[last]
+        dense[last - length, length] = posterior.T
         return dense
 
     def steps_of(self, sequences: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -232,8 +238,8 @@ class Plan:
         """Has the array a packed time axis."""
         return key[0] != "duration" and (key[0] not in FAMILY or self.shapes[key][0] == self.steps)
 
-    def root_rows(self) -> NDArray[np.int64]:
-        """The row of the root's segment over each whole sequence, -1 if none is admissible."""
+    def root_columns(self) -> NDArray[np.int64]:
+        """The column of the root's segment over each whole sequence, -1 if none is admissible."""
         table = self.tables[0]
         last, lengths = self.offsets[1:] - 1, np.diff(self.offsets)
         return np.where(table.skip[last] + table.width[last] == lengths, table.base[last] + lengths - 1, -1)

@@ -1,6 +1,6 @@
 """The root's segments: one over each whole sequence, so their table needs no kernel.
 
-What ``kernels.tables`` does for the segments of any level, ``find_reach``, ``find_rows``, ``add_persist`` and its
+What ``kernels.tables`` does for the segments of any level, ``find_reach``, ``find_columns``, ``add_persist`` and its
 reverse, is done here for one segment a sequence, by whole columns.
 """
 
@@ -30,8 +30,8 @@ def reach_of_roots(
     return reach
 
 
-def rows_of_roots(offsets: Ints, reach: Ints, may_end: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, int]:
-    """Base, skip and width (N,) of the table, see ``plan.SegmentTable``, and how many rows it has."""
+def columns_of_roots(offsets: Ints, reach: Ints, may_end: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, int]:
+    """Base, skip and width (N,) of the table, see ``plan.SegmentTable``, and how many columns it has."""
     last, lengths = offsets[1:] - 1, np.diff(offsets)
     there = may_end[last] & (reach[offsets[:-1]] > 0).any(axis=1)
     last, before = last[there], lengths[there] - 1
@@ -45,7 +45,7 @@ def rows_of_roots(offsets: Ints, reach: Ints, may_end: NDArray[np.bool_]) -> tup
 def add_persist_of_roots(
     width: Ints, skip: Ints, reach: Ints, shortest: Ints, own: Sequence[Floats], table: Floats
 ) -> None:
-    """Add log persist of every root segment to ``table`` (rows, S); -inf where it is not admissible."""
+    """Add log persist of every root segment to ``table`` (S, columns); -inf where it is not admissible."""
     token, start, stop, duration, segment = own
     last = np.flatnonzero(width)
     if not last.size:
@@ -54,23 +54,23 @@ def add_persist_of_roots(
     first = last - lag
     if token.size:
         borders = np.column_stack([first, last + 1]).ravel()[:-1]  # the sums in between are of other sequences
-        table += np.add.reduceat(token[: last[-1] + 1], borders, axis=0)[::2]
+        table += np.add.reduceat(token[: last[-1] + 1], borders, axis=0)[::2].T
     if start.size:
-        table += start[first]
+        table += start[first].T
     if stop.size:
-        table += stop[last]
+        table += stop[last].T
     if duration.size:
-        table += duration[lag]
+        table += duration[lag].T
     if segment.size:
-        table += segment[first * (segment.shape[0] // width.size) + lag]
-    table[(lag[:, None] >= reach[first]) | (lag[:, None] + 1 < shortest)] = -np.inf
+        table += segment[first * (segment.shape[0] // width.size) + lag].T
+    table[(lag >= reach[first].T) | (lag + 1 < shortest[:, None])] = -np.inf
 
 
 def add_persist_of_roots_back(
     width: Ints, skip: Ints, post: Floats, found: Sequence[Floats], own: Sequence[Floats]
 ) -> None:
-    """Reverse of ``add_persist_of_roots``: add the posteriors (rows, S) to states, endings and counts."""
-    state, ending = found
+    """Reverse of ``add_persist_of_roots``: add the posteriors (S, columns) to states, endings and counts."""
+    (state, ending), post = found, post.T
     start, stop, duration, segment = own
     last = np.flatnonzero(width)
     lag = skip[last]

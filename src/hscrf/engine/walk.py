@@ -12,6 +12,7 @@ from hscrf.engine.kernels.row_tracing import trace_bundles
 from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.passes import Mode, Numbers, add_own_scores, inside, leaves_of, log_z_of, numbers_of
 from hscrf.engine.plan import LayerPlan, Plan
+from hscrf.engine.space import SPACE
 from hscrf.potentials import Arrays
 
 
@@ -24,11 +25,11 @@ def walk_back(
     states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
     ends = np.zeros(states.shape, dtype=np.int8)
     ends[:, 0, plan.offsets[1:] - 1] = 1
-    rows = plan.root_rows()
-    log_z = np.where(rows < 0, -np.inf, 0.0)
+    columns = plan.root_columns()
+    log_z = np.where(columns < 0, -np.inf, 0.0)
     if not single:
         log_z = log_z_of(plan, mode, tables[0])
-        roots = tables[0][rows]
+        roots = tables[0][:, columns].T
         for draw in range(draws):
             picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
             states[draw, 0] = np.repeat(picked, np.diff(plan.offsets))
@@ -44,8 +45,8 @@ def walk_back(
         if left.any():
             mass[left] = trace_alone(mode, layer, numbers, segments[left], rng, states, ends)
         if single and layer.top == 0:
-            table = np.full((plan.tables[0].rows, 1), -np.inf)
-            table[rows, 0] = mass[::draws]
+            table = np.full(plan.tables[0].shape, -np.inf)
+            table[0, columns] = mass[::draws]
             add_own_scores(plan, 0, values, table)
             log_z = log_z_of(plan, mode, table)
     return states, ends, log_z
@@ -62,7 +63,7 @@ def trace_alone(
 ) -> Floats:
     """Write a configuration below each segment; return their masses."""
     steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
-    work = make_scratch(layer.layer, numbers.segments, steps, False, False)
+    work = make_scratch(layer.layer, numbers.segments, steps, False, False, SPACE.array)
     room = steps + work.node.shape[1] + 2
     weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
     mass = np.empty(len(segments))
@@ -78,7 +79,7 @@ def trace_together(
     bundling = layer.bundling
     assert bundling is not None
     leaves, _ = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
-    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True)
+    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, SPACE.array)
     unused = np.empty(0, dtype=bool)  # MAX loses nothing
     runs = bundling.bundles, bundling.runs
     trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, unused, mass, work)

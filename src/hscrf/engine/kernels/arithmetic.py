@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, higher, is_best, load, multiply, multiply_add, place, spread, store
+from hscrf.engine.kernels.lanes import add, higher, is_best, multiply, multiply_add, spread
 
 # The modes. Each has a type of its own, so Numba compiles them apart and drops the branches that one does not take.
 # Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
@@ -74,19 +74,6 @@ def probability(mode, a, b):
 def padded(n):
     """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
     return (unsigned(n) + unsigned(3)) & ~unsigned(3)
-
-
-@inlined
-def add_row(target, row, source, line, factor=1.0):
-    """target[row] += factor * source[line] of two tables with as many columns, neither of them padded."""
-    n, k, times_factor = unsigned(target.shape[1]), unsigned(0), spread(factor)
-    at, where = place(target, row, 0), place(source, line, 0)
-    while k + FOUR <= n:
-        store(multiply_add(times_factor, load(source, where + k), load(target, at + k)), target, at + k)
-        k += FOUR
-    while k < n:
-        target[row, k] += factor * source[line, k]
-        k += unsigned(1)
 
 
 @inlined

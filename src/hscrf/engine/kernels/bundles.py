@@ -66,12 +66,12 @@ def span_of(work, table, first, last):
 
 
 @inlined
-def in_table(layer, apart, runs, r, s, t):
+def in_table(layer, leaves, apart, runs, r, s, t):
     """Where the segment of a run and its top state s that ends at t lies in the flat table, -1 if none may end."""
     base = layer.table[t + runs[r, AHEAD] if apart is not None else t, BASE]
     if base == NOWHERE:
         return -1
-    return (base + t + runs[r, SHIFT]) * layer.level_at.shape[0] + s
+    return s * leaves.columns + base + t + runs[r, SHIFT]
 
 
 @part
@@ -140,7 +140,7 @@ def write_masses(mode, layer, leaves, apart, s, t, step, first, last, runs, work
     if mode is LINEAR:
         take_logs(work.top, first, last)
     for r in range(unsigned(first), unsigned(last)):
-        where = in_table(layer, apart, runs, r, s, t)
+        where = in_table(layer, leaves, apart, runs, r, s, t)
         if where >= 0:
             scale = work.scale[r] if mode is LINEAR else 0.0
             if mode is LINEAR and apart is not None:  # a whole sequence
@@ -167,7 +167,7 @@ def backward(layer, values, leaves, table, apart, counts, bundle, runs, work, po
         if table is not None and span[1] < low:
             forget_later(layer, leaves, s, step, steps, (span[0], span[1], low), work)
         low = span[1]
-        read_bars(layer, apart, s, t, step, first, last, ends, runs, span, work, post)
+        read_bars(layer, leaves, apart, s, t, step, first, last, ends, runs, span, work, post)
         ascend_back(layer, values.pot, counts, apart, s, runs, first, t, step, ends, span, work)
         if table is not None:
             sum_segments_back(layer, leaves, table, s, t, step, steps, span, work)
@@ -198,25 +198,25 @@ def forget_later(layer, leaves, s, step, steps, span, work):
 
 
 @inlined
-def read_bars(layer, apart, s, t, step, first, last, ends, runs, span, work, post):
+def read_bars(layer, leaves, apart, s, t, step, first, last, ends, runs, span, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
     fill(work.up_bar, unsigned(0), 1, span, 0.0)
     if apart is None or ends:
         for r in range(unsigned(first), unsigned(last)):
-            where, value = in_table(layer, apart, runs, r, s, t), work.up[at(work, step, 0) + r]
+            where, value = in_table(layer, leaves, apart, runs, r, s, t), work.up[at(work, step, 0) + r]
             if where >= 0 and value > 0.0:
                 work.up_bar[r] = post[unsigned(where)] / value
 
 
 @part
-def has_posterior(layer, apart, bundle, runs, post):
+def has_posterior(layer, leaves, apart, bundle, runs, post):
     """Has any segment of a bundle a posterior."""
     first = last = 0
     for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
         first, last = skip_ended(runs, first, t), count_born(runs, last, t)
         if apart is None or runs[first, UNTIL] == t + 1:
             for r in range(first, last):
-                where = in_table(layer, apart, runs, r, bundle[TOP], t)
+                where = in_table(layer, leaves, apart, runs, r, bundle[TOP], t)
                 if where >= 0 and post[where] > 0.0:
                     return True
     return False
@@ -233,7 +233,7 @@ def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, ru
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        if counts is not None and counts.pot.size > 0 and not has_posterior(layer, apart, bundle, own, post):
+        if counts is not None and counts.pot.size > 0 and not has_posterior(layer, leaves, apart, bundle, own, post):
             continue
         forward(mode, layer, values, leaves, table, apart, bundle, own, work, mass, lossy)
         if counts is not None and counts.pot.size > 0:

@@ -48,13 +48,12 @@ def shift_rows(table, out, shift):
 
 
 @as_written
-def gauge_rows(offsets, base, skip, width, table, out, peak):
-    """out = table less the sum of peak over t..j for the row of the segment t..j; return the lowest possible value.
+def gauge(offsets, base, skip, width, highest, peak):
+    """Replace the highest mass (columns,) of each segment t..j by the sum of peak (N,) over t..j, which is found here.
 
-    The peak (N,) of a step is what the best way through the highest of every row gains there: out is at most zero, and
-    zero on that way.
+    The peak of a step is what the best way through the highest of all segments gains there: no segment has more than
+    the sum of its peaks, and those on that way have just this.
     """
-    lowest = 0.0
     for n in range(offsets.size - 1):
         for j in range(offsets[n], offsets[n + 1]):
             gained, best = 0.0, -np.inf  # what the steps of a segment before j have gained
@@ -62,17 +61,13 @@ def gauge_rows(offsets, base, skip, width, table, out, peak):
                 if lag > 0:
                     gained += peak[j - lag]
                 if lag >= skip[j]:
-                    best = larger(best, highest_of(table, base[j] + lag) - gained)
+                    best = larger(best, highest[base[j] + lag] - gained)
             peak[j] = best if best > -np.inf else 0.0
             gained = 0.0
             for lag in range(skip[j] + width[j]):
                 gained += peak[j - lag]
                 if lag >= skip[j]:
-                    for s in range(table.shape[1]):
-                        out[base[j] + lag, s] = table[base[j] + lag, s] - gained
-                        if -np.inf < out[base[j] + lag, s] < lowest:
-                            lowest = out[base[j] + lag, s]
-    return lowest
+                    highest[base[j] + lag] = gained
 
 
 @inlined

@@ -20,7 +20,7 @@ class Layer(NamedTuple):
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: np.ndarray  # (N, 4) rows of segments, see BASE .. CHILD_SKIP
+    table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP
     starts: bool  # is there any start potential (else they are all one)
     stops: bool
     unit: bool  # the bottom has length one
@@ -32,9 +32,10 @@ PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3
 TOKEN, BEGIN, STOP = 4, 6, 8  # of the node itself
 INIT, TRANS, END = 10, 12, 14  # of its children as a group
 
-# Columns of Layer.table: the row of the one-step segment that ends at j, for the top and for the bottom, NOWHERE if no
-# segment may end; the segment that starts l steps earlier lies l rows further. The longest bottom segment from t. How
-# many of the shortest that end at j have no row, because none starts there: the row of one step may be negative.
+# A table of segments has a line for each state, and in it a column for each segment. Layer.table says which: the column
+# of the one-step segment that ends at j, for the top and for the bottom, NOWHERE if no segment may end; that of the
+# segment that starts l steps earlier lies l columns further. The longest bottom segment from t. How many of the
+# shortest that end at j have no column, because none starts there: the column of one step may be negative.
 BASE, CHILD_BASE, CHILD_REACH, CHILD_SKIP = 0, 1, 2, 3
 NOWHERE = -(2**60)
 
@@ -55,8 +56,8 @@ class Segments(NamedTuple):
     they need.
     """
 
-    mass: np.ndarray  # (rows, S) logarithms, or in LINEAR scaled exponentials; no possible segment is exactly zero
-    shift: np.ndarray  # (rows,) LINEAR: the log scale of each row; else not read
+    mass: np.ndarray  # (S, columns) logarithms, or in LINEAR scaled exponentials; no possible segment is exactly zero
+    shift: np.ndarray  # (columns,) LINEAR: the log scale of each column; else not read
 
 
 @seen_as_grids
@@ -65,7 +66,7 @@ class Counts(NamedTuple):
 
     pot: np.ndarray  # flat, see ``Layer``
     ending: np.ndarray  # (depth + 1, N) posterior that a Markov level ends at t
-    child: np.ndarray  # (rows, S) posteriors of the bottom's segments; empty without a table
+    child: np.ndarray  # (S, columns) posteriors of the bottom's segments; empty without a table
 
 
 @seen_as_grids
@@ -76,13 +77,14 @@ class Scratch(NamedTuple):
     whose states may last more than a step. One array more makes decoding a fifth slower, see ``Layer``.
     """
 
-    enter: np.ndarray  # (W + 1, n) leaves that start at j
+    enter: np.ndarray  # (W + 1, n) leaves that start at j; with a table (n, W + 1), the latest first
     lived: np.ndarray  # (W + 1, n) leaves alive at j, with a table ended there; LINEAR and unit: not written
     inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
-    enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
+    enter_bar: np.ndarray  # (n, W + 1) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
     gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
-    weight: np.ndarray  # (W + 1,) LINEAR, with a table: factor of the segments that end at the current step, by lag
+    factor: np.ndarray  # with a table: lines of W + 1, by lag, of the segments that end at the current step: their
+    # factor; with parents other than the top, the factor for each of these, and the posteriors
     since: np.ndarray  # (W + 1,) with a table: earliest start of a segment that ends at j
     node: np.ndarray  # (8, m + 4) values of all nodes at the current step, in the rows below
 
@@ -98,26 +100,27 @@ GOES_ON_BAR = 7  # Markov, leaves: the bar of a leaf alive at j that goes on at 
 NODE_ROWS = 8
 
 
-def make_scratch(layer, child, steps, backward, linear):
-    """Work space for any run of a layer up to a number of steps."""
+def make_scratch(layer, child, steps, backward, linear, new):
+    """Work space for any run of a layer up to a number of steps; ``new`` makes an array, see ``engine.space``."""
     depth = layer.level_at.shape[1] - 2
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
-    enter = np.empty((steps + 1, leaves))
-    lived = np.empty((0 if layer.unit and linear else steps + 1, leaves))
+    parents = int((layer.level_at[:, depth] - layer.level_at[:, depth - 1]).max()) if depth > 1 else 0
+    enter = new("enter", (steps + 1, leaves) if child is None else (leaves, steps + 1))
+    lived = new("lived", (0 if layer.unit and linear else steps + 1, leaves))
     if layer.unit and not backward and not linear:
         lived = enter  # the way back asks only for what has lived: all leaves start where they live
     return Scratch(
         enter,
         lived,
-        np.empty((2, steps + 1, inner)),
-        np.empty((0 if child is None or not backward else steps + 1, leaves)),
-        np.empty(steps + 1),
-        np.empty(steps + 1),
-        np.empty(steps + 1),
-        np.empty(steps + 1, dtype=np.int64),
-        np.empty((NODE_ROWS, inner + leaves + 4)),
+        new("inner", (2, steps + 1, inner)),
+        new("enter_bar", (0 if child is None or not backward else leaves, steps + 1)),
+        new("scale", steps + 1),
+        new("gain", steps + 1),
+        new("factor", 0 if child is None else (1 + 2 * parents) * (steps + 1)),
+        new("since", steps + 1, np.int64),
+        new("node", (NODE_ROWS, inner + leaves + 4)),
     )
 
 
@@ -129,7 +132,7 @@ def make_scratch(layer, child, steps, backward, linear):
 class Leaves(NamedTuple):
     """What the leaves of all bundles of a layer meet, beside segments if the bottom has a table of them.
 
-    In LINEAR the log mass of a segment t..j is that of its row and all of ``peak`` from t to j.
+    In LINEAR the log mass of a segment t..j is that in its table and all of ``peak`` from t to j.
     """
 
     tokens: np.ndarray  # flat (N, leaves of all top states): of whole stacks; empty with a table, or if rows are apart
@@ -137,6 +140,7 @@ class Leaves(NamedTuple):
     peak: np.ndarray  # (N,) LINEAR: log scale of a step
     number: int  # of leaves of all top states
     states: int  # of the bottom level
+    columns: int  # of the table of the top's segments
     longest: int  # segment of the bottom, 0 without a table
     every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
@@ -173,37 +177,41 @@ SLACK = 4  # nodes beyond the last one
 # Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
 # and which of the runs.
 TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
-# Columns of a list of runs: alive from a time up to, not including, another; the row of its segment that ends at t in
-# the table lies so far from t + BASE; the sequence; and how far its own time is ahead of that of its bundle.
+# Columns of a list of runs: alive from a time up to, not including, another; the column of its segment that ends at t
+# in the table lies so far from t + BASE; the sequence; and how far its own time is ahead of that of its bundle.
 SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 
-def make_work(layer, rows, steps, longest, apart, keep):
+def make_work(layer, rows, steps, longest, apart, keep, new):
     """Work space for any bundle of a layer up to a number of steps; are all of them kept, for a way back?"""
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + SLACK
-    starting = nodes if longest else int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
+    inner = int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
+    starting = nodes if longest else inner
     places = steps if keep or longest else 2
     down = (places * starting + SLACK) * rows
     widest = int(layer.node[COUNT].max())
-    states = int(layer.node[STATE].max()) + SLACK
+    states = int(layer.node[STATE].max()) + SLACK if apart else 0
     group = 4 * widest * (widest + -widest % 4)
     return Work(
         rows,
         -1 if keep or longest else 1,
         nodes,
         starting,
-        np.zeros(places * nodes * rows),
-        np.zeros(down),
-        np.zeros(down if longest else 0),
-        np.zeros(longest, dtype=np.int64),
-        np.zeros(nodes * rows),
-        np.zeros(nodes * rows),
-        np.zeros(nodes * rows),
-        np.empty(steps * rows),
-        np.empty(steps, dtype=np.bool_),
-        np.empty(rows),
-        np.empty(rows),
+        new("up", places * nodes * rows),
+        new("down", down),
+        new("later", down if longest and keep else 0),
+        new("lines", longest, np.int64),
+        new("up_bar", nodes * rows),
+        new("down_bar", nodes * rows),
+        new("goes_on_bar", nodes * rows),
+        new("row gain", steps * rows),
+        new("rescaled", steps, np.bool_),
+        new("row scale", rows),
+        new("top", rows),
         group,
-        np.zeros(group * int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())),
-        *(np.zeros(size * rows if apart else 0) for size in (states, nodes, states, nodes)),
+        new("pairs", group * inner if keep else 0),
+        new("own", states * rows),
+        new("met", inner * rows if apart else 0),
+        new("found", states * rows),
+        new("posterior", nodes * rows if apart else 0),
     )

@@ -149,15 +149,15 @@ def sum_segments(mode, layer, leaves, table, s, t, step, since, span, work):
     _, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
         since += 1
-    base, states, size = layer.table[t, CHILD_BASE], unsigned(leaves.states), unsigned(work.starting * work.rows)
+    base, columns, size = layer.table[t, CHILD_BASE], table.size // leaves.states, unsigned(work.starting * work.rows)
     if base == NOWHERE:
         fill(work.up, at(work, step, bottom - root), stop - bottom, span, zero(mode))
         return since
     lags = layer.table[t, CHILD_SKIP], t - since + 1
     for x in range(bottom - root, stop - root):
-        line = unsigned(base * leaves.states + layer.node[STATE, root + x])
+        line = unsigned(layer.node[STATE, root + x] * columns + base)
         started, target = (work.down, at_down(work, step, x), size), (work.up, at(work, step, x))
-        segments(mode, table, line, states, lags, started, target, span)
+        segments(mode, table, line, lags, started, target, span)
     return since
 
 
@@ -172,10 +172,11 @@ def sum_segments_back(layer, leaves, table, s, t, step, steps, span, work):
     if work.rescaled[step]:
         unscale(leaves, (bottom - root, stop - root), step, steps, span, work)
     ahead, size = smaller(layer.table[t, CHILD_REACH], steps - step), unsigned(work.starting * work.rows)
+    columns = table.size // leaves.states
     for x in range(bottom - root, stop - root):
         for lag in range(ahead):
             base = layer.table[t + lag, CHILD_BASE]
-            line = (base + lag) * leaves.states + layer.node[STATE, root + x]
+            line = layer.node[STATE, root + x] * columns + base + lag
             work.lines[lag] = line if base != NOWHERE else -1
         lines, ends = (work.lines, ahead), (work.later, size)
         started = work.down, at_down(work, step, x)

@@ -214,18 +214,18 @@ def add_products(a, x, b, y, total, span):
 
 
 @part
-def segments(mode, mass, line, states, lags, started, target, span):
+def segments(mode, mass, line, lags, started, target, span):
     """up of a leaf: the sum over lags of what started so many steps earlier, times the mass of a segment from there.
 
-    The segment of lag 0 lies at ``line`` and the next ones ``states`` further; ``started`` is ``down``, where the leaf
-    lies in it, and how far back it lies a step earlier.
+    The segment of lag 0 lies at ``line`` and the next ones after it; ``started`` is ``down``, where the leaf lies in
+    it, and how far back it lies a step earlier.
     """
     down, x, size = started
     up, y = target
     for r in range(span[1], span[2], EIGHT):
         a = b = none(mode)
         for lag in range(unsigned(lags[0]), unsigned(lags[1])):
-            factor, s = spread(mass[line + lag * states]), x - lag * size + r
+            factor, s = spread(mass[line + lag]), x - lag * size + r
             a, b = sum_up(mode, a, load(down, s), factor), sum_up(mode, b, load(down, s + FOUR), factor)
         store(a, up, y + r)
         store(b, up, y + r + FOUR)

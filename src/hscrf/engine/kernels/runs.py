@@ -6,7 +6,7 @@ from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, zero
 from hscrf.engine.kernels.compile import as_written, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
-from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back
+from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back, when
 from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
 from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back, shape_of
 
@@ -49,9 +49,9 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
     depth, root, bottom, stop = shape_of(layer, s)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if child is not None:
-        for row in range(steps + 1):
-            for k in range(n):
-                work.enter_bar[row, k] = zero(mode)
+        for k in range(n):
+            for column in range(work.enter_bar.shape[1]):
+                work.enter_bar[k, column] = zero(mode)
     for j in range(i + steps - 1, i - 2, -1):
         if child is None:
             fetch_tokens(layer, counts.pot, s, j - 1)
@@ -60,12 +60,14 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
         if j + 1 < i + steps:
             for x in range(bottom - root):
                 work.node[DOWN, x] = work.inner[DOWN, j + 1 - i, x]
-            if layer.starts:
+            if child is not None:
+                column = when(work, j + 1 - i)
+                for k in range(n):
+                    work.node[DOWN, leaf + k] = work.enter[k, column]
+                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[k, column], work.enter_bar[k, column])
+            elif layer.starts:
                 for k in range(n):
                     work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]
-            if child is not None:
-                for k in range(n):
-                    work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[j + 1 - i, k], work.enter_bar[j + 1 - i, k])
             descend_back(mode, layer, values.pot, counts.pot, s, i, j, work)
         else:
             for x in range(stop - root):
@@ -81,9 +83,9 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
 
 @as_written
 def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
-    """Walk all runs of a layer: log mass (rows, S) of its top segments, unless it is empty; lossy (sequences,).
+    """Walk all runs of a layer: log mass (S, columns) of its top segments, unless it is empty; lossy (sequences,).
 
-    Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
+    Unless ``counts`` is None, turn the posteriors ``post`` (S, columns) of the top segments into expected counts of all
     below; runs without posterior are left out. Runs are walked again for this rather than kept.
     Cost: runs x steps x (L leaves + sum of squared group sizes), L = 1 unless the bottom has a table.
     """
@@ -98,12 +100,12 @@ def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, 
                 low = forward_run(mode, layer, values, child, i, s, reach, work, line)
                 lossy[n] |= low < TINY
                 for k in range(reach):
-                    row = layer.table[i + k, BASE] + k
+                    column = layer.table[i + k, BASE] + k
                     if layer.table[i + k, BASE] != NOWHERE:
                         if mass.size > 0:
-                            mass[row, s] = np.log(line[k]) + work.scale[k + 1] if mode is LINEAR else line[k]
+                            mass[s, column] = np.log(line[k]) + work.scale[k + 1] if mode is LINEAR else line[k]
                         if counts is not None:
-                            line[k] = bar_of(mode, line[k], post[row, s])
+                            line[k] = bar_of(mode, line[k], post[s, column])
                     else:
                         line[k] = zero(mode)
                 if counts is not None:
@@ -115,6 +117,6 @@ def has_posterior(layer, i, s, reach, post):
     """Has any segment of s from i a posterior."""
     for k in range(reach):
         base = layer.table[i + k, BASE]
-        if base != NOWHERE and post[base + k, s] > 0.0:
+        if base != NOWHERE and post[s, base + k] > 0.0:
             return True
     return False

@@ -1,11 +1,42 @@
-"""Bottoms with a table of segments: a leaf that ends at j is a sum over the starts of its segment."""
+"""Bottoms with a table of segments: a leaf that ends at j is a sum over the starts of its segment.
+
+A start t is told by its lag, j - t. Everything that a sum needs lies in memory by lag: the segments of a state that end
+at j, what has entered, latest first, and a factor for each parent of leaves.
+"""
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import FAINT, LINEAR, SMALLEST, TINY, one, plus, probability, times, zero
+from hscrf.engine.kernels.arithmetic import (
+    FAINT,
+    LINEAR,
+    SMALLEST,
+    TINY,
+    both,
+    none,
+    one,
+    plus,
+    probability,
+    sum_up,
+    times,
+    zero,
+)
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.exponentials import raise_all
-from hscrf.engine.kernels.lanes import FOUR, add, larger, load, multiply, multiply_add, place, smaller, spread, store
+from hscrf.engine.kernels.lanes import (
+    FOUR,
+    add,
+    is_best,
+    lane_max,
+    lane_sum,
+    larger,
+    load,
+    multiply,
+    multiply_add,
+    place,
+    smaller,
+    spread,
+    store,
+)
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
     CHILD_REACH,
@@ -32,6 +63,16 @@ def reaches(layer, t, j):
     return t + layer.table[t, CHILD_REACH] > j
 
 
+@inlined
+def when(work, step):
+    """The column of ``enter`` and ``enter_bar`` of a step; the next columns are those of the steps before it."""
+    return work.enter.shape[1] - 1 - step
+
+
+# ------------------------------------------------------------------------------
+# Factors
+
+
 @part
 def begin_tokens(mode, layer, s, work):
     """Start the running products, kept in PASSED, of the tokens of the bottom's parents."""
@@ -55,152 +96,156 @@ def pass_tokens(mode, layer, pot, s, t, work):
 
 
 @part
-def weigh(layer, values, child, i, j, work):
-    """LINEAR: fill weight[lag] with the log scale of entering at j - lag and living till j; return the largest.
+def weigh(mode, layer, values, child, i, j, work):
+    """Fill the first line of ``factor`` by lag: one where a segment from there may end at j, else zero.
 
-    ``raise_all`` turns these into factors.
+    LINEAR: times what has entered there, and the segment, are to be multiplied by to have one scale; return its
+    logarithm, -inf if no segment may end.
     """
-    base = layer.table[j, CHILD_BASE]
-    largest = -np.inf
-    peaks = 0.0
-    for lag in range(j - work.since[j - i] + 1):
+    base, count = layer.table[j, CHILD_BASE], j - work.since[j - i] + 1
+    if mode is not LINEAR:
+        for lag in range(count):
+            work.factor[lag] = one(mode) if reaches(layer, j - lag, j) else zero(mode)
+        return 0.0
+    largest, peaks = -np.inf, 0.0
+    for lag in range(count):
         t = j - lag
         peaks += values.peak[t]
-        work.weight[lag] = -np.inf
+        work.factor[lag] = -np.inf
         if reaches(layer, t, j):
-            work.weight[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
-            largest = larger(largest, work.weight[lag])
+            work.factor[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
+            largest = larger(largest, work.factor[lag])
+    if largest > -np.inf:
+        raise_all(work.factor, count, largest)
+        for lag in range(count):
+            if work.factor[lag] < SMALLEST and reaches(layer, j - lag, j):
+                work.factor[lag] = SMALLEST
     return largest
+
+
+@inlined
+def line_of(layer, s, parent, work):
+    """Where the factors of a parent of leaves begin: under the top itself, the first line; else one each."""
+    depth = layer.level_at.shape[1] - 2
+    if depth == 1:
+        return unsigned(0)
+    return unsigned((parent - layer.level_at[s, depth - 1] + 1) * work.scale.size)
+
+
+@part
+def pass_all_tokens(mode, layer, pot, s, i, j, work):
+    """Fill the factors of all parents: the first line, and the parent's tokens, with those above, from t to j."""
+    depth, root, bottom, _ = shape_of(layer, s)
+    if depth == 1:
+        return
+    begin_tokens(mode, layer, s, work)
+    for lag in range(j - work.since[j - i] + 1):
+        pass_tokens(mode, layer, pot, s, j - lag, work)
+        for parent in range(layer.level_at[s, depth - 1], bottom):
+            factor = times(mode, work.node[PASSED, parent - root], work.factor[lag])
+            if mode is LINEAR and factor < SMALLEST and work.node[PASSED, parent - root] * work.factor[lag] > 0.0:
+                factor = SMALLEST
+            work.factor[line_of(layer, s, parent, work) + unsigned(lag)] = factor
+
+
+# ------------------------------------------------------------------------------
+# One leaf
+
+
+@part
+def sum_past(mode, work, entered, mass, column, factor, lags):
+    """Sum over lags, four at a time, what entered, times its segment, times its factor; and the lag where it stopped.
+
+    ``entered``, ``column`` and ``factor`` say where those of lag 0 lie.
+    """
+    k, end = unsigned(lags[0]), unsigned(lags[1])
+    total = zero(mode)
+    if mode is LINEAR or is_best(mode):
+        sums = none(mode)
+        while k + FOUR <= end:
+            value = both(mode, load(work.enter, entered + k), load(mass, column + k))
+            sums = sum_up(mode, sums, value, load(work.factor, factor + k))
+            k += FOUR
+        total = lane_sum(sums) if mode is LINEAR else lane_max(sums)
+    return total, k
 
 
 @part
 def sum_segments(mode, layer, values, child, s, i, j, work):
-    """Fill UP of the leaves from the child segments t..j that end at j. Cost O(L leaves).
-
-    The Markov ancestors' tokens over t..j are a running product as t goes back, and so is their scale.
-    """
-    depth, root, bottom, stop = shape_of(layer, s)
-    base = layer.table[j, CHILD_BASE]
-    count = j - work.since[j - i] + 1
-    n = stop - bottom
-    scale = 0.0
+    """Fill UP of the leaves from the child segments t..j that end at j. Cost O(L leaves)."""
+    _, root, bottom, stop = shape_of(layer, s)
+    scale = weigh(mode, layer, values, child, i, j, work)
+    if scale == -np.inf:
+        return 1.0
+    pass_all_tokens(mode, layer, values.pot, s, i, j, work)
+    lags = layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1
+    for leaf in range(bottom, stop):
+        state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
+        entered, column = place(work.enter, leaf - bottom, when(work, j - i)), layer.table[j, CHILD_BASE]
+        total, k = sum_past(mode, work, entered, child.mass, place(child.mass, state, column), factor, lags)
+        for lag in range(np.int64(k), lags[1]):
+            value = times(mode, work.enter[leaf - bottom, when(work, j - i) + lag], child.mass[state, column + lag])
+            total = plus(mode, total, times(mode, value, work.factor[factor + unsigned(lag)]))
+        work.node[UP, leaf - root] = total
     if mode is LINEAR:
-        scale = weigh(layer, values, child, i, j, work)
-        if scale == -np.inf:
-            return 1.0
-        raise_all(work.weight, count, scale)
-    if mode is LINEAR and depth == 1 and n == child.mass.shape[1]:  # every state is a child of the top, in order
-        lags = layer.table[j, CHILD_SKIP], count
-        add_linear_segments(work.enter, j - i, child.mass, base, work.weight, lags, work.node, bottom - root)
-    else:
-        begin_tokens(mode, layer, s, work)
-        for lag in range(count):
-            t = j - lag
-            pass_tokens(mode, layer, values.pot, s, t, work)
-            if reaches(layer, t, j):
-                for node in range(layer.level_at[s, depth - 1], bottom):
-                    factor = work.node[PASSED, node - root]
-                    if mode is LINEAR:
-                        factor *= work.weight[lag]
-                    add_segment(mode, layer, child.mass, base + lag, node, root, bottom, factor, t - i, work)
-    if mode is LINEAR:
-        return rescale(work, unsigned(bottom - root), unsigned(n), j - i, scale)
+        return rescale(work, unsigned(bottom - root), unsigned(stop - bottom), j - i, scale)
     return 1.0
 
 
 @part
-def add_linear_segments(enter, step, child, base, weight, lags, node, first):
-    """UP[k] += sum over lag of enter[step - lag, k] * child[base + lag, k] * weight[lag], for all states k in order."""
-    n, k, up = unsigned(child.shape[1]), unsigned(0), place(node, UP, first)
-    while k + FOUR <= n:
-        sums = load(node, up + k)
-        for lag in range(*lags):
-            value = multiply(load(enter, place(enter, step - lag, k)), load(child, place(child, base + lag, k)))
-            sums = multiply_add(value, spread(weight[lag]), sums)
-        store(sums, node, up + k)
+def sum_past_back(work, entered, mass, post, column, factor, seen, lags, bar):
+    """Reverse of ``sum_past`` in LINEAR, ``bar`` being that of the sum; return the lag where it stopped.
+
+    Add the posteriors of the segments to ``post`` and, under Markov parents, to the line at ``seen``.
+    """
+    k, end, bars = unsigned(lags[0]), unsigned(lags[1]), spread(bar)
+    while k + FOUR <= end:
+        pair = multiply(multiply(load(mass, column + k), load(work.factor, factor + k)), bars)
+        started = load(work.enter, entered + k)
+        store(add(load(work.enter_bar, entered + k), pair), work.enter_bar, entered + k)
+        store(multiply_add(started, pair, load(post, column + k)), post, column + k)
+        if factor > unsigned(0):
+            store(multiply_add(started, pair, load(work.factor, seen + k)), work.factor, seen + k)
         k += FOUR
-    while k < n:
-        for lag in range(*lags):
-            node[UP, unsigned(first) + k] += enter[step - lag, k] * child[base + lag, k] * weight[lag]
-        k += unsigned(1)
-
-
-@part
-def add_linear_segments_back(enter, enter_bar, step, child, child_post, base, weight, lags, node, first):
-    """Reverse of ``add_linear_segments``."""
-    n, bars = unsigned(child.shape[1]), place(node, UP_BAR, first)
-    for lag in range(*lags):
-        k, factor = unsigned(0), spread(weight[lag])
-        entered, line = place(enter, step - lag, 0), place(child, base + lag, 0)
-        while k + FOUR <= n:
-            pair = multiply(multiply(load(child, line + k), factor), load(node, bars + k))
-            store(add(load(enter_bar, entered + k), pair), enter_bar, entered + k)
-            value = multiply_add(load(enter, entered + k), pair, load(child_post, line + k))
-            store(value, child_post, line + k)
-            k += FOUR
-        while k < n:
-            pair1 = child[base + lag, k] * weight[lag] * node[UP_BAR, unsigned(first) + k]
-            enter_bar[step - lag, k] += pair1
-            child_post[base + lag, k] += enter[step - lag, k] * pair1
-            k += unsigned(1)
-
-
-@part
-def add_segment(mode, layer, mass, line, node, root, bottom, factor, entered, work):
-    """Add the segments of all children of a node to UP: entered * child * factor."""
-    first = layer.node[FIRST, node]
-    for leaf in range(first, first + layer.node[COUNT, node]):
-        value = times(mode, work.enter[entered, leaf - bottom], mass[line, layer.node[STATE, leaf]])
-        work.node[UP, leaf - root] = plus(mode, work.node[UP, leaf - root], times(mode, value, factor))
+    return k
 
 
 @part
 def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
     """Reverse of ``sum_segments``: the bars of ``enter`` at every t, posteriors of the segments and of the tokens."""
     depth, root, bottom, stop = shape_of(layer, s)
-    base = layer.table[j, CHILD_BASE]
-    count = j - work.since[j - i] + 1
-    if mode is LINEAR:
-        weigh(layer, values, child, i, j, work)
-        raise_all(work.weight, count, work.scale[j - i + 1])
-        n = stop - bottom
-        if depth == 1 and n == child.mass.shape[1]:
-            lags, rows = (
-                (layer.table[j, CHILD_SKIP], count),
-                (work.enter, work.enter_bar, j - i, child.mass, counts.child),
+    weigh(mode, layer, values, child, i, j, work)
+    pass_all_tokens(mode, layer, values.pot, s, i, j, work)
+    lags, parents = (layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1), bottom - layer.level_at[s, depth - 1]
+    line = unsigned(parents * work.scale.size)  # from the factors of a parent to its posteriors
+    if depth > 1:
+        for parent in range(layer.level_at[s, depth - 1], bottom):
+            seen = line_of(layer, s, parent, work) + line
+            for lag in range(unsigned(lags[1])):
+                work.factor[seen + lag] = 0.0
+    for leaf in range(bottom, stop):
+        state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
+        first, column, k = when(work, j - i), layer.table[j, CHILD_BASE], unsigned(lags[0])
+        bar = times(mode, work.node[UP_BAR, leaf - root], work.gain[j - i])
+        if mode is LINEAR:
+            places = place(child.mass, state, column), factor, factor + line
+            k = sum_past_back(
+                work, place(work.enter, leaf - bottom, first), child.mass, counts.child, *places, lags, bar
             )
-            add_linear_segments_back(*rows, base, work.weight, lags, work.node, bottom - root)
-            return
-    begin_tokens(mode, layer, s, work)
-    for lag in range(count):
-        t = j - lag
-        pass_tokens(mode, layer, values.pot, s, t, work)
-        if not reaches(layer, t, j):
-            continue
-        for node in range(layer.level_at[s, depth - 1], bottom):
-            factor = work.node[PASSED, node - root]
-            if mode is LINEAR:
-                factor *= work.weight[lag]
-            work.node[POSTERIOR, node - root] = add_segment_back(
-                mode, layer, child.mass, counts.child, base + lag, node, root, bottom, factor, t - i, work
-            )
-        if depth > 1:
-            add_token_counts(layer, counts.pot, s, t, j, work)
-
-
-@part
-def add_segment_back(mode, layer, mass, post, line, node, root, bottom, factor, entered, work):
-    """Reverse of ``add_segment``, the leaves' bars being in UP_BAR; return the posterior of these segments."""
-    first = layer.node[FIRST, node]
-    total = 0.0
-    for leaf in range(first, first + layer.node[COUNT, node]):
-        k, state = leaf - bottom, layer.node[STATE, leaf]
-        pair = times(mode, times(mode, mass[line, state], factor), work.node[UP_BAR, leaf - root])
-        work.enter_bar[entered, k] = plus(mode, work.enter_bar[entered, k], pair)
-        posterior = probability(mode, work.enter[entered, k], pair)
-        post[line, state] += posterior
-        total += posterior
-    return total
+        for lag in range(np.int64(k), lags[1]):
+            x, at = leaf - bottom, factor + unsigned(lag)
+            pair = times(mode, times(mode, child.mass[state, column + lag], work.factor[at]), bar)
+            work.enter_bar[x, first + lag] = plus(mode, work.enter_bar[x, first + lag], pair)
+            posterior = probability(mode, work.enter[x, first + lag], pair)
+            counts.child[state, column + lag] += posterior
+            if depth > 1:
+                work.factor[at + line] += posterior
+    if depth > 1:
+        for lag in range(lags[0], lags[1]):
+            for parent in range(layer.level_at[s, depth - 1], bottom):
+                seen = line_of(layer, s, parent, work) + line
+                work.node[POSTERIOR, parent - root] = work.factor[seen + unsigned(lag)]
+            add_token_counts(layer, counts.pot, s, j - lag, j, work)
 
 
 @part
@@ -221,27 +266,23 @@ def add_token_counts(layer, grad, s, t, j, work):
             grad[cell(layer, TOKEN, node, j + 1)] -= posterior
 
 
+# ------------------------------------------------------------------------------
+# One step
+
+
 @part
-def lost_segments(layer, values, child, s, i, j, work):
+def lost_segments(layer, child, s, i, j, work):
     """LINEAR: had a leaf, before it was rescaled, a sum too small to trust, although some segment could end at j?"""
     _, root, bottom, stop = shape_of(layer, s)
-    least = larger(TINY, FAINT * work.gain[j - i])
-    suspect = False
-    for x in range(bottom - root, stop - root):
-        suspect |= work.node[UP, x] < least
-    if not suspect:
-        return False
-    begin_tokens(LINEAR, layer, s, work)
-    for lag in range(j - work.since[j - i] + 1):
-        pass_tokens(LINEAR, layer, values.pot, s, j - lag, work)
-        if not reaches(layer, j - lag, j):
-            continue
-        for leaf in range(bottom, stop):
-            row = layer.table[j, CHILD_BASE] + lag
-            entered = work.enter[j - lag - i, leaf - bottom] > 0.0
-            entered = entered and work.node[PASSED, layer.node[PARENT, leaf] - root] > 0.0
-            if entered and work.node[UP, leaf - root] < least and child.mass[row, layer.node[STATE, leaf]] > 0.0:
-                return True
+    least, column = larger(TINY, FAINT * work.gain[j - i]), layer.table[j, CHILD_BASE]
+    for leaf in range(bottom, stop):
+        if work.node[UP, leaf - root] < least:
+            state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
+            for lag in range(layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1):
+                possible = work.enter[leaf - bottom, when(work, j - i) + lag] > 0.0
+                possible = possible and work.factor[factor + unsigned(lag)] > 0.0
+                if possible and child.mass[state, column + lag] > 0.0:
+                    return True
     return False
 
 
@@ -252,7 +293,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     step, low = j - i, 1.0
     for x in range(bottom - root, stop - root):
         value = work.node[DOWN, x]
-        work.enter[step, x + root - bottom] = value
+        work.enter[x + root - bottom, when(work, step)] = value
         if 0.0 < value < low:
             low = value
         work.node[UP, x] = zero(mode)
@@ -264,7 +305,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     work.scale[step + 1] = work.scale[step]
     if layer.may_end[depth, j]:
         low = smaller(low, sum_segments(mode, layer, values, child, s, i, j, work))
-        if mode is LINEAR and lost_segments(layer, values, child, s, i, j, work):
+        if mode is LINEAR and lost_segments(layer, child, s, i, j, work):
             low = 0.0
     for x in range(bottom - root, stop - root):
         work.lived[step, x + root - bottom] = work.node[UP, x]

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import add_row
-from hscrf.engine.kernels.compile import as_written
-from hscrf.engine.kernels.lanes import larger, place, prefetch, smaller
+from hscrf.engine.kernels.compile import as_written, inlined, unsigned
+from hscrf.engine.kernels.lanes import add, larger, load, place, prefetch, smaller, store
 from hscrf.engine.kernels.layout import NOWHERE
 
 
@@ -32,13 +31,13 @@ def find_reach(offsets, allowed, may_start, may_go_on, longest, reach, most, lea
 
 
 @as_written
-def find_rows(offsets, longest, may_end, base, skip, width):
-    """Fill base, skip and width (N,): the rows of the segments that end at j.
+def find_columns(offsets, longest, may_end, base, skip, width):
+    """Fill base, skip and width (N,): the columns of the segments that end at j.
 
     They start between the oldest and the latest start that reaches j: the last step and the ``skip`` before it are no
-    such start. longest (N,) is the longest segment from each start. Return the number of rows.
+    such start. longest (N,) is the longest segment from each start. Return the number of columns.
     """
-    rows = 0
+    columns = 0
     for n in range(offsets.size - 1):
         since = offsets[n]
         for j in range(offsets[n], offsets[n + 1]):
@@ -49,66 +48,82 @@ def find_rows(offsets, longest, may_end, base, skip, width):
                 until = j
                 while until + longest[until] <= j:
                     until -= 1
-                base[j], skip[j], width[j] = rows - (j - until), j - until, until - since + 1
-            rows += width[j]
-    return rows
+                base[j], skip[j], width[j] = columns - (j - until), j - until, until - since + 1
+            columns += width[j]
+    return columns
+
+
+@inlined
+def add_line(target, line, to, source, row, begin, count):
+    """target[line, to + k] += source[row, begin + k] for k < count."""
+    at, where, k = place(target, line, to), place(source, row, begin), 0
+    while k + 4 <= count:
+        here = unsigned(k)
+        store(add(load(target, at + here), load(source, where + here)), target, at + here)
+        k += 4
+    while k < count:
+        target[line, to + k] += source[row, begin + k]
+        k += 1
 
 
 @as_written
-def add_persist(base, skip, width, reach, least, shortest, token, start, stop, duration, segment, table, tokens):
-    """Add log persist(i, j, s) to ``table`` (rows, S); -inf where the segment is not admissible. Absent parts: empty.
+def add_persist(base, skip, width, reach, least, shortest, token, start, stop, duration, segment, table):
+    """Add log persist(i, j, s) to ``table`` (S, columns); -inf where the segment is not admissible. Absent: empty.
 
-    token, start, stop (N, S); duration (L, S); segment (N L, S); work space tokens (1, S). State s is admissible from i
-    for shortest[s] to reach[i, s] steps, at least least[i]. Cost O(rows S); with tokens the rows skipped count, too.
+    token, start, stop (S, N); duration (S, L); segment (N L, S). State s is admissible from i for shortest[s] to
+    reach[i, s] steps, at least least[i]. Cost O(columns S); with tokens the segments skipped count, too.
     """
     required, longest = 0, segment.shape[0] // base.size
     for s in range(shortest.size):
         required = larger(required, shortest[s])
     for j in range(base.size):
-        tokens[:] = 0.0
-        if stop.size and width[j]:
-            add_row(tokens, 0, stop, j)
-        for k in range(0 if token.size else skip[j], skip[j] + width[j]):
-            i, row = j - k, base[j] + k
-            if token.size:
-                add_row(tokens, 0, token, i)
-                if k < skip[j]:
-                    continue
-            add_row(table, row, tokens, 0)
+        first, end = skip[j], skip[j] + width[j]
+        for s in range(shortest.size if width[j] else 0):
+            if duration.size:
+                add_line(table, s, base[j] + first, duration, s, first, smaller(end, duration.shape[1]) - first)
+            if token.size or stop.size:
+                total = stop[s, j] if stop.size else 0.0
+                for k in range(0 if token.size else first, end):
+                    total += token[s, j - k] if token.size else 0.0
+                    if k >= first:
+                        table[s, base[j] + k] += total
             if start.size:
-                add_row(table, row, start, i)
-            if k < duration.shape[0]:
-                add_row(table, row, duration, k)
-            if k < longest:
-                prefetch(segment, place(segment, (i + 4) * longest + k, 0))  # the walk is diagonal
-                add_row(table, row, segment, i * longest + k)
-            if k >= least[i] or k + 1 < required:
+                for k in range(first, end):
+                    table[s, base[j] + k] += start[s, j - k]
+            if segment.size:
+                for k in range(first, smaller(end, longest)):
+                    prefetch(segment, place(segment, (j - k - 4) * longest + k, s))  # the walk is diagonal
+                    table[s, base[j] + k] += segment[(j - k) * longest + k, s]
+        for k in range(first, end):
+            if k >= least[j - k] or k + 1 < required:
                 for s in range(shortest.size):
-                    if k >= reach[i, s] or k + 1 < shortest[s]:
-                        table[row, s] = -np.inf
+                    if k >= reach[j - k, s] or k + 1 < shortest[s]:
+                        table[s, base[j] + k] = -np.inf
 
 
 @as_written
-def add_persist_back(base, skip, width, post, state, ending, start, stop, duration, segment, alive):
-    """Reverse of ``add_persist``: add the posteriors (rows, S) of segments to the counts; state and ending always."""
+def add_persist_back(base, skip, width, post, state, ending, start, stop, duration, segment):
+    """Reverse of ``add_persist``: add the posteriors (S, columns) of segments to the counts; state and ending always.
+
+    state (S, N), ending (N,), the others as there.
+    """
     longest = segment.shape[0] // base.size
     for j in range(base.size):
-        if not width[j]:
-            continue
-        alive[:] = 0.0
-        for k in range(skip[j] + width[j] - 1, -1, -1):
-            i, row = j - k, base[j] + k
-            if k >= skip[j]:
-                add_row(alive, 0, post, row)
-                if start.size:
-                    add_row(start, i, post, row)
-                if k < duration.shape[0]:
-                    add_row(duration, k, post, row)
-                if k < longest:
-                    prefetch(segment, place(segment, (i + 4) * longest + k, 0))
-                    add_row(segment, i * longest + k, post, row)
-            add_row(state, i, alive, 0)
-        for s in range(alive.shape[1]):
-            ending[j] += alive[0, s]
-        if stop.size:
-            add_row(stop, j, alive, 0)
+        first, end = skip[j], skip[j] + width[j]
+        for s in range(post.shape[0] if width[j] else 0):
+            alive = 0.0
+            for k in range(end - 1, -1, -1):
+                alive += post[s, base[j] + k] if k >= first else 0.0
+                state[s, j - k] += alive
+            ending[j] += alive
+            if stop.size:
+                stop[s, j] += alive
+            if duration.size:
+                add_line(duration, s, first, post, s, base[j] + first, smaller(end, duration.shape[1]) - first)
+            if start.size:
+                for k in range(first, end):
+                    start[s, j - k] += post[s, base[j] + k]
+            if segment.size:
+                for k in range(first, smaller(end, longest)):
+                    prefetch(segment, place(segment, (j - k - 4) * longest + k, s))
+                    segment[(j - k) * longest + k, s] += post[s, base[j] + k]

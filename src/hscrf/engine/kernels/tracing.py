@@ -20,7 +20,7 @@ from hscrf.engine.kernels.layout import (
     UP,
 )
 from hscrf.engine.kernels.runs import forward_run
-from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches
+from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches, when
 from hscrf.engine.kernels.trie import cell, shape_of
 
 # An item of the walk is (kind, node, time): the node ends there, lives there, starts there, or starts with the run.
@@ -61,8 +61,9 @@ def incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, wher
         for begin in range(t, work.since[t - i] - 1, -1):
             pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = child.mass[layer.table[t, CHILD_BASE] + t - begin, layer.node[STATE, node]]
-                value += work.enter[begin - i, node - bottom] + work.node[PASSED, layer.node[PARENT, node] - root]
+                value = child.mass[layer.node[STATE, node], layer.table[t, CHILD_BASE] + t - begin]
+                entered = work.enter[node - bottom, when(work, begin - i)]
+                value += entered + work.node[PASSED, layer.node[PARENT, node] - root]
                 k = put(weight, where, k, value, STARTS, node, begin)
     return k
 

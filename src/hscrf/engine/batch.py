@@ -14,6 +14,7 @@ from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX
 from hscrf.engine.passes import Expectations
 from hscrf.engine.plan import Plan
+from hscrf.engine.space import SPACE, New, fresh
 from hscrf.engine.walk import walk_back
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
@@ -65,7 +66,7 @@ class Batch:
     def log_partition(self, values: Arrays) -> Floats:
         """Log Z (n,) of each sequence."""
         plan = self.plan(values)
-        tables, lossy = passes.inside(plan, LINEAR, values)
+        tables, lossy = passes.inside(plan, LINEAR, values, new=SPACE.array)
         if lossy.all():
             return log_partition_in_logs(plan, values)
         log_z = passes.log_z_of(plan, LINEAR, tables[0])
@@ -73,11 +74,20 @@ class Batch:
             log_z[lossy] = log_partition_in_logs(*plan.select(np.flatnonzero(lossy), values))
         return log_z
 
-    def expectations(self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] = ()) -> Expectations:
-        """Log Z of each sequence, and the counts and posteriors of all, each sequence's times its weight."""
-        plan = self.plan(values, explicit)
+    def expectations(
+        self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
+    ) -> Expectations:
+        """Log Z of each sequence, and the counts and posteriors of all, each sequence's times its weight.
+
+        ``explicit`` names levels of which tables of segments are wanted; None: no table is.
+        """
+        plan = self.plan(values, explicit or ())
+        found = self._expectations(plan, values, weights, SPACE.array if explicit is None else fresh)
+        return found._replace(segments={}) if explicit is None else found
+
+    def _expectations(self, plan: Plan, values: Arrays, weights: Floats | None, new: New) -> Expectations:
         if weights is None or (weights > 0).all():
-            return weighted(plan, values, weights)
+            return weighted(plan, values, weights, new)
         merged = passes.empty(plan, range(self.topology.depth))
         signs = np.sign(weights)
         for sign in np.unique(signs):
@@ -86,7 +96,7 @@ class Batch:
             if sign == 0:
                 merged.log_z[which] = log_partition_of(part, own)
             else:
-                merge(plan, merged, which, part, weighted(part, own, np.abs(weights[which])), sign)
+                merge(plan, merged, which, part, weighted(part, own, np.abs(weights[which]), new), sign)
         return merged
 
     def best(self, values: Arrays) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
@@ -106,20 +116,20 @@ def log_partition_of(plan: Plan, values: Arrays) -> Floats:
 
 
 def log_partition_in_logs(plan: Plan, values: Arrays) -> Floats:
-    return passes.log_z_of(plan, LOG, passes.inside(plan, LOG, values)[0][0])
+    return passes.log_z_of(plan, LOG, passes.inside(plan, LOG, values, new=SPACE.array)[0][0])
 
 
-def weighted(plan: Plan, values: Arrays, weights: Floats | None) -> Expectations:
+def weighted(plan: Plan, values: Arrays, weights: Floats | None, new: New) -> Expectations:
     """Expectations with positive weights; sequences that LINEAR cannot hold go to LOG, the others stay."""
-    result, lossy = passes.outside(plan, LINEAR, values, weights)
+    result, lossy = passes.outside(plan, LINEAR, values, weights, new)
     if not lossy.any():
         return result
     if lossy.all():
-        return passes.outside(plan, LOG, values, weights)[0]
+        return passes.outside(plan, LOG, values, weights, new)[0]
     merged = passes.empty(plan, range(plan.topology.depth))
     for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
         part, own = plan.select(which, values)
-        found = passes.outside(part, mode, own, None if weights is None else weights[which])[0]
+        found = passes.outside(part, mode, own, None if weights is None else weights[which], new)[0]
         merge(plan, merged, which, part, found)
     return merged
 

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
 from hscrf.engine.bundling import Bundling
-from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, SMALLEST, TINY
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, TINY
 from hscrf.engine.kernels.bundles import sweep_bundles
-from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows
+from hscrf.engine.kernels.exponentials import exponentiate, gauge, raise_columns, shift_rows
 from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values, make_scratch, make_work
 from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.plan import LayerPlan, Plan, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
-from hscrf.engine.space import SPACE
+from hscrf.engine.space import SPACE, New, fresh
 from hscrf.potentials import OWN, Arrays, Key
 
 Mode = int | None  # LINEAR, LOG or MAX
@@ -56,21 +56,23 @@ class Numbers(NamedTuple):
     spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
 
 
-def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0) -> tuple[dict[int, Floats], Bools]:
+def inside(
+    plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = fresh
+) -> tuple[dict[int, Floats], Bools]:
     """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
     tables: dict[int, Floats] = {}
     lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
     bottom = plan.topology.depth - 1
     if bottom in plan.tables:
-        tables[bottom] = np.zeros(plan.tables[bottom].shape)
+        tables[bottom] = filled(new(f"table {bottom}", plan.tables[bottom].shape), 0.0)
         add_own_scores(plan, bottom, values, tables[bottom])
     for layer in reversed(plan.layers):
         if layer.top < down_to:
             break
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy, new)
         if numbers is None:
             break
-        mass = np.full(plan.tables[layer.top].shape, -np.inf)
+        mass = filled(new(f"table {layer.top}", plan.tables[layer.top].shape), -np.inf)
         _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass
@@ -90,14 +92,17 @@ def log_z_of(plan: Plan, mode: Mode, root: Floats) -> Floats:
         return safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
 
 
-def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = None) -> tuple[Expectations, Bools]:
+def outside(
+    plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = None, new: New = fresh
+) -> tuple[Expectations, Bools]:
     """Inside up to the layer below the root, then outside from the root down.
 
-    The posterior of the root is multiplied by the positive weight (n,) of its sequence; all else follows.
+    The posterior of the root is multiplied by the positive weight (n,) of its sequence; all else follows. ``new`` makes
+    the tables of segments, those that are returned, too.
     """
     single = plan.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
-    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
-    result = empty(plan, plan.explicit)
+    tables, lossy = inside(plan, mode, values, 1 if single else 0, new)
+    result = empty(plan, plan.explicit, new)
     if lossy.all():
         return result, lossy
     roots = plan.root_columns()
@@ -111,7 +116,7 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
         posterior = np.exp(tables[0][:, roots[finite]] - result.log_z[finite])
         result.segments[0][:, roots[finite]] = weight[finite] * posterior
     for layer in plan.layers:
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy, new)
         if numbers is None:
             return result, lossy
         ending = np.zeros((layer.bottom - layer.top + 1, plan.steps))
@@ -134,22 +139,28 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
 
 
 def numbers_of(
-    plan: Plan, mode: Mode, layer: LayerPlan, values: Arrays, tables: Mapping[int, Floats], lossy: Bools
+    plan: Plan,
+    mode: Mode,
+    layer: LayerPlan,
+    values: Arrays,
+    tables: Mapping[int, Floats],
+    lossy: Bools,
+    new: New = fresh,
 ) -> Any:
     """The numbers of a layer in the given arithmetic.
 
     LINEAR: sequences whose tokens differ too much are marked as lossy; if other potentials do, all are, and there
     are no values.
     """
-    flat = np.empty(layer.size)
-    peak = np.zeros(plan.steps)
+    flat = new(f"flat {layer.top}", layer.size)
+    peak = filled(new(f"peak {layer.top}", plan.steps), 0.0)
     reached = low = 0.0  # by the factors between a leaf that ends and the next that starts; and by tokens
     for span in layer.spans:
         view = span.view(flat)
         _fill(span, values, view)
         if mode is LINEAR and span.key[0] == "token":
             view = view[:-1]
-            highest = np.empty(plan.steps)
+            highest = SPACE.array("highest", plan.steps)
             lowest = shift_rows(view, view, highest)
             low -= lowest
             peak += highest
@@ -286,14 +297,14 @@ def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
 # Counts
 
 
-def empty(plan: Plan, levels: Sequence[int]) -> Expectations:
+def empty(plan: Plan, levels: Sequence[int], new: New = fresh) -> Expectations:
     """Zero counts and posteriors; at other levels than these, room for those of tokens and states is not made."""
     return Expectations(
         np.zeros(plan.offsets.size - 1),
         {key: np.zeros(shape) for key, shape in plan.shapes.items() if key[0] != "token" or key[1] in levels},
         [np.zeros((plan.steps if d in levels else 0, size)) for d, size in enumerate(plan.topology.n_states)],
         [np.zeros(plan.steps) for _ in plan.topology.levels],
-        {d: np.zeros(table.shape) for d, table in plan.tables.items()},
+        {d: filled(new(f"segments {d}", table.shape), 0.0) for d, table in plan.tables.items()},
     )
 
 
@@ -347,6 +358,12 @@ def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
 # Arrays
 
 
+def filled(array: Floats, value: float) -> Floats:
+    """The array, full of one number."""
+    array.fill(value)
+    return array
+
+
 def lowest_finite(values: Floats) -> float:
     """The lowest value that is not -inf, at most zero."""
     lowest = values.min(initial=0.0)
@@ -354,17 +371,7 @@ def lowest_finite(values: Floats) -> float:
 
 
 def to_linear(table: Floats) -> tuple[Floats, Floats]:
-    """A table (S, columns) of logarithms as scaled exponentials, and the log scale of each column.
-
-    Only the impossible becomes zero. In blocks that stay in the cache.
-    """
-    linear, shift = SPACE.array("linear", table.shape), table.max(axis=0)
-    shift[shift == -np.inf] = 0.0
-    for begin in range(0, shift.size, 2048):
-        block = slice(begin, begin + 2048)
-        for logs, out in zip(table, linear, strict=True):
-            np.subtract(logs[block], shift[block], out=out[block])
-            exponentiate(out[block])
-            if out[block].min() < SMALLEST:
-                out[block][(out[block] < SMALLEST) & (logs[block] > -np.inf)] = SMALLEST
+    """A table (S, columns) of logarithms as scaled exponentials, and the log scale of each column."""
+    linear, shift = SPACE.array("linear", table.shape), SPACE.array("shift", table.shape[1])
+    raise_columns(table.reshape(-1), linear.reshape(-1), shift)
     return linear, shift

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Space(threading.local):
 
 
 SPACE = Space()
+New = Callable[..., Any]  # makes an array from a name and a shape: ``SPACE.array``, or ``fresh``
 
 
 def fresh(_name: str, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:

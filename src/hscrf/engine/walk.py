@@ -21,7 +21,7 @@ def walk_back(
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
     """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
     single = plan.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
-    tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
+    tables, lossy = inside(plan, mode, values, 1 if single else 0, SPACE.array)
     states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
     ends = np.zeros(states.shape, dtype=np.int8)
     ends[:, 0, plan.offsets[1:] - 1] = 1
@@ -36,7 +36,7 @@ def walk_back(
     for layer in plan.layers:
         if not (log_z > -np.inf).all():  # there is nothing to walk back through
             break
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy)
+        numbers = numbers_of(plan, mode, layer, values, tables, lossy, SPACE.array)
         segments = segments_of(states[:, layer.top], ends[:, layer.top])
         left = np.ones(len(segments), dtype=bool)
         mass = np.empty(len(segments))

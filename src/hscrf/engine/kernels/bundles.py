@@ -15,6 +15,8 @@ used: its bars are zero.
     row_scales      LINEAR: rows that leave the comfortable range are brought back
 """
 
+import numpy as np
+
 from hscrf.engine.kernels.arithmetic import LINEAR, one, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.exponentials import take_logs
@@ -66,12 +68,13 @@ def span_of(work, table, first, last):
 
 
 @inlined
-def in_table(layer, leaves, apart, runs, r, s, t):
-    """Where the segment of a run and its top state s that ends at t lies in the flat table, -1 if none may end."""
-    base = layer.table[t + runs[r, AHEAD] if apart is not None else t, BASE]
-    if base == NOWHERE:
-        return -1
-    return s * leaves.columns + base + t + runs[r, SHIFT]
+def in_table(layer, leaves, s, t, ahead):
+    """Where segments of the top state s lie in the flat table that end at t, or so much later in the time of a run.
+
+    The place of a run's segment is its SHIFT further. NOWHERE if none may end.
+    """
+    base = layer.table[t + ahead, BASE]
+    return s * leaves.columns + base + t if base != NOWHERE else NOWHERE
 
 
 @part
@@ -101,8 +104,11 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
         if mode is LINEAR:
             keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span, work, lossy)
         ascend(mode, layer, values.pot, apart, s, t, step, ends, span, work)
-        if mass.size > 0 and (apart is None or ends):
-            write_masses(mode, layer, leaves, apart, s, t, step, first, last, runs, work, mass)
+        if mass.size > 0:
+            if apart is None:
+                write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
+            elif ends:
+                write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
 
 
 @inlined
@@ -133,20 +139,33 @@ def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span,
 
 
 @inlined
-def write_masses(mode, layer, leaves, apart, s, t, step, first, last, runs, work, mass):
-    """Write the log masses of the top's segments that end at t."""
+def write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass):
+    """Write the log masses of the top's segments that end at t, of all starts."""
+    column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
+    if column == NOWHERE:
+        return
     for r in range(unsigned(first), unsigned(last)):
-        work.top[r] = work.up[at(work, step, 0) + r]
+        work.top[r] = work.up[top + r]
     if mode is LINEAR:
         take_logs(work.top, first, last)
+        for r in range(unsigned(first), unsigned(last)):
+            work.top[r] += work.scale[r]
     for r in range(unsigned(first), unsigned(last)):
-        where = in_table(layer, leaves, apart, runs, r, s, t)
-        if where >= 0:
-            scale = work.scale[r] if mode is LINEAR else 0.0
-            if mode is LINEAR and apart is not None:  # a whole sequence
-                for time in range(runs[r, SINCE] + runs[r, AHEAD], t + runs[r, AHEAD] + 1):
-                    scale += leaves.peak[time]
-            mass[unsigned(where)] = work.top[r] + scale
+        mass[unsigned(column + runs[r, SHIFT])] = work.top[r]
+
+
+@inlined
+def write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass):
+    """Write the log masses of the sequences that end at t."""
+    for r in range(first, last):
+        ahead = runs[r, AHEAD]
+        column, value = in_table(layer, leaves, s, t, ahead), work.up[at(work, step, 0) + unsigned(r)]
+        if runs[r, UNTIL] == t + 1 and column != NOWHERE:
+            if mode is LINEAR:
+                value = np.log(value) + work.scale[r]
+                for time in range(runs[r, SINCE] + ahead, t + ahead + 1):
+                    value += leaves.peak[time]
+            mass[unsigned(column + runs[r, SHIFT])] = value
 
 
 @part
@@ -201,23 +220,29 @@ def forget_later(layer, leaves, s, step, steps, span, work):
 def read_bars(layer, leaves, apart, s, t, step, first, last, ends, runs, span, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
     fill(work.up_bar, unsigned(0), 1, span, 0.0)
-    if apart is None or ends:
-        for r in range(unsigned(first), unsigned(last)):
-            where, value = in_table(layer, leaves, apart, runs, r, s, t), work.up[at(work, step, 0) + r]
-            if where >= 0 and value > 0.0:
-                work.up_bar[r] = post[unsigned(where)] / value
+    if apart is not None and not ends:
+        return
+    column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
+    for r in range(unsigned(first), unsigned(last)):
+        if apart is not None:
+            column = in_table(layer, leaves, s, t, runs[r, AHEAD])
+        if column != NOWHERE:
+            work.up_bar[r] = post[unsigned(column + runs[r, SHIFT])]
+    for r in range(span[1], span[2]):
+        value = work.up[top + r]
+        work.up_bar[r] = work.up_bar[r] / value if value > 0.0 else 0.0
 
 
 @part
 def has_posterior(layer, leaves, apart, bundle, runs, post):
     """Has any segment of a bundle a posterior."""
-    first = last = 0
+    first, last, s = 0, 0, bundle[TOP]
     for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
         first, last = skip_ended(runs, first, t), count_born(runs, last, t)
         if apart is None or runs[first, UNTIL] == t + 1:
             for r in range(first, last):
-                where = in_table(layer, leaves, apart, runs, r, bundle[TOP], t)
-                if where >= 0 and post[where] > 0.0:
+                column = in_table(layer, leaves, s, t, 0 if apart is None else runs[r, AHEAD])
+                if column != NOWHERE and post[unsigned(column + runs[r, SHIFT])] > 0.0:
                     return True
     return False
 

@@ -116,7 +116,7 @@ def weigh(mode, layer, values, child, i, j, work):
             work.factor[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
             largest = larger(largest, work.factor[lag])
     if largest > -np.inf:
-        raise_all(work.factor, count, largest)
+        raise_all(work.factor, 0, count, largest)
         for lag in range(count):
             if work.factor[lag] < SMALLEST and reaches(layer, j - lag, j):
                 work.factor[lag] = SMALLEST

@@ -23,12 +23,13 @@ from hscrf.engine.kernels.layout import (
     Layer,
 )
 
-SPARSE = 4  # a bundle is worth its rows if at least one in so many is alive, over all its steps
+BLOCK = 8  # rows are computed by so many
+SPARSE = 4  # a bundle of starts is worth its rows if at least one in so many is alive, over all steps of its blocks
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
-MANY = 16  # so many sequences walk side by side
+MANY = 32  # so many sequences walk side by side
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
-ROOM = 2**19  # numbers that a bundle of sequences may keep: beyond the caches they are faster alone
+ROOM = 2**21  # numbers that a bundle of sequences may keep: as many as ``engine.space`` keeps
 
 
 class Bundling(NamedTuple):
@@ -126,7 +127,7 @@ def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs:
         return None
     end = np.append(begin[1:], since.size)
     alive, steps = np.add.reduceat(until - since, begin), until[end - 1] - since[begin]
-    kept = alive * sparse >= steps * rows
+    kept = alive * sparse >= rows_computed(begin, end, since, until)
     if not kept.any():
         return None
     if alive[~kept].sum() * FEW < alive.sum():
@@ -141,6 +142,14 @@ def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs:
     left[since[taken] + runs[taken, AHEAD], top[taken]] = 0
     lone = layer._replace(reach=left) if left.any() else None
     return Bundling(rows, bundles, runs, int(leaf[-1]), apart, lone)
+
+
+def rows_computed(begin: Ints, end: Ints, since: Ints, until: Ints) -> Ints:
+    """How many numbers of a node are computed for each bundle: a block lives from its first start to its last end."""
+    blocks = -(-(end - begin) // BLOCK)
+    first = ranges(np.zeros_like(begin), blocks) * BLOCK + np.repeat(begin, blocks)
+    last = np.minimum(first + BLOCK, np.repeat(end, blocks)) - 1
+    return np.add.reduceat(BLOCK * (until[last] - since[first]), np.cumsum(blocks) - blocks)
 
 
 def first_leaves(layer: Layer) -> Ints:

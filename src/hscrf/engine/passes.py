@@ -19,7 +19,7 @@ from hscrf.engine.kernels.bundles import sweep_bundles
 from hscrf.engine.kernels.exponentials import exponentiate, gauge, raise_columns, shift_rows
 from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values, make_scratch, make_work
 from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
-from hscrf.engine.kernels.runs import sweep
+from hscrf.engine.kernels.runs import sweep, sweep_segments
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.plan import LayerPlan, Plan, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
@@ -218,7 +218,8 @@ def _sweep(
         if mode is LINEAR and child is not None:
             segments = Segments(*to_linear(child))
         work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR, SPACE.array)
-        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, SPACE.array("line", steps))
+        walk = sweep if segments is None else sweep_segments
+        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, SPACE.array("line", steps))
 
 
 def _sweep_bundles(

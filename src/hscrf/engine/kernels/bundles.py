@@ -249,7 +249,7 @@ def has_posterior(layer, leaves, apart, bundle, runs, post):
 
 @kernel
 def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, lossy, work):
-    """Walk all bundles of a layer, see ``runs.sweep``; post and mass are flat here.
+    """Walk all bundles of a layer, see ``runs.walk_all``; post and mass are flat here.
 
     ``table`` holds the segments of the bottom, flat, or is None; ``apart`` is True if runs are sequences, else None. As
     with ``mode``, None has a type of its own: what a kind of runs does not need is not compiled for it.

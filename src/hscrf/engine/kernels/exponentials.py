@@ -119,7 +119,7 @@ BLOCK = 1024  # columns that stay in the cache
 def raise_columns(table, out, shift):
     """out = exp(table - shift) of a flat table (states, columns); shift (columns,), the highest of each column.
 
-    Only the impossible becomes zero; where a whole column is, the shift is zero.
+    Only the impossible becomes zero.
     """
     columns = shift.size
     for first in range(0, columns, BLOCK):
@@ -129,11 +129,9 @@ def raise_columns(table, out, shift):
         for line in range(unsigned(columns), unsigned(table.size), unsigned(columns)):
             for c in range(begin, end):
                 shift[c] = larger(shift[c], table[line + c])
-        for c in range(begin, end):
-            shift[c] = shift[c] if shift[c] > -np.inf else 0.0
         for line in range(unsigned(0), unsigned(table.size), unsigned(columns)):
             for c in range(begin, end):
-                out[line + c] = table[line + c] - shift[c]
+                out[line + c] = table[line + c] - (shift[c] if shift[c] > -np.inf else 0.0)
             raise_all(out, line + begin, line + end, 0.0)
             for c in range(begin, end):
                 value = out[line + c]

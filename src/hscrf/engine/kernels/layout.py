@@ -83,8 +83,7 @@ class Scratch(NamedTuple):
     enter_bar: np.ndarray  # (n, W + 1) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
     gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
-    factor: np.ndarray  # with a table: lines of W + 1, by lag, of the segments that end at the current step: their
-    # factor; with parents other than the top, the factor for each of these, and the posteriors
+    factor: np.ndarray  # with a table: flat, lines of W + 1 numbers, see WEIGHT .. OF_PARENTS
     since: np.ndarray  # (W + 1,) with a table: earliest start of a segment that ends at j
     node: np.ndarray  # (8, m + 4) values of all nodes at the current step, in the rows below
 
@@ -98,6 +97,12 @@ POSTERIOR = 5  # of the node at j, or with a table of its segments from one star
 PASSED = 6  # with a table, parents of leaves: product of TOKENS from a start to j
 GOES_ON_BAR = 7  # Markov, leaves: the bar of a leaf alive at j that goes on at j + 1
 NODE_ROWS = 8
+
+# Lines of Scratch.factor, for segments that end at the current step j.
+WEIGHT = 0  # of a segment that starts so many steps earlier
+PAST = 1  # LINEAR: log scale of ``enter``, the latest first, less PEAKS
+PEAKS = 2  # LINEAR: the sum of all peaks from the start of the run to a step
+OF_PARENTS = 3  # one line for each parent of leaves, its factor by lag; then one for each, posteriors by lag
 
 
 def make_scratch(layer, child, steps, backward, linear, new):
@@ -118,7 +123,7 @@ def make_scratch(layer, child, steps, backward, linear, new):
         new("enter_bar", (0 if child is None or not backward else leaves, steps + 1)),
         new("scale", steps + 1),
         new("gain", steps + 1),
-        new("factor", 0 if child is None else (1 + 2 * parents) * (steps + 1)),
+        new("factor", 0 if child is None else (OF_PARENTS + 2 * parents) * (steps + 1)),
         new("since", steps + 1, np.int64),
         new("node", (NODE_ROWS, inner + leaves + 4)),
     )
@@ -173,7 +178,6 @@ class Work(NamedTuple):
     posterior: np.ndarray  # (nodes, rows) apart
 
 
-SLACK = 4  # nodes beyond the last one
 # Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
 # and which of the runs.
 TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
@@ -184,13 +188,14 @@ SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 def make_work(layer, rows, steps, longest, apart, keep, new):
     """Work space for any bundle of a layer up to a number of steps; are all of them kept, for a way back?"""
-    nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + SLACK
+    slack = int((-layer.node[COUNT] % 4).max())
+    nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + slack
     inner = int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
     starting = nodes if longest else inner
     places = steps if keep or longest else 2
-    down = (places * starting + SLACK) * rows
+    down = (places * starting + slack) * rows
     widest = int(layer.node[COUNT].max())
-    states = int(layer.node[STATE].max()) + SLACK if apart else 0
+    states = int(layer.node[STATE].max()) + 4 if apart else 0
     group = 4 * widest * (widest + -widest % 4)
     return Work(
         rows,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, zero
-from hscrf.engine.kernels.compile import as_written, part, unsigned
+from hscrf.engine.kernels.compile import as_written, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back, when
@@ -81,8 +81,8 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
                 sum_segments_back(mode, layer, values, child, counts, s, i, j, work)
 
 
-@as_written
-def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+@part
+def walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
     """Walk all runs of a layer: log mass (S, columns) of its top segments, unless it is empty; lossy (sequences,).
 
     Unless ``counts`` is None, turn the posteriors ``post`` (S, columns) of the top segments into expected counts of all
@@ -110,6 +110,18 @@ def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, 
                         line[k] = zero(mode)
                 if counts is not None:
                     backward_run(mode, layer, values, child, counts, i, s, reach, work, line)
+
+
+@as_written
+def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+    """``walk_all`` for Python, where the bottom has no table."""
+    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line)
+
+
+@kernel
+def sweep_segments(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+    """``walk_all`` for Python, where the bottom has a table: loops over starts are worth the time to compile them."""
+    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line)
 
 
 @part

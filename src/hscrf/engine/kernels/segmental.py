@@ -44,14 +44,18 @@ from hscrf.engine.kernels.layout import (
     COUNT,
     DOWN,
     FIRST,
+    OF_PARENTS,
     PARENT,
     PASSED,
+    PAST,
+    PEAKS,
     POSTERIOR,
     STATE,
     TOKEN,
     TOKENS,
     UP,
     UP_BAR,
+    WEIGHT,
 )
 from hscrf.engine.kernels.steps import multiply_tokens, rescale
 from hscrf.engine.kernels.trie import cell, shape_of
@@ -95,57 +99,73 @@ def pass_tokens(mode, layer, pot, s, t, work):
             work.node[PASSED, x] = passed
 
 
-@part
-def weigh(mode, layer, values, child, i, j, work):
-    """Fill the first line of ``factor`` by lag: one where a segment from there may end at j, else zero.
+@inlined
+def line_of(work, k):
+    """Where line k of ``factor`` begins."""
+    return unsigned(k * work.scale.size)
 
-    LINEAR: times what has entered there, and the segment, are to be multiplied by to have one scale; return its
-    logarithm, -inf if no segment may end.
+
+@part
+def weigh(mode, values, child, column, lags, i, j, work):
+    """Fill the line WEIGHT by lag: what is to be multiplied with what has entered and its segment to have one scale.
+
+    Only LINEAR has scales; return the logarithm of the common one, -inf if no segment may end at j.
     """
-    base, count = layer.table[j, CHILD_BASE], j - work.since[j - i] + 1
+    weight = line_of(work, WEIGHT)
     if mode is not LINEAR:
-        for lag in range(count):
-            work.factor[lag] = one(mode) if reaches(layer, j - lag, j) else zero(mode)
+        for lag in range(unsigned(lags[0]), unsigned(lags[1])):
+            work.factor[weight + lag] = one(mode)
         return 0.0
-    largest, peaks = -np.inf, 0.0
-    for lag in range(count):
-        t = j - lag
-        peaks += values.peak[t]
-        work.factor[lag] = -np.inf
-        if reaches(layer, t, j):
-            work.factor[lag] = work.scale[t - i] + child.shift[base + lag] + peaks
-            largest = larger(largest, work.factor[lag])
-    if largest > -np.inf:
-        raise_all(work.factor, 0, count, largest)
-        for lag in range(count):
-            if work.factor[lag] < SMALLEST and reaches(layer, j - lag, j):
-                work.factor[lag] = SMALLEST
-    return largest
+    past = line_of(work, PAST) + unsigned(when(work, j - i))
+    largest = -np.inf
+    for lag in range(lags[0], lags[1]):
+        value = work.factor[past + unsigned(lag)] + child.shift[column + lag]
+        work.factor[weight + unsigned(lag)] = value
+        largest = larger(largest, value)
+    if largest == -np.inf:
+        return largest
+    raise_all(work.factor, weight + unsigned(lags[0]), weight + unsigned(lags[1]), largest)
+    for lag in range(lags[0], lags[1]):
+        if work.factor[weight + unsigned(lag)] < SMALLEST and child.shift[column + lag] > -np.inf:
+            work.factor[weight + unsigned(lag)] = SMALLEST  # only the impossible is zero
+    return largest + work.factor[line_of(work, PEAKS) + unsigned(j - i)] + values.peak[j]
 
 
 @inlined
-def line_of(layer, s, parent, work):
-    """Where the factors of a parent of leaves begin: under the top itself, the first line; else one each."""
+def enter_scale(values, i, j, work):
+    """LINEAR: note the scale of what enters at j, as ``weigh`` needs it."""
+    step, peaks = j - i, line_of(work, PEAKS)
+    passed = 0.0 if step == 0 else work.factor[peaks + unsigned(step - 1)] + values.peak[j - 1]
+    work.factor[peaks + unsigned(step)] = passed
+    work.factor[line_of(work, PAST) + unsigned(when(work, step))] = work.scale[step] - passed
+
+
+@inlined
+def factors_of(layer, s, parent, work):
+    """Where the factors of a parent of leaves begin: under the top itself they are the weights; else it has a line."""
     depth = layer.level_at.shape[1] - 2
     if depth == 1:
-        return unsigned(0)
-    return unsigned((parent - layer.level_at[s, depth - 1] + 1) * work.scale.size)
+        return line_of(work, WEIGHT)
+    return line_of(work, OF_PARENTS + parent - layer.level_at[s, depth - 1])
 
 
 @part
-def pass_all_tokens(mode, layer, pot, s, i, j, work):
-    """Fill the factors of all parents: the first line, and the parent's tokens, with those above, from t to j."""
+def pass_all_tokens(mode, layer, pot, s, j, lags, work):
+    """Fill the factors of all parents: weights, times the tokens of the parent and of those above it from t to j."""
     depth, root, bottom, _ = shape_of(layer, s)
     if depth == 1:
         return
     begin_tokens(mode, layer, s, work)
-    for lag in range(j - work.since[j - i] + 1):
+    for lag in range(lags[1]):
         pass_tokens(mode, layer, pot, s, j - lag, work)
-        for parent in range(layer.level_at[s, depth - 1], bottom):
-            factor = times(mode, work.node[PASSED, parent - root], work.factor[lag])
-            if mode is LINEAR and factor < SMALLEST and work.node[PASSED, parent - root] * work.factor[lag] > 0.0:
-                factor = SMALLEST
-            work.factor[line_of(layer, s, parent, work) + unsigned(lag)] = factor
+        if lag >= lags[0]:
+            weight = work.factor[line_of(work, WEIGHT) + unsigned(lag)]
+            for parent in range(layer.level_at[s, depth - 1], bottom):
+                passed = work.node[PASSED, parent - root]
+                factor = times(mode, passed, weight)
+                if mode is LINEAR and factor < SMALLEST and passed > 0.0 and weight > 0.0:
+                    factor = SMALLEST
+                work.factor[factors_of(layer, s, parent, work) + unsigned(lag)] = factor
 
 
 # ------------------------------------------------------------------------------
@@ -174,14 +194,14 @@ def sum_past(mode, work, entered, mass, column, factor, lags):
 def sum_segments(mode, layer, values, child, s, i, j, work):
     """Fill UP of the leaves from the child segments t..j that end at j. Cost O(L leaves)."""
     _, root, bottom, stop = shape_of(layer, s)
-    scale = weigh(mode, layer, values, child, i, j, work)
+    lags, column = (layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1), layer.table[j, CHILD_BASE]
+    scale = weigh(mode, values, child, column, lags, i, j, work)
     if scale == -np.inf:
         return 1.0
-    pass_all_tokens(mode, layer, values.pot, s, i, j, work)
-    lags = layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1
+    pass_all_tokens(mode, layer, values.pot, s, j, lags, work)
     for leaf in range(bottom, stop):
-        state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
-        entered, column = place(work.enter, leaf - bottom, when(work, j - i)), layer.table[j, CHILD_BASE]
+        state, factor = layer.node[STATE, leaf], factors_of(layer, s, layer.node[PARENT, leaf], work)
+        entered = place(work.enter, leaf - bottom, when(work, j - i))
         total, k = sum_past(mode, work, entered, child.mass, place(child.mass, state, column), factor, lags)
         for lag in range(np.int64(k), lags[1]):
             value = times(mode, work.enter[leaf - bottom, when(work, j - i) + lag], child.mass[state, column + lag])
@@ -196,7 +216,7 @@ def sum_segments(mode, layer, values, child, s, i, j, work):
 def sum_past_back(work, entered, mass, post, column, factor, seen, lags, bar):
     """Reverse of ``sum_past`` in LINEAR, ``bar`` being that of the sum; return the lag where it stopped.
 
-    Add the posteriors of the segments to ``post`` and, under Markov parents, to the line at ``seen``.
+    Add the posteriors of the segments to ``post`` and, unless that is 0, to the line at ``seen``.
     """
     k, end, bars = unsigned(lags[0]), unsigned(lags[1]), spread(bar)
     while k + FOUR <= end:
@@ -204,7 +224,7 @@ def sum_past_back(work, entered, mass, post, column, factor, seen, lags, bar):
         started = load(work.enter, entered + k)
         store(add(load(work.enter_bar, entered + k), pair), work.enter_bar, entered + k)
         store(multiply_add(started, pair, load(post, column + k)), post, column + k)
-        if factor > unsigned(0):
+        if seen > unsigned(0):
             store(multiply_add(started, pair, load(work.factor, seen + k)), work.factor, seen + k)
         k += FOUR
     return k
@@ -214,36 +234,36 @@ def sum_past_back(work, entered, mass, post, column, factor, seen, lags, bar):
 def sum_segments_back(mode, layer, values, child, counts, s, i, j, work):
     """Reverse of ``sum_segments``: the bars of ``enter`` at every t, posteriors of the segments and of the tokens."""
     depth, root, bottom, stop = shape_of(layer, s)
-    weigh(mode, layer, values, child, i, j, work)
-    pass_all_tokens(mode, layer, values.pot, s, i, j, work)
-    lags, parents = (layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1), bottom - layer.level_at[s, depth - 1]
-    line = unsigned(parents * work.scale.size)  # from the factors of a parent to its posteriors
+    lags, column = (layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1), layer.table[j, CHILD_BASE]
+    if weigh(mode, values, child, column, lags, i, j, work) == -np.inf:
+        return
+    pass_all_tokens(mode, layer, values.pot, s, j, lags, work)
+    parents, first = bottom - layer.level_at[s, depth - 1], when(work, j - i)
     if depth > 1:
         for parent in range(layer.level_at[s, depth - 1], bottom):
-            seen = line_of(layer, s, parent, work) + line
-            for lag in range(unsigned(lags[1])):
+            seen = factors_of(layer, s, parent + parents, work)
+            for lag in range(unsigned(lags[0]), unsigned(lags[1])):
                 work.factor[seen + lag] = 0.0
     for leaf in range(bottom, stop):
-        state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
-        first, column, k = when(work, j - i), layer.table[j, CHILD_BASE], unsigned(lags[0])
-        bar = times(mode, work.node[UP_BAR, leaf - root], work.gain[j - i])
+        state, parent, x = layer.node[STATE, leaf], layer.node[PARENT, leaf], leaf - bottom
+        factor, seen = factors_of(layer, s, parent, work), unsigned(0)
+        if depth > 1:
+            seen = factors_of(layer, s, parent + parents, work)
+        bar, k = times(mode, work.node[UP_BAR, leaf - root], work.gain[j - i]), unsigned(lags[0])
         if mode is LINEAR:
-            places = place(child.mass, state, column), factor, factor + line
-            k = sum_past_back(
-                work, place(work.enter, leaf - bottom, first), child.mass, counts.child, *places, lags, bar
-            )
+            places = place(child.mass, state, column), factor, seen
+            k = sum_past_back(work, place(work.enter, x, first), child.mass, counts.child, *places, lags, bar)
         for lag in range(np.int64(k), lags[1]):
-            x, at = leaf - bottom, factor + unsigned(lag)
-            pair = times(mode, times(mode, child.mass[state, column + lag], work.factor[at]), bar)
+            pair = times(mode, times(mode, child.mass[state, column + lag], work.factor[factor + unsigned(lag)]), bar)
             work.enter_bar[x, first + lag] = plus(mode, work.enter_bar[x, first + lag], pair)
             posterior = probability(mode, work.enter[x, first + lag], pair)
             counts.child[state, column + lag] += posterior
             if depth > 1:
-                work.factor[at + line] += posterior
+                work.factor[seen + unsigned(lag)] += posterior
     if depth > 1:
         for lag in range(lags[0], lags[1]):
             for parent in range(layer.level_at[s, depth - 1], bottom):
-                seen = line_of(layer, s, parent, work) + line
+                seen = factors_of(layer, s, parent + parents, work)
                 work.node[POSTERIOR, parent - root] = work.factor[seen + unsigned(lag)]
             add_token_counts(layer, counts.pot, s, j - lag, j, work)
 
@@ -277,7 +297,7 @@ def lost_segments(layer, child, s, i, j, work):
     least, column = larger(TINY, FAINT * work.gain[j - i]), layer.table[j, CHILD_BASE]
     for leaf in range(bottom, stop):
         if work.node[UP, leaf - root] < least:
-            state, factor = layer.node[STATE, leaf], line_of(layer, s, layer.node[PARENT, leaf], work)
+            state, factor = layer.node[STATE, leaf], factors_of(layer, s, layer.node[PARENT, leaf], work)
             for lag in range(layer.table[j, CHILD_SKIP], j - work.since[j - i] + 1):
                 possible = work.enter[leaf - bottom, when(work, j - i) + lag] > 0.0
                 possible = possible and work.factor[factor + unsigned(lag)] > 0.0
@@ -297,6 +317,8 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
         if 0.0 < value < low:
             low = value
         work.node[UP, x] = zero(mode)
+    if mode is LINEAR:
+        enter_scale(values, i, j, work)
     since = work.since[step - 1] if step > 0 else i
     while since < j and not reaches(layer, since, j):
         since += 1

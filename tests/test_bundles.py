@@ -52,9 +52,12 @@ def poisoned(monkeypatch):
 
 
 def without_borders(p):
-    """The model without potentials of first and last steps: with them, runs go alone."""
-    parts = parts_of(p)
-    return hscrf.Potentials(p.topology, p.length, **{**parts, "start": {}, "stop": {}})
+    """The model without potentials of first and last steps of its bottom: with them, runs over Markov ones go alone."""
+    parts, bottom = parts_of(p), p.topology.levels[-1]
+    inner = {
+        part: {level: v for level, v in parts.get(part, {}).items() if level != bottom} for part in ("start", "stop")
+    }
+    return hscrf.Potentials(p.topology, p.length, **{**parts, **inner})
 
 
 def draw(rng, kinds, length, **options):
@@ -98,7 +101,9 @@ def test_evidence_leaves_fewer_rows(together, poisoned, kinds, seed):
 @pytest.mark.parametrize("seed", range(150))
 def test_random_models_by_enumeration(together, seed):
     model, evidence, p, labels = test_twin.draw(3 + seed % 2, 1000 + seed)
-    model, p = dataclasses.replace(model, start={}, stop={}), without_borders(p)
+    bottom = p.topology.depth - 1
+    inner = {part: {d: v for d, v in getattr(model, part).items() if d != bottom} for part in ("start", "stop")}
+    model, p = dataclasses.replace(model, **inner), without_borders(p)
     found = hscrf.marginals(p, labels)
     close = {"rtol": 1e-9, "atol": 1e-10}
     np.testing.assert_allclose(found.log_partition, twin.log_partition(model, evidence), **close)
@@ -114,7 +119,7 @@ def packed(models):
     """Several models of one topology as a batch, and its values."""
     offsets = np.concatenate([[0], np.cumsum([p.length for p in models])])
     each = [values_of(p) for p in models]
-    timed = {key for key in each[0] if key[0] in ("token", "segment")}
+    timed = {key for key in each[0] if key[0] in ("token", "segment", "start", "stop")}
     values = {key: np.concatenate([v[key] for v in each]) if key in timed else each[0][key] for key in each[0]}
     return Batch(models[0].topology, offsets), values
 
@@ -127,7 +132,10 @@ def lengths_of_one_topology(kinds, lengths, scale=1.0, **options):
         own = {
             **parts,
             "token": {k: scale * rng.standard_normal((length, v.shape[1])) for k, v in parts["token"].items()},
-            "segment": {k: rng.standard_normal((length, *v.shape[1:])) for k, v in parts.get("segment", {}).items()},
+            **{
+                part: {k: rng.standard_normal((length, *v.shape[1:])) for k, v in parts.get(part, {}).items()}
+                for part in ("start", "stop", "segment")
+            },
         }
         models.append(hscrf.Potentials(first.topology, length, **own))
     return models

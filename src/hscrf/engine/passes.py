@@ -157,7 +157,7 @@ def numbers_of(
     reached = low = 0.0  # by the factors between a leaf that ends and the next that starts; and by tokens
     for span in layer.spans:
         view = span.view(flat)
-        _fill(span, values, view)
+        _fill(plan, span, values, view)
         if mode is LINEAR and span.key[0] == "token":
             view = view[:-1]
             highest = SPACE.array("highest", plan.steps)
@@ -181,18 +181,21 @@ def numbers_of(
     return Numbers(Values(flat, peak), None, spread)
 
 
-def _fill(span: Span, values: Arrays, view: Floats) -> None:
+def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
     """Write the log-potentials of a span."""
     part, d = span.key
     if part == "token":
         view[-1] = 0.0
         view = view[:-1]
         view[:] = values.get(span.key, 0.0)
-        # the durations and segments of a unit bottom are tokens too
-        if ("duration", d) in values:
-            view += values["duration", d][0]
-        if ("segment", d) in values:
-            view += values["segment", d][:, 0]
+        if plan.is_unit(d):  # all it has is like tokens
+            for border in ("start", "stop"):
+                if (border, d) in values:
+                    view += values[border, d]
+            if ("duration", d) in values:
+                view += values["duration", d][0]
+            if ("segment", d) in values:
+                view += values["segment", d][:, 0]
     elif not span.given:
         view[:] = 0.0
     elif span.columns is None:
@@ -330,10 +333,15 @@ def _collect(plan: Plan, layer: LayerPlan, counts: Counts, result: Expectations)
 
 
 def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
-    """The state posteriors of a Markov level are its token counts; a unit bottom has other parts like them."""
+    """The state posteriors of a Markov level are its token counts; all parts of a unit bottom are like them."""
     state = result.state[d]
     if ("token", d) in plan.shapes:
         result.counts["token", d] = state
+    if not plan.is_unit(d):
+        return
+    for border in ("start", "stop"):
+        if (border, d) in plan.shapes:
+            result.counts[border, d][:] = state
     if ("duration", d) in result.counts:
         result.counts["duration", d][0] = state.sum(axis=0)
     if ("segment", d) in result.counts:

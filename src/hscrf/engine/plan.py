@@ -43,7 +43,9 @@ class Span:
 
     @property
     def stride(self) -> int:
-        return self.width if self.rows > 1 else 0
+        """From one time to the next; 0: all times share one row. Starts and stops are of their time, even of one."""
+        own = self.given and self.key[0] in ("start", "stop")
+        return self.width if self.rows > 1 or own else 0
 
 
 class SegmentTable(NamedTuple):
@@ -109,10 +111,14 @@ class Plan:
         tops = [d for d in self.explicit if d < topology.depth - 1]
         self.layers = [self._layer(a, b) for a, b in zip(tops, [*tops[1:], topology.depth - 1], strict=True)]
 
+    def is_unit(self, d: int) -> bool:
+        """Is this a bottom of one step."""
+        return d == self.topology.depth - 1 and self.topology.unit_bottom
+
     def _is_explicit(self, d: int) -> bool:
         if d == 0:
             return True
-        if d == self.topology.depth - 1 and self.topology.unit_bottom:
+        if self.is_unit(d):
             return False
         timed = ("duration", d) in self.shapes or ("segment", d) in self.shapes
         return timed or self.topology.has_limits(d) or d in self.asked
@@ -163,7 +169,7 @@ class Plan:
             table,
             any(span.given for span in spans if span.key[0] == "start"),
             any(span.given for span in spans if span.key[0] == "stop"),
-            bottom == self.topology.depth - 1 and self.topology.unit_bottom,
+            self.is_unit(bottom),
         )
         bundling = None
         if top > 0 and (child is None or depth == 1):
@@ -189,7 +195,7 @@ class Plan:
             if markov:
                 put(("token", d), self.steps + 1, states, True, forbidden=None if sets is None else ~sets)
             for part in ("start", "stop"):
-                given = markov and (part, d) in self.shapes
+                given = markov and not self.is_unit(d) and (part, d) in self.shapes
                 put((part, d), self.steps if given else 1, states, given)
         for d in range(top, bottom):
             families = build_families(self.topology, d)

@@ -94,7 +94,7 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
         for r in range(born, last):
             work.down[top + unsigned(r)] = one(mode)
             work.scale[r] = 0.0
-        descend(mode, layer, values.pot, table, s, t, step, last > born, span, work)
+        descend(mode, layer, values.pot, table, apart, s, runs, t, step, last > born, span, work)
         if table is not None:
             since = sum_segments(mode, layer, leaves, table, s, t, step, since, span, work)
         else:
@@ -103,7 +103,7 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
             live(mode, layer, leaves, apart, s, bundle[LEAF], t, step, span, work)
         if mode is LINEAR:
             keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span, work, lossy)
-        ascend(mode, layer, values.pot, apart, s, t, step, ends, span, work)
+        ascend(mode, layer, values.pot, apart, s, runs, t, step, ends, span, work)
         if mass.size > 0:
             if apart is None:
                 write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
@@ -197,7 +197,7 @@ def backward(layer, values, leaves, table, apart, counts, bundle, runs, work, po
         born = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
-        descend_back(layer, values.pot, counts.pot, s, t, step, last < born, span, work)
+        descend_back(layer, values.pot, counts.pot, apart, s, runs, first, t, step, last < born, span, work)
     count_all_pairs(layer, values.pot, counts.pot, s, work)
 
 

@@ -1,13 +1,28 @@
-"""Tokens of sequences side by side: states lie innermost in memory and rows in a bundle, so they are turned."""
+"""Tokens of sequences side by side: states lie innermost in memory and rows in a bundle, so they are turned.
+
+So are their starts and stops. Those of starts of one sequence are the same in all rows.
+"""
 
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import both, one, padded
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, larger, load, prefetch, smaller, store, turn
+from hscrf.engine.kernels.lanes import (
+    FOUR,
+    add,
+    lane_sum,
+    larger,
+    load,
+    multiply,
+    prefetch,
+    smaller,
+    spread,
+    store,
+    turn,
+)
 from hscrf.engine.kernels.layout import AHEAD, PARENT, STATE, TOKEN, UNTIL
 from hscrf.engine.kernels.rows import fill
-from hscrf.engine.kernels.trie import shape_of
+from hscrf.engine.kernels.trie import cell, shape_of
 
 FETCHED = 6  # processors do not guess which tokens so many sequences will need: they are asked for these steps ahead
 
@@ -20,10 +35,10 @@ def own_time(runs, r, t):
 
 
 @inlined
-def tokens_of(layer, s, level):
-    """Where the tokens of a level lie at time 0, and how many a time has."""
+def block_of(layer, part, s, level):
+    """Where the tokens of a level, or its starts or stops, lie at time 0, and how many a time has."""
     node = layer.level_at[s, level]
-    return layer.node[TOKEN, node] - layer.node[STATE, node], layer.node[TOKEN + 1, node]
+    return layer.node[part, node] - layer.node[STATE, node], layer.node[part + 1, node]
 
 
 @inlined
@@ -60,7 +75,7 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
     q, low, high = span
     fill(work.met, unsigned(0), 1, span, one(mode))
     for level in range(1, depth + 1):
-        first, width = tokens_of(layer, s, level)
+        first, width = block_of(layer, TOKEN, s, level)
         gather_level(pot, first, width, runs, t, ahead, work.own, span)
         if level < depth:
             for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
@@ -97,7 +112,7 @@ def scatter_counts(layer, counts, s, runs, alive, t, span, work):
     """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them."""
     depth, root, bottom, stop = shape_of(layer, s)
     q, low, high = span
-    first, width = tokens_of(layer, s, depth)
+    first, width = block_of(layer, TOKEN, s, depth)
     scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
     fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     for node in range(stop - 1, root, -1):
@@ -105,7 +120,7 @@ def scatter_counts(layer, counts, s, runs, alive, t, span, work):
         for r in range(low, high, FOUR):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
     for level in range(1, depth):
-        first, width = tokens_of(layer, s, level)
+        first, width = block_of(layer, TOKEN, s, level)
         fill(work.found, unsigned(0), width, span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
@@ -121,3 +136,49 @@ def count_endings(ending, level, runs, alive, t, values, at):
     """Add a row of posteriors, at a place, to those that a level ends at t."""
     for row in range(alive, runs.shape[0]):
         ending[level, t + runs[row, AHEAD]] += values[at + unsigned(row)]
+
+
+# ------------------------------------------------------------------------------
+# First and last steps of the Markov levels between the top and the leaves
+
+
+@part
+def meet(mode, layer, pot, part, apart, s, level, runs, t, values, at, span, work):
+    """Multiply the values of all nodes of a level, from a place on, by what they meet when they start, or end, at t."""
+    q, low, high = span
+    first, width = block_of(layer, part, s, level)
+    if apart is not None and width > 0:
+        gather_level(pot, first, width, runs, t, 0, work.own, span)
+    for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
+        own, factor = unsigned(layer.node[STATE, node]) * q, spread(pot[cell(layer, part, node, t)])
+        for r in range(low, high, FOUR):
+            if apart is not None:
+                factor = load(work.own, own + r)
+            store(both(mode, load(values, at + r), factor), values, at + r)
+        at += q
+
+
+@part
+def meet_back(layer, pot, grad, part, apart, s, level, runs, alive, t, values, at, bars, here, span, work):
+    """Reverse of ``meet``, the values being those after it: multiply the bars, and count."""
+    q, low, high = span
+    first, width = block_of(layer, part, s, level)
+    if apart is not None and width > 0:
+        gather_level(pot, first, width, runs, t, 0, work.own, span)
+        fill(work.found, unsigned(0), width, span, 0.0)
+    for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
+        where, own = cell(layer, part, node, t), unsigned(layer.node[STATE, node]) * q
+        factor, total = spread(pot[where]), spread(0.0)
+        for r in range(low, high, FOUR):
+            bar = load(bars, here + r)
+            posterior = multiply(load(values, at + r), bar)
+            if apart is not None:
+                factor = load(work.own, own + r)
+                store(add(load(work.found, own + r), posterior), work.found, own + r)
+            total = add(total, posterior)
+            store(multiply(bar, factor), bars, here + r)
+        if apart is None:
+            grad[where] += lane_sum(total)
+        at, here = at + q, here + q
+    if apart is not None and width > 0:
+        scatter_level(grad, first, width, runs, alive, t, work.found, span)

@@ -2,8 +2,8 @@
 
 from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.lanes import larger
-from hscrf.engine.kernels.layout import COUNT, END, FIRST, INIT, TRANS
-from hscrf.engine.kernels.row_tokens import count_endings
+from hscrf.engine.kernels.layout import BEGIN, COUNT, END, FIRST, INIT, STOP, TRANS
+from hscrf.engine.kernels.row_tokens import count_endings, meet, meet_back
 from hscrf.engine.kernels.rows import (
     add_pairs,
     add_products,
@@ -53,7 +53,7 @@ def closes(layer, apart, level, t, last):
 
 
 @inlined
-def descend(mode, layer, pot, table, s, t, step, born, span, work):
+def descend(mode, layer, pot, table, apart, s, runs, t, step, born, span, work):
     """Fill ``down`` at t, the mass of each node that starts there; that of leaves without a table goes to ``up``.
 
     The top's is given: it starts in the rows of runs that are ``born``.
@@ -70,13 +70,20 @@ def descend(mode, layer, pot, table, s, t, step, born, span, work):
             if level < depth or table is not None:
                 target = work.down, at_down(work, step, kid)
             product(mode, pot, init, trans, n, parent, before, target, span)
+        if layer.starts and level < depth:
+            begin = at_down(work, step, layer.level_at[s, level] - root)
+            meet(mode, layer, pot, BEGIN, apart, s, level, runs, t, work.down, begin, span, work)
 
 
 @inlined
-def descend_back(layer, pot, grad, s, t, step, born, span, work):
+def descend_back(layer, pot, grad, apart, s, runs, alive, t, step, born, span, work):
     """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
+        if layer.starts and level < depth:
+            x = layer.level_at[s, level] - root
+            places = work.down, at_down(work, step, x), work.down_bar, at(work, 0, x)
+            meet_back(layer, pot, grad, BEGIN, apart, s, level, runs, alive, t, *places, span, work)
         across = step > 0 and changes(layer, level, t - 1)
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
@@ -105,7 +112,7 @@ def count_all_pairs(layer, pot, grad, s, work):
 
 
 @inlined
-def ascend(mode, layer, pot, apart, s, t, step, last, span, work):
+def ascend(mode, layer, pot, apart, s, runs, t, step, last, span, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
@@ -114,6 +121,9 @@ def ascend(mode, layer, pot, apart, s, t, step, last, span, work):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where = unsigned(cell(layer, END, node, t))
             end(mode, pot, where, n, work.up, at(work, step, kid), at(work, step, node - root), span)
+        if layer.stops and level > 0 and may_end:
+            begin = at(work, step, layer.level_at[s, level] - root)
+            meet(mode, layer, pot, STOP, apart, s, level, runs, t, work.up, begin, span, work)
 
 
 @inlined
@@ -123,18 +133,31 @@ def ascend_back(layer, pot, counts, apart, s, runs, alive, t, step, last, span, 
     for level in range(depth):
         if not closes(layer, apart, level, t, last):
             continue
-        if apart is not None:
-            fill(work.found, unsigned(0), 1, span, 0.0)
+        count_endings_of(layer, counts, apart, s, level, runs, alive, t, step, span, work)
+        if layer.stops and level > 0:
+            x = layer.level_at[s, level] - root
+            places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
+            meet_back(layer, pot, counts.pot, STOP, apart, s, level, runs, alive, t, *places, span, work)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
-            bar = at(work, 0, node - root)
-            if level > 0:
-                here = at(work, step, node - root)
-                if apart is not None:
-                    add_products(work.up, here, work.up_bar, bar, work.found, span)
-                else:
-                    counts.ending[level, t] += sum_of_products(work.up, here, work.up_bar, bar, span)
-            where = unsigned(cell(layer, END, node, t))
+            where, bar = unsigned(cell(layer, END, node, t)), at(work, 0, node - root)
             end_back(pot, counts.pot, where, n, work.up, at(work, step, kid), work.up_bar, bar, at(work, 0, kid), span)
-        if apart is not None and level > 0:
-            count_endings(counts.ending, level, runs, alive, t, work.found, unsigned(0))
+
+
+@inlined
+def count_endings_of(layer, counts, apart, s, level, runs, alive, t, step, span, work):
+    """Add the posteriors that nodes of a level between the top and the leaves end at t."""
+    if level == 0:
+        return
+    if apart is not None:
+        fill(work.found, unsigned(0), 1, span, 0.0)
+    for x in range(
+        layer.level_at[s, level] - layer.level_at[s, 0], layer.level_at[s, level + 1] - layer.level_at[s, 0]
+    ):
+        up, bar = at(work, step, x), at(work, 0, x)
+        if apart is not None:
+            add_products(work.up, up, work.up_bar, bar, work.found, span)
+        else:
+            counts.ending[level, t] += sum_of_products(work.up, up, work.up_bar, bar, span)
+    if apart is not None:
+        count_endings(counts.ending, level, runs, alive, t, work.found, unsigned(0))

@@ -73,12 +73,15 @@ class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
 
     Which arrays of leaves there are depends on the bottom; the others are empty. "Markov" is a bottom without a table
-    whose states may last more than a step. One array more makes decoding a fifth slower, see ``Layer``.
+    whose states may last more than a step. ``up`` and ``down`` are flat and lie as those of ``Work`` do, in one row.
     """
 
-    enter: np.ndarray  # (W + 1, n) leaves that start at j
-    lived: np.ndarray  # (W + 1, n) leaves alive at j, with a table ended there; LINEAR and unit: not written
-    inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
+    rows: int  # one
+    nodes: int  # that ``up`` has: all, or the inner ones if leaves start wherever they live and ``enter`` has them
+    kept: int  # that ``down`` has: the inner ones
+    enter: np.ndarray  # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them
+    up: np.ndarray  # (W + 1, nodes) inner nodes that end at j; leaves that are alive or, with a table, end
+    down: np.ndarray  # (W + 1, kept) nodes that start at j
     enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
     gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
@@ -104,14 +107,15 @@ def make_scratch(layer, child, steps, backward, linear):
     leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
-    enter = np.empty((steps + 1, leaves))
-    lived = np.empty((0 if layer.unit and linear else steps + 1, leaves))
-    if layer.unit and not backward and not linear:
-        lived = enter  # the way back asks only for what has lived: all leaves start where they live
+    starting = linear or backward  # of a unit bottom the way back asks only for what has lived, derivatives for starts
+    nodes = inner if layer.unit and starting else inner + leaves
     return Scratch(
-        enter,
-        lived,
-        np.empty((2, steps + 1, inner)),
+        1,
+        nodes,
+        inner,
+        np.empty((0 if layer.unit and not starting else steps + 1, leaves)),
+        np.empty((steps + 1) * nodes),
+        np.empty((steps + 1) * inner),
         np.empty((0 if child is None or not backward else steps + 1, leaves)),
         np.empty(steps + 1),
         np.empty(steps + 1),

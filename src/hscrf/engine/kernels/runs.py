@@ -4,6 +4,7 @@ from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
 from hscrf.engine.kernels.compile import as_written, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
+from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back
 from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
 from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back, shape_of
@@ -29,9 +30,10 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
         else:
             low = smaller(low, extend_segments(mode, layer, values, child, s, i, j, work))
         mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
-        for x in range(bottom - root):
-            work.inner[UP, j - i, x] = work.node[UP, x]
-            work.inner[DOWN, j - i, x] = work.node[DOWN, x]
+        ended, started = at(work, j - i, 0), at_down(work, j - i, 0)
+        for x in range(unsigned(bottom - root)):
+            work.up[ended + x] = work.node[UP, x]
+            work.down[started + x] = work.node[DOWN, x]
     return low
 
 
@@ -56,8 +58,9 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
         if j >= i:
             recall(mode, layer, values.pot, child, s, i, j, work)
         if j + 1 < i + steps:
-            for x in range(bottom - root):
-                work.node[DOWN, x] = work.inner[DOWN, j + 1 - i, x]
+            started = at_down(work, j + 1 - i, 0)
+            for x in range(leaf):
+                work.node[DOWN, x] = work.down[started + x]
             if layer.starts:
                 for k in range(n):
                     work.node[DOWN, leaf + k] = work.enter[j + 1 - i, k]

@@ -78,7 +78,7 @@ class Batch:
         plan = self.plan(values, explicit)
         if weights is None or (weights > 0).all():
             return weighted(plan, values, weights)
-        merged = passes.empty(plan, range(self.topology.depth))
+        merged = passes.empty(plan)
         signs = np.sign(weights)
         for sign in np.unique(signs):
             which = np.flatnonzero(signs == sign)
@@ -116,7 +116,7 @@ def weighted(plan: Plan, values: Arrays, weights: Floats | None) -> Expectations
         return result
     if lossy.all():
         return passes.outside(plan, LOG, values, weights)[0]
-    merged = passes.empty(plan, range(plan.topology.depth))
+    merged = passes.empty(plan)
     for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
         part, own = plan.select(which, values)
         found = passes.outside(part, mode, own, None if weights is None else weights[which])[0]

@@ -6,7 +6,7 @@ and MAX never do. ``batch.py`` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +96,7 @@ def outside(plan: Plan, mode: Mode, values: Arrays, weights: Floats | None = Non
     """
     single = plan.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
     tables, lossy = inside(plan, mode, values, down_to=1 if single else 0)
-    result = empty(plan, plan.explicit)
+    result = empty(plan, whole=False)
     if lossy.all():
         return result, lossy
     roots = plan.root_rows()
@@ -207,7 +207,7 @@ def _sweep(
         if mode is LINEAR and child is not None:
             segments = Segments(*to_linear(child))
         work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR)
-        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, np.empty(steps))
+        sweep(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work)
 
 
 def _sweep_bundles(
@@ -292,13 +292,14 @@ def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
 # Counts
 
 
-def empty(plan: Plan, levels: Sequence[int]) -> Expectations:
-    """Zero counts and posteriors; at other levels than these, room for those of tokens and states is not made."""
+def empty(plan: Plan, whole: bool = True) -> Expectations:
+    """Zero counts and posteriors; unless ``whole`` without room for tokens, states and endings: a pass makes it."""
+    steps = plan.steps if whole else 0
     return Expectations(
         np.zeros(plan.offsets.size - 1),
-        {key: np.zeros(shape) for key, shape in plan.shapes.items() if key[0] != "token" or key[1] in levels},
-        [np.zeros((plan.steps if d in levels else 0, size)) for d, size in enumerate(plan.topology.n_states)],
-        [np.zeros(plan.steps) for _ in plan.topology.levels],
+        {key: np.zeros(shape) for key, shape in plan.shapes.items() if whole or key[0] != "token"},
+        [np.zeros((steps, size)) for size in plan.topology.n_states],
+        [np.zeros(steps) for _ in plan.topology.levels],
         {d: np.zeros((table.rows, table.reach.shape[1])) for d, table in plan.tables.items()},
     )
 
@@ -336,15 +337,15 @@ def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
 
 def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
     """Reverse of ``add_own_scores``: from posteriors of segments to states, endings and counts of level d."""
-    table = plan.tables[d]
-    post, found = result.segments[d], (result.state[d], result.ending[d])
+    table, post = plan.tables[d], result.segments[d]
+    found = result.state[d], result.ending[d] = np.zeros((plan.steps, post.shape[1])), np.zeros(plan.steps)
     own = [result.counts.get((part, d), ABSENT).reshape(-1, post.shape[1]) for part in OWN[1:]]
     if d == 0:
         add_persist_of_roots_back(table.width, table.skip, post, found, own)
     else:
         alive = np.empty((1, post.shape[1]))
         add_persist_back(table.base, table.skip, table.width, post, *found, *own, alive)
-    if ("token", d) in result.counts:
+    if ("token", d) in plan.shapes:
         result.counts["token", d] = result.state[d]
 
 

@@ -65,11 +65,11 @@ def trace_alone(
     work = make_scratch(layer.layer, numbers.segments, steps, False, False)
     given, mass = (mode, layer.layer, *numbers[:2], layer.top, segments), np.empty(len(segments))
     if mode is MAX:
-        trace_best(*given, states[0], ends[0], work, np.empty(steps), mass)
+        trace_best(*given, states[0], ends[0], work, mass)
         return mass
     room = steps + work.node.shape[1] + 2
     weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
-    trace(*given, rng, states, ends, work, np.empty(steps), mass, weight, where)
+    trace(*given, rng, states, ends, work, mass, weight, where)
     return mass
 
 

@@ -124,15 +124,15 @@ def walk_back(mode, layer, pot, child, top, s, i, steps, r, states, ends, work):
 
 
 @as_written
-def trace_best(mode, layer, values, child, top, segments, states, ends, work, line, mass):
+def trace_best(mode, layer, values, child, top, segments, states, ends, work, mass):
     """Write the best configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) as in ``tracing.trace``; states, ends (D, N).
     """
     for n in range(segments.shape[0]):
         s, i, j, _ = segments[n]
-        forward_run(mode, layer, values, child, i, s, j - i + 1, work, line)
-        mass[n] = line[j - i]
+        forward_run(mode, layer, values, child, i, s, j - i + 1, work)
+        mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] > -np.inf:
             walk_back(mode, layer, values.pot, child, top, s, i, j - i + 1, 0, states, ends, work)
 

@@ -20,7 +20,7 @@ class Layer(NamedTuple):
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: np.ndarray  # (N, 4) rows of segments, see BASE .. CHILD_SKIP
+    table: np.ndarray  # (N, 4) rows of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
     starts: bool  # is there any start potential (else they are all one)
     stops: bool
     unit: bool  # the bottom has length one
@@ -78,10 +78,10 @@ class Scratch(NamedTuple):
 
     rows: int  # one
     nodes: int  # that ``up`` has: all, or the inner ones if leaves start wherever they live and ``enter`` has them
-    kept: int  # that ``down`` has: the inner ones
+    kept: int  # that ``down`` has: the inner ones below the top
     enter: np.ndarray  # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them
     up: np.ndarray  # (W + 1, nodes) inner nodes that end at j; leaves that are alive or, with a table, end
-    down: np.ndarray  # (W + 1, kept) nodes that start at j
+    down: np.ndarray  # (W + 1, kept) nodes that start at j, from the second number on: the top would be the first
     enter_bar: np.ndarray  # (W + 1, n) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
     gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
@@ -109,18 +109,20 @@ def make_scratch(layer, child, steps, backward, linear):
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     starting = linear or backward  # of a unit bottom the way back asks only for what has lived, derivatives for starts
     nodes = inner if layer.unit and starting else inner + leaves
+    rows, segments = steps + 1, 0 if child is None else steps + 1
+    block = np.empty(rows * (nodes + inner - 1) + 1)  # large ones go back to the system when nobody needs them
     return Scratch(
         1,
         nodes,
-        inner,
-        np.empty((0 if layer.unit and not starting else steps + 1, leaves)),
-        np.empty((steps + 1) * nodes),
-        np.empty((steps + 1) * inner),
-        np.empty((0 if child is None or not backward else steps + 1, leaves)),
-        np.empty(steps + 1),
-        np.empty(steps + 1),
-        np.empty(steps + 1),
-        np.empty(steps + 1, dtype=np.int64),
+        inner - 1,
+        np.empty((0 if layer.unit and not starting else rows, leaves)),
+        block[: rows * nodes],
+        block[rows * nodes :],
+        np.empty((segments if backward else 0, leaves)),
+        np.empty(rows),
+        np.empty(rows),
+        np.empty(segments),
+        np.empty(segments, dtype=np.int64),
         np.empty((NODE_ROWS, inner + leaves + 4)),
     )
 

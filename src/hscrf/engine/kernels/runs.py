@@ -1,6 +1,6 @@
 """Runs: all that may happen under one top state from one start, forward and backward, and all runs of a layer."""
 
-from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, zero
+from hscrf.engine.kernels.arithmetic import TINY, bar_if, bar_of, one, zero
 from hscrf.engine.kernels.compile import as_written, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
@@ -11,8 +11,8 @@ from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back
 
 
 @part
-def forward_run(mode, layer, values, child, i, s, steps, work, mass):
-    """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
+def forward_run(mode, layer, values, child, i, s, steps, work):
+    """Walk one run; fill the work space. ``up`` of the top at step l is its scaled mass over i..i + l.
 
     Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
     """
@@ -29,23 +29,27 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
             low = smaller(low, extend_step(mode, layer, values, s, i, j, work))
         else:
             low = smaller(low, extend_segments(mode, layer, values, child, s, i, j, work))
-        mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
+        ascend(mode, layer, values.pot, s, j, work)
         ended, started = at(work, j - i, 0), at_down(work, j - i, 0)
-        for x in range(unsigned(bottom - root)):
+        work.up[ended] = work.node[UP, 0]
+        for x in range(unsigned(1), unsigned(bottom - root)):
             work.up[ended + x] = work.node[UP, x]
             work.down[started + x] = work.node[DOWN, x]
     return low
 
 
 @as_written
-def walk_forward(mode, layer, values, child, i, s, steps, work, mass):
+def walk_forward(mode, layer, values, child, i, s, steps, work):
     """``forward_run`` for Python."""
-    forward_run(mode, layer, values, child, i, s, steps, work, mass)
+    forward_run(mode, layer, values, child, i, s, steps, work)
 
 
 @part
-def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar):
-    """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
+def backward_run(mode, layer, values, child, counts, i, s, steps, work):
+    """Reverse of ``forward_run``: from the bars of the top to the expected counts of everything in the run.
+
+    They stand where its masses were, in ``up``.
+    """
     depth, root, bottom, stop = shape_of(layer, s)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if child is not None:
@@ -59,7 +63,8 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
             recall(mode, layer, values.pot, child, s, i, j, work)
         if j + 1 < i + steps:
             started = at_down(work, j + 1 - i, 0)
-            for x in range(leaf):
+            work.node[DOWN, 0] = one(mode) if j < i else zero(mode)
+            for x in range(unsigned(1), leaf):
                 work.node[DOWN, x] = work.down[started + x]
             if layer.starts:
                 for k in range(n):
@@ -72,7 +77,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
             for x in range(stop - root):
                 work.node[UP_BAR, x] = zero(mode)
         if j >= i:
-            work.node[UP_BAR, 0] = mass_bar[j - i]
+            work.node[UP_BAR, 0] = work.up[at(work, j - i, 0)]
             ascend_back(mode, layer, values.pot, counts, s, j, work)
             if child is None:
                 extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
@@ -81,7 +86,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
 
 
 @as_written
-def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work, line):
+def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy, work):
     """Walk all runs of a layer: mass (rows, S) of its top segments with log scale (rows, S); lossy (sequences,).
 
     Unless ``counts`` is None, turn the posteriors ``post`` (rows, S) of the top segments into expected counts of all
@@ -96,19 +101,18 @@ def sweep(mode, layer, values, child, counts, offsets, post, mass, scale, lossy,
                     continue
                 if counts is not None and not has_posterior(layer, i, s, reach, post):
                     continue
-                low = forward_run(mode, layer, values, child, i, s, reach, work, line)
+                low = forward_run(mode, layer, values, child, i, s, reach, work)
                 lossy[n] |= low < TINY
                 for k in range(reach):
-                    row = layer.table[i + k, BASE] + k
+                    row, top, bar = layer.table[i + k, BASE] + k, at(work, k, 0), zero(mode)
                     if layer.table[i + k, BASE] != NOWHERE:
-                        mass[row, s] = line[k]
+                        mass[row, s] = work.up[top]
                         scale[row, s] = work.scale[k + 1]
                         if counts is not None:
-                            line[k] = bar_of(mode, line[k], post[row, s])
-                    else:
-                        line[k] = zero(mode)
+                            bar = bar_of(mode, work.up[top], post[row, s])
+                    work.up[top] = bar
                 if counts is not None:
-                    backward_run(mode, layer, values, child, counts, i, s, reach, work, line)
+                    backward_run(mode, layer, values, child, counts, i, s, reach, work)
 
 
 @part

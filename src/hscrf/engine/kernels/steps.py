@@ -168,7 +168,7 @@ def extend_step(mode, layer, values, s, i, j, work):
         low = smaller(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = one(mode)
-    if work.nodes > work.kept:
+    if work.nodes > work.kept + 1:
         keep_leaves(work, leaf, n, step)
     end_leaves(mode, layer, values.pot, s, j, work)
     return low

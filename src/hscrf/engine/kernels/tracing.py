@@ -155,7 +155,7 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @as_written
-def trace(mode, layer, values, child, top, segments, rng, states, ends, work, line, mass, weight, where):
+def trace(mode, layer, values, child, top, segments, rng, states, ends, work, mass, weight, where):
     """Write a draw of the levels below each top segment, and its mass (n,); nothing where that is zero. In LOG.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
@@ -166,8 +166,8 @@ def trace(mode, layer, values, child, top, segments, rng, states, ends, work, li
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, child, i, s, j - i + 1, work, line)
-        mass[n] = line[j - i]
+            forward_run(mode, layer, values, child, i, s, j - i + 1, work)
+        mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] == -np.inf:
             continue
         for level in range(top + 1, top + depth + 1):

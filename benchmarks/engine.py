@@ -170,7 +170,6 @@ def measure(case, length):
     verbs = {"log_z": hscrf.log_partition, "counts": hscrf.marginals, "decode": hscrf.decode}
     for verb in verbs.values():
         verb(p, evidence)  # compile, or load what was compiled
-        gc.collect()  # marginals and their posterior hold each other
     row = {"length": length, "memory": peak_memory(), "dgemm": dgemm_rate(), "numpy": None}
     budget = 0.5 if length <= 100_000 else 3.0  # the system may take long to find the memory
     row |= {name: seconds(lambda verb=verb: verb(p, evidence), budget, warm=False) for name, verb in verbs.items()}

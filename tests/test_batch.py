@@ -1,6 +1,8 @@
 """The seam: packed potentials of many sequences -> log Z of each and counts of all, against one run a sequence."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -132,3 +134,17 @@ def test_a_batch_pickles_without_its_plans():
     found = again.expectations(values)
     assert np.array_equal(found.log_z, expected.log_z)
     assert all(np.array_equal(found.counts[key], expected.counts[key]) for key in expected.counts)
+
+
+def test_marginals_leave_nothing_behind():
+    """Nothing waits for the garbage collector: at a million steps that would be half a gigabyte."""
+    p = hscrf.Potentials(hscrf.Topology({"tag": ["N", "V"]}), 3)
+    found = hscrf.marginals(p)
+    ghosts = [weakref.ref(found), weakref.ref(found.posterior), weakref.ref(found.counts)]
+    assert found.posterior.marginals.state["tag"] is found.state["tag"], "the posterior keeps the numbers"
+    gc.disable()
+    try:
+        del found
+        assert [ghost() for ghost in ghosts] == [None] * 3
+    finally:
+        gc.enable()

@@ -439,6 +439,16 @@ def test_ties_go_to_the_first_state_then_to_the_shortest_segment_from_the_end(ki
     np.testing.assert_array_equal(best.ends, first.ends)
 
 
+@each_mix
+@with_and_without
+def test_decoding_and_k_best_break_ties_alike(kinds, evidence):
+    """They walk back by different code; whole potentials tie where two ways meet."""
+    _, p, labels = draw(kinds, evidence, length=20)
+    whole = {part: {level: np.round(table) for level, table in p[part].items()} for part in parts_of(p)}
+    p = hscrf.Potentials(p.topology, p.length, **whole)
+    assert hscrf.decode(p, labels) == hscrf.k_best(p, 1, labels)[0]
+
+
 def test_nothing_but_ties_gives_the_first_states():
     for kinds in MIXES:
         topology = draw_model(np.random.default_rng(0), kinds, 5).topology

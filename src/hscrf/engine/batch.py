@@ -88,7 +88,7 @@ class Batch:
     def _expectations(self, plan: Plan, values: Arrays, weights: Floats | None, new: New) -> Expectations:
         if weights is None or (weights > 0).all():
             return weighted(plan, values, weights, new)
-        merged = passes.empty(plan, range(self.topology.depth))
+        merged = passes.empty(plan)
         signs = np.sign(weights)
         for sign in np.unique(signs):
             which = np.flatnonzero(signs == sign)
@@ -126,7 +126,7 @@ def weighted(plan: Plan, values: Arrays, weights: Floats | None, new: New) -> Ex
         return result
     if lossy.all():
         return passes.outside(plan, LOG, values, weights, new)[0]
-    merged = passes.empty(plan, range(plan.topology.depth))
+    merged = passes.empty(plan)
     for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
         part, own = plan.select(which, values)
         found = passes.outside(part, mode, own, None if weights is None else weights[which], new)[0]

@@ -147,7 +147,7 @@ class KBest:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
             work = make_scratch(structure, self.numbers[layer][1], steps, False, False, fresh)
-            walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work, np.empty(steps))
+            walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work)
             room = steps + work.node.shape[1] + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]

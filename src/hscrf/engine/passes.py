@@ -6,7 +6,7 @@ and MAX never do. ``batch.py`` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ def outside(
     """
     single = plan.topology.n_states[0] == 1  # a lone root state has posterior one: no inside pass is needed
     tables, lossy = inside(plan, mode, values, 1 if single else 0, new)
-    result = empty(plan, plan.explicit, new)
+    result = empty(plan, False, new)
     if lossy.all():
         return result, lossy
     roots = plan.root_columns()
@@ -222,7 +222,7 @@ def _sweep(
             segments = Segments(*to_linear(child))
         work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR, SPACE.array)
         walk = sweep if segments is None else sweep_segments
-        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work, SPACE.array("line", steps))
+        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work)
 
 
 def _sweep_bundles(
@@ -301,13 +301,14 @@ def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
 # Counts
 
 
-def empty(plan: Plan, levels: Sequence[int], new: New = fresh) -> Expectations:
-    """Zero counts and posteriors; at other levels than these, room for those of tokens and states is not made."""
+def empty(plan: Plan, whole: bool = True, new: New = fresh) -> Expectations:
+    """Zero counts and posteriors; unless ``whole`` without room for tokens, states and endings: a pass makes it."""
+    steps = plan.steps if whole else 0
     return Expectations(
         np.zeros(plan.offsets.size - 1),
-        {key: np.zeros(shape) for key, shape in plan.shapes.items() if key[0] != "token" or key[1] in levels},
-        [np.zeros((plan.steps if d in levels else 0, size)) for d, size in enumerate(plan.topology.n_states)],
-        [np.zeros(plan.steps) for _ in plan.topology.levels],
+        {key: np.zeros(shape) for key, shape in plan.shapes.items() if whole or key[0] != "token"},
+        [np.zeros((steps, size)) for size in plan.topology.n_states],
+        [np.zeros(steps) for _ in plan.topology.levels],
         {d: filled(new(f"segments {d}", table.shape), 0.0) for d, table in plan.tables.items()},
     )
 
@@ -351,6 +352,7 @@ def _count_tokens(plan: Plan, d: int, result: Expectations) -> None:
 def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
     """Reverse of ``add_own_scores``: from posteriors of segments to states, endings and counts of level d."""
     table, post = plan.tables[d], result.segments[d]
+    result.state[d], result.ending[d] = np.zeros((plan.steps, len(post))), np.zeros(plan.steps)
     found = [result.state[d], *(result.counts.get((part, d), ABSENT).reshape(-1, len(post)) for part in OWN[1:])]
     if d == 0:
         add_persist_of_roots_back(table.width, table.skip, post, (found[0], result.ending[0]), found[1:])
@@ -359,7 +361,7 @@ def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
         add_persist_back(table.base, table.skip, table.width, post, state, result.ending[d], *own, found[-1])
         for part, counts in zip(found, [state, *own], strict=False):
             part += counts.T
-    if ("token", d) in result.counts:
+    if ("token", d) in plan.shapes:
         result.counts["token", d] = result.state[d]
 
 

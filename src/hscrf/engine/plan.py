@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
-from hscrf.engine.kernels.layout import BASE, CHILD_BASE, Layer
+from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
 from hscrf.engine.tries import Trie, build_families, build_trie, places_of
 from hscrf.potentials import FAMILY, Arrays, Key
 from hscrf.topology import Topology
+
+UNASKED = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class SegmentTable(NamedTuple):
     skip: NDArray[np.int64]  # (N,)
     width: NDArray[np.int64]  # (N,) 0 where no segment may end
     reach: NDArray[np.int64]  # (N, S) longest admissible segment of each state from t, 0 if none may start
-    most: NDArray[np.int64]  # (N,) of these
-    least: NDArray[np.int64]  # (N,)
+    most: NDArray[np.int64]  # (N,) of these; empty for the root, of which nobody asks it
+    least: NDArray[np.int64]  # like it
     columns: int
 
     @property
@@ -132,7 +134,7 @@ class Plan:
         if d == 0:
             reach = reach_of_roots(self.offsets, sets, self.evidence.may_go_on[d], longest)
             base, skip, width, columns = columns_of_roots(self.offsets, reach, self.evidence.may_end[d])
-            return SegmentTable(base, skip, width, reach, reach.max(axis=1), reach.min(axis=1), columns)
+            return SegmentTable(base, skip, width, reach, UNASKED, UNASKED, columns)
         allowed = np.ones((1, longest.size), dtype=bool) if sets is None else sets
         may_start = np.empty(self.steps, dtype=bool)
         may_start[1:] = self.evidence.may_end[d, :-1]
@@ -156,10 +158,9 @@ class Plan:
         parts = ("token", "start", "stop", "init", "trans", "end")
         places = [self._addresses(trie, part, by_key) for part in parts]
         child = self.tables.get(bottom)
-        table = np.zeros((self.steps, 4), dtype=np.int64)
-        table[:, BASE] = self.tables[top].base
+        table = self.tables[top].base[:, None]
         if child is not None:
-            table[:, CHILD_BASE:] = np.column_stack([child.base, child.most, child.skip])
+            table = np.column_stack([self.tables[top].base, child.base, child.most, child.skip])
         layer = Layer(
             trie.level_at,
             np.vstack([trie.parent, trie.first, trie.count, trie.state, *places]),

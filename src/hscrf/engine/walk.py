@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
 from hscrf.engine.kernels.arithmetic import MAX
+from hscrf.engine.kernels.decoding import trace_best, trace_bundles
 from hscrf.engine.kernels.layout import make_scratch, make_work
-from hscrf.engine.kernels.row_tracing import trace_bundles
 from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.passes import Mode, Numbers, add_own_scores, inside, leaves_of, log_z_of, numbers_of
 from hscrf.engine.plan import LayerPlan, Plan
@@ -64,11 +64,13 @@ def trace_alone(
     """Write a configuration below each segment; return their masses."""
     steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
     work = make_scratch(layer.layer, numbers.segments, steps, False, False, SPACE.array)
+    given, mass = (mode, layer.layer, *numbers[:2], layer.top, segments), np.empty(len(segments))
+    if mode is MAX:
+        trace_best(*given, states[0], ends[0], work, mass)
+        return mass
     room = steps + work.node.shape[1] + 2
     weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
-    mass = np.empty(len(segments))
-    out = (states, ends, work, np.empty(steps), mass)
-    trace(mode, layer.layer, *numbers[:2], layer.top, segments, rng, *out, weight, where)
+    trace(*given, rng, states, ends, work, mass, weight, where)
     return mass
 
 
@@ -94,9 +96,9 @@ def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64
 
 def segments_of(states: NDArray[np.int32], ends: NDArray[np.int8]) -> NDArray[np.int64]:
     """Segments (n, 4) of one level as state, first step, last step and draw; equal ones stand together."""
-    draw, last = np.nonzero(ends)
+    draw, last = np.nonzero(ends.view(np.bool_))
     first = np.empty_like(last)
     first[1:] = np.where(draw[1:] == draw[:-1], last[:-1] + 1, 0)
     first[0] = 0
-    segments = np.column_stack([states[draw, last], first, last, draw]).astype(np.int64)
-    return segments[np.lexsort((draw, segments[:, 0], last, first))]
+    segments = np.column_stack([states[draw, last], first, last, draw])
+    return segments if len(states) == 1 else segments[np.lexsort((draw, segments[:, 0], last, first))]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats, generator
-from hscrf.engine import Batch, Evidence
+from hscrf.engine import Batch, Evidence, Expectations
 from hscrf.engine.kbest import KBest
 from hscrf.errors import InfeasibleError
 from hscrf.inference.conflicts import infeasible
@@ -66,20 +66,32 @@ class Posterior:
 
     @property
     def marginals(self) -> Marginals:
-        """Posterior probabilities of states, endings and segments, and the expected counts."""
-        found: Marginals = self._once("marginals", self._marginals)
+        """Posterior probabilities of states, endings and segments, and the expected counts.
+
+        They hold the posterior, so it does not hold them but the numbers that they show.
+        """
+        levels, found = self.potentials.topology.levels, self._expectations
+        state, ending = (dict(zip(levels, arrays, strict=True)) for arrays in (found.state, found.ending))
+        return Marginals(float(found.log_z[0]), state, ending, self)
+
+    @property
+    def counts(self) -> Potentials:
+        """Expected counts, shaped like the potentials: the gradient of log Z."""
+        found: Potentials = self._once("counts", self._counts)
         return found
 
-    def _marginals(self) -> Marginals:
-        topology = self.potentials.topology
-        result = self.batch.expectations(self.values)
-        return Marginals(
-            self._feasible(float(result.log_z[0])),
-            dict(zip(topology.levels, result.state, strict=True)),
-            dict(zip(topology.levels, result.ending, strict=True)),
-            self,
-            Potentials.from_arrays(topology, self.potentials.length, result.counts),
-        )
+    def _counts(self) -> Potentials:
+        return Potentials.from_arrays(self.potentials.topology, self.potentials.length, self._expectations.counts)
+
+    @property
+    def _expectations(self) -> Expectations:
+        found: Expectations = self._once("expectations", self._expect)
+        return found
+
+    def _expect(self) -> Expectations:
+        found = self.batch.expectations(self.values)
+        self._feasible(float(found.log_z[0]))
+        return found
 
     def segment(self, level: str) -> Floats:
         """Posterior (T, L, S) of all segments of a level, by start and length."""
@@ -112,11 +124,11 @@ class Posterior:
 
     def entropy(self) -> float:
         """Entropy in nats: log Z minus the expected score."""
-        expected = 0.0
+        found, expected = self.marginals, 0.0
         for part, level, values in self.potentials.parts():
-            counts = self.marginals.counts[part][level]
+            counts = found.counts[part][level]
             expected += float((counts[counts > 0] * values[counts > 0]).sum())
-        return self.marginals.log_partition - expected
+        return found.log_partition - expected
 
     def _feasible(self, value: float) -> float:
         """Return a log mass, or raise and say which labels leave nothing possible."""
@@ -145,13 +157,12 @@ class Marginals:
     state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
     ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
     posterior: Posterior = field(repr=False)
-    _counts: Potentials | None = field(default=None, repr=False)
     names: dict[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of states, where not the topology's
 
     @property
     def counts(self) -> Potentials:
         """Expected counts, shaped like the potentials: the gradient of log Z."""
-        return self.posterior.marginals.counts if self._counts is None else self._counts
+        return self.posterior.counts
 
     def to_dicts(self, level: str | None = None) -> list[dict[Any, float]]:
         """Return the probability of each state by its name, a dict for each step; without a level, of the only one.

@@ -14,7 +14,8 @@
     rows, row_trie, row_leaves     for them what ``groups``, ``trie``, and ``steps`` with ``segmental`` are for one run
     row_scales     how the rows of a bundle stay in range
     row_tokens     tokens of runs that are whole sequences
-    tracing        the walk back, for decoding, sampling and the k best; ``row_tracing``: for decoding many sequences
+    decoding       the best way back
+    tracing        the way back item by item: for draws, and for the k best
     tables, exponentials   what the engine prepares before a sweep
 
 A ``kernel`` is called from Python, a ``part`` by kernels only, and ``inlined`` parts leave no call behind. To follow
@@ -26,7 +27,7 @@ state is a *leaf*: a stack of states from just below the top down to the layer's
 above them form a trie, numbered level by level, the top itself being node ``level_at[s, 0]``.
 
     enter[j, leaf]   a leaf starts at j                    (``descend``: across by ``trans``, down by ``init``)
-    lived[j, leaf]   a leaf has lived through j            (``extend_step``: it starts, or goes on; ``sum_segments``:
+    up[j, leaf]      a leaf has lived through j            (``extend_step``: it starts, or goes on; ``sum_segments``:
                                                            its segment ends at j, over all starts)
     UP[node]         the node ends at j                    (``ascend``: up by ``end``)
 

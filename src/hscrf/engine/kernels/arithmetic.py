@@ -61,7 +61,10 @@ def both(mode, a, b):
 @inlined
 def sum_up(mode, total, a, b):
     """total + a * b of four numbers at once, in LINEAR or MAX."""
-    return multiply_add(a, b, total) if mode is LINEAR else higher(total, add(a, b))
+    if mode is LINEAR:
+        return multiply_add(a, b, total)
+    # a + b, for which some processors have only those units that compare; mode is one, which no compiler knows
+    return higher(total, multiply_add(a, spread(mode), b))
 
 
 @inlined

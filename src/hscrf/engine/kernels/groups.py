@@ -24,10 +24,11 @@ from hscrf.engine.kernels.layout import DOWN, DOWN_BAR, UP, UP_BAR
 
 
 @part
-def linear_init(pot, at, node, above, first, n):
+def init(mode, pot, at, node, above, first, n):
+    """DOWN[v] of the children of a node that starts: above * init[v]."""
     factor, down = spread(above), place(node, DOWN, first)
     for v in range(unsigned(0), padded(n), FOUR):
-        store(multiply(factor, load(pot, unsigned(at) + v)), node, down + v)
+        store(both(mode, factor, load(pot, unsigned(at) + v)), node, down + v)
 
 
 @inlined
@@ -129,17 +130,6 @@ def linear_product_back(pot, grad, at, node, first, n):
     while u < n:
         node[UP_BAR, first + u] = linear_init_back(pot, grad, row0, node, node[UP, first + u], first, n)
         row0, u = row0 + w, u + unsigned(1)
-
-
-@inlined
-def init(mode, pot, at, node, above, first, n):
-    """DOWN[v] of the children of a node that starts: above * init[v]."""
-    if mode is LINEAR:
-        linear_init(pot, at, node, above, first, n)
-        return
-    at, first = unsigned(at), unsigned(first)
-    for k in range(unsigned(n)):
-        node[DOWN, first + k] = above + pot[at + k]
 
 
 @inlined

@@ -20,7 +20,7 @@ class Layer(NamedTuple):
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP
+    table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
     starts: bool  # is there any start potential (else they are all one)
     stops: bool
     unit: bool  # the bottom has length one
@@ -74,12 +74,19 @@ class Scratch(NamedTuple):
     """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
 
     Which arrays of leaves there are depends on the bottom; the others are empty. "Markov" is a bottom without a table
-    whose states may last more than a step. One array more makes decoding a fifth slower, see ``Layer``.
+    whose states may last more than a step. ``up`` and ``down`` are flat and lie as those of ``Work`` do, in one row.
     """
 
-    enter: np.ndarray  # (W + 1, n) leaves that start at j; with a table (n, W + 1), the latest first
-    lived: np.ndarray  # (W + 1, n) leaves alive at j, with a table ended there; LINEAR and unit: not written
-    inner: np.ndarray  # (2, W + 1, m - n) inner nodes that end (UP) and that start (DOWN) at j
+    rows: int  # one
+    kept: int  # all steps have a place of their own
+    nodes: int  # that ``up`` has: all, or the inner ones if leaves start wherever they live and ``enter`` has them
+    starting: int  # that ``down`` has: the inner ones below the top
+    enter: (
+        np.ndarray
+    )  # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them; with
+    # a table (n, W + 1), the latest first
+    up: np.ndarray  # (W + 1, nodes) inner nodes that end at j; leaves that are alive or, with a table, end
+    down: np.ndarray  # (W + 1, starting) nodes that start at j, from the second number on: the top would be the first
     enter_bar: np.ndarray  # (n, W + 1) with a table: the bars of ``enter``, gathered from all j
     scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
     gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
@@ -112,19 +119,23 @@ def make_scratch(layer, child, steps, backward, linear, new):
     leaves += -leaves % 4  # vectors may reach beyond the last
     inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
     parents = int((layer.level_at[:, depth] - layer.level_at[:, depth - 1]).max()) if depth > 1 else 0
-    enter = new("enter", (steps + 1, leaves) if child is None else (leaves, steps + 1))
-    lived = new("lived", (0 if layer.unit and linear else steps + 1, leaves))
-    if layer.unit and not backward and not linear:
-        lived = enter  # the way back asks only for what has lived: all leaves start where they live
+    starting = linear or backward  # of a unit bottom the way back asks only for what has lived, derivatives for starts
+    nodes = inner if layer.unit and starting else inner + leaves
+    rows, segments = steps + 1, 0 if child is None else steps + 1
+    enter = (0 if layer.unit and not starting else rows, leaves) if child is None else (leaves, rows)
     return Scratch(
-        enter,
-        lived,
-        new("inner", (2, steps + 1, inner)),
-        new("enter_bar", (0 if child is None or not backward else leaves, steps + 1)),
-        new("scale", steps + 1),
-        new("gain", steps + 1),
-        new("factor", 0 if child is None else (OF_PARENTS + 2 * parents) * (steps + 1)),
-        new("since", steps + 1, np.int64),
+        1,
+        -1,
+        nodes,
+        inner - 1,
+        new("enter", enter),
+        new("up", rows * nodes),
+        new("down", rows * (inner - 1) + 1),
+        new("enter_bar", (leaves if backward else 0, segments)),
+        new("scale", rows),
+        new("gain", rows),
+        new("factor", (OF_PARENTS + 2 * parents) * segments),
+        new("since", segments, np.int64),
         new("node", (NODE_ROWS, inner + leaves + 4)),
     )
 

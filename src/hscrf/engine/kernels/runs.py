@@ -2,18 +2,19 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, zero
+from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, one, zero
 from hscrf.engine.kernels.compile import as_written, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
 from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
+from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back, when
 from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
 from hscrf.engine.kernels.trie import ascend, ascend_back, descend, descend_back, shape_of
 
 
 @part
-def forward_run(mode, layer, values, child, i, s, steps, work, mass):
-    """Walk one run; fill the rows, scale, gain, since and ``mass[l]``, the scaled mass of the top over i..i + l.
+def forward_run(mode, layer, values, child, i, s, steps, work):
+    """Walk one run; fill the work space. ``up`` of the top at step l is its scaled mass over i..i + l.
 
     Return the smallest positive number met (LINEAR only: below ``TINY`` the run is not to be trusted).
     """
@@ -30,22 +31,27 @@ def forward_run(mode, layer, values, child, i, s, steps, work, mass):
             low = smaller(low, extend_step(mode, layer, values, s, i, j, work))
         else:
             low = smaller(low, extend_segments(mode, layer, values, child, s, i, j, work))
-        mass[j - i] = ascend(mode, layer, values.pot, s, j, work)
-        for x in range(bottom - root):
-            work.inner[UP, j - i, x] = work.node[UP, x]
-            work.inner[DOWN, j - i, x] = work.node[DOWN, x]
+        ascend(mode, layer, values.pot, s, j, work)
+        ended, started = at(work, j - i, 0), at_down(work, j - i, 0)
+        work.up[ended] = work.node[UP, 0]
+        for x in range(unsigned(1), unsigned(bottom - root)):
+            work.up[ended + x] = work.node[UP, x]
+            work.down[started + x] = work.node[DOWN, x]
     return low
 
 
 @as_written
-def walk_forward(mode, layer, values, child, i, s, steps, work, mass):
+def walk_forward(mode, layer, values, child, i, s, steps, work):
     """``forward_run`` for Python."""
-    forward_run(mode, layer, values, child, i, s, steps, work, mass)
+    forward_run(mode, layer, values, child, i, s, steps, work)
 
 
 @part
-def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar):
-    """Reverse of ``forward_run``: from d log Z / d mass to the expected counts of everything in the run."""
+def backward_run(mode, layer, values, child, counts, i, s, steps, work):
+    """Reverse of ``forward_run``: from the bars of the top to the expected counts of everything in the run.
+
+    They stand where its masses were, in ``up``.
+    """
     depth, root, bottom, stop = shape_of(layer, s)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if child is not None:
@@ -58,8 +64,10 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
         if j >= i:
             recall(mode, layer, values.pot, child, s, i, j, work)
         if j + 1 < i + steps:
-            for x in range(bottom - root):
-                work.node[DOWN, x] = work.inner[DOWN, j + 1 - i, x]
+            started = at_down(work, j + 1 - i, 0)
+            work.node[DOWN, 0] = one(mode) if j < i else zero(mode)
+            for x in range(unsigned(1), leaf):
+                work.node[DOWN, x] = work.down[started + x]
             if child is not None:
                 column = when(work, j + 1 - i)
                 for k in range(n):
@@ -73,7 +81,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
             for x in range(stop - root):
                 work.node[UP_BAR, x] = zero(mode)
         if j >= i:
-            work.node[UP_BAR, 0] = mass_bar[j - i]
+            work.node[UP_BAR, 0] = work.up[at(work, j - i, 0)]
             ascend_back(mode, layer, values.pot, counts, s, j, work)
             if child is None:
                 extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
@@ -82,7 +90,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work, mass_bar
 
 
 @part
-def walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+def walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work):
     """Walk all runs of a layer: log mass (S, columns) of its top segments, unless it is empty; lossy (sequences,).
 
     Unless ``counts`` is None, turn the posteriors ``post`` (S, columns) of the top segments into expected counts of all
@@ -97,31 +105,31 @@ def walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, wor
                     continue
                 if counts is not None and not has_posterior(layer, i, s, reach, post):
                     continue
-                low = forward_run(mode, layer, values, child, i, s, reach, work, line)
+                low = forward_run(mode, layer, values, child, i, s, reach, work)
                 lossy[n] |= low < TINY
                 for k in range(reach):
-                    column = layer.table[i + k, BASE] + k
+                    column, top, bar = layer.table[i + k, BASE] + k, at(work, k, 0), zero(mode)
                     if layer.table[i + k, BASE] != NOWHERE:
+                        value = work.up[top]
                         if mass.size > 0:
-                            mass[s, column] = np.log(line[k]) + work.scale[k + 1] if mode is LINEAR else line[k]
+                            mass[s, column] = np.log(value) + work.scale[k + 1] if mode is LINEAR else value
                         if counts is not None:
-                            line[k] = bar_of(mode, line[k], post[s, column])
-                    else:
-                        line[k] = zero(mode)
+                            bar = bar_of(mode, value, post[s, column])
+                    work.up[top] = bar
                 if counts is not None:
-                    backward_run(mode, layer, values, child, counts, i, s, reach, work, line)
+                    backward_run(mode, layer, values, child, counts, i, s, reach, work)
 
 
 @as_written
-def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+def sweep(mode, layer, values, child, counts, offsets, post, mass, lossy, work):
     """``walk_all`` for Python, where the bottom has no table."""
-    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line)
+    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work)
 
 
 @kernel
-def sweep_segments(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line):
+def sweep_segments(mode, layer, values, child, counts, offsets, post, mass, lossy, work):
     """``walk_all`` for Python, where the bottom has a table: loops over starts are worth the time to compile them."""
-    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work, line)
+    walk_all(mode, layer, values, child, counts, offsets, post, mass, lossy, work)
 
 
 @part

@@ -57,7 +57,7 @@ from hscrf.engine.kernels.layout import (
     UP_BAR,
     WEIGHT,
 )
-from hscrf.engine.kernels.steps import multiply_tokens, rescale
+from hscrf.engine.kernels.steps import keep_leaves, multiply_tokens, rescale
 from hscrf.engine.kernels.trie import cell, shape_of
 
 
@@ -329,6 +329,5 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
         low = smaller(low, sum_segments(mode, layer, values, child, s, i, j, work))
         if mode is LINEAR and lost_segments(layer, child, s, i, j, work):
             low = 0.0
-    for x in range(bottom - root, stop - root):
-        work.lived[step, x + root - bottom] = work.node[UP, x]
+    keep_leaves(work, bottom - root, stop - bottom, step)
     return low

@@ -7,10 +7,12 @@ from hscrf.engine.kernels.arithmetic import (
     LINEAR,
     LOW,
     bar_if,
+    both,
     one,
     padded,
     plus,
     probability,
+    sum_up,
     times,
     zero,
 )
@@ -18,11 +20,11 @@ from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
     higher,
+    is_best,
     lane_max,
     lane_min,
     load,
     lower_above,
-    multiply,
     place,
     prefetch,
     smaller,
@@ -43,6 +45,7 @@ from hscrf.engine.kernels.layout import (
     UP,
     UP_BAR,
 )
+from hscrf.engine.kernels.row_trie import at
 from hscrf.engine.kernels.trie import cell, end_leaves, shape_of
 
 
@@ -114,19 +117,39 @@ def enter_leaves(mode, work, leaf, n, step):
 
     Return the smallest positive value of DOWN (LINEAR).
     """
-    if mode is LINEAR:
-        down, up, tokens = place(work.node, DOWN, leaf), place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
-        kept, low = place(work.enter, step, 0), spread(1.0)
-        for k in range(unsigned(0), padded(n), FOUR):
-            value = load(work.node, down + k)
+    down, up, tokens = place(work.node, DOWN, leaf), place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
+    kept, low, keeps = place(work.enter, step, 0), spread(1.0), work.enter.shape[0] > 0
+    for k in range(unsigned(0), padded(n), FOUR):
+        value = load(work.node, down + k)
+        if keeps:
             store(value, work.enter, kept + k)
-            store(multiply(value, load(work.node, tokens + k)), work.node, up + k)
+        store(both(mode, value, load(work.node, tokens + k)), work.node, up + k)
+        if mode is LINEAR:
             low = lower_above(low, value, spread(0.0))
-        return lane_min(low)
-    for k in range(n):
-        work.enter[step, k] = work.node[DOWN, leaf + k]
-        work.node[UP, leaf + k] = work.node[DOWN, leaf + k] + work.node[TOKENS, leaf + k]
-    return 1.0
+    return lane_min(low)
+
+
+@inlined
+def keep_leaves(work, leaf, n, step):
+    """Keep UP of the leaves."""
+    up, kept = place(work.node, UP, leaf), at(work, step, leaf)
+    for k in range(unsigned(0), padded(n), FOUR):
+        store(load(work.node, up + k), work.up, kept + k)
+
+
+@inlined
+def go_on(mode, work, leaf, n, step):
+    """Leaves alive at the step before meet TOKENS, too: add them to UP."""
+    before = at(work, step - 1, leaf)
+    if mode is LINEAR or is_best(mode):
+        up, tokens = place(work.node, UP, leaf), place(work.node, TOKENS, leaf)
+        for k in range(unsigned(0), padded(n), FOUR):
+            alive = load(work.up, before + k), load(work.node, tokens + k)
+            store(sum_up(mode, load(work.node, up + k), *alive), work.node, up + k)
+    else:
+        for k in range(n):
+            value = work.up[before + k] + work.node[TOKENS, leaf + k]
+            work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
 
 
 @inlined
@@ -140,16 +163,13 @@ def extend_step(mode, layer, values, s, i, j, work):
     leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
     low = enter_leaves(mode, work, leaf, n, step)
     if not layer.unit and step > 0 and layer.may_cross[depth + 1, j - 1]:
-        for k in range(n):
-            value = times(mode, work.lived[step - 1, k], work.node[TOKENS, leaf + k])
-            work.node[UP, leaf + k] = plus(mode, work.node[UP, leaf + k], value)
+        go_on(mode, work, leaf, n, step)
     if mode is LINEAR:
         low = smaller(low, rescale(work, leaf, n, step, work.scale[step] + values.peak[j]))
     else:
         work.gain[step] = one(mode)
-    if mode is not LINEAR or not layer.unit:
-        for k in range(n):
-            work.lived[step, k] = work.node[UP, leaf + k]
+    if work.nodes > work.starting + 1:
+        keep_leaves(work, leaf, n, step)
     end_leaves(mode, layer, values.pot, s, j, work)
     return low
 
@@ -159,8 +179,9 @@ def recall(mode, layer, pot, child, s, i, j, work):
     """Make UP, and TOKENS if the bottom has no table, belong to j again."""
     depth, root, bottom, stop = shape_of(layer, s)
     leaf, n, step = unsigned(bottom - root), unsigned(stop - bottom), j - i
-    for x in range(bottom - root):
-        work.node[UP, x] = work.inner[UP, step, x]
+    ended = at(work, step, 0)
+    for x in range(leaf):
+        work.node[UP, x] = work.up[ended + x]
     if child is None:
         multiply_tokens(mode, layer, pot, s, j, work, depth)
     if layer.unit:
@@ -170,7 +191,7 @@ def recall(mode, layer, pot, child, s, i, j, work):
             work.node[UP, leaf + k] = times(mode, value, gain)
     else:
         for k in range(n):
-            work.node[UP, leaf + k] = work.lived[step, k]
+            work.node[UP, leaf + k] = work.up[ended + leaf + k]
     if child is None:
         end_leaves(mode, layer, pot, s, j, work)
 
@@ -201,13 +222,13 @@ def extend_step_back(mode, layer, values, counts, s, i, j, steps, work):
             work.node[POSTERIOR, leaf + k] = posterior
             ended += posterior
     else:
-        goes_on = j + 1 < i + steps and layer.may_cross[depth + 1, j]
+        goes_on, alive = j + 1 < i + steps and layer.may_cross[depth + 1, j], at(work, step, leaf)
         for k in range(n):
             bar = work.node[UP_BAR, leaf + k]
             if goes_on:
                 bar = plus(mode, bar, work.node[GOES_ON_BAR, leaf + k])
-            bar = bar_if(mode, work.lived[step, k], bar)
-            work.node[POSTERIOR, leaf + k] = probability(mode, work.lived[step, k], bar)
+            bar = bar_if(mode, work.up[alive + k], bar)
+            work.node[POSTERIOR, leaf + k] = probability(mode, work.up[alive + k], bar)
             bar = times(mode, times(mode, bar, work.node[TOKENS, leaf + k]), gain)
             work.node[DOWN_BAR, leaf + k] = bar_if(mode, work.enter[step, k], bar)
             work.node[GOES_ON_BAR, leaf + k] = bar

@@ -1,14 +1,12 @@
-"""The walk back from the end of a run to its start: the best way, a draw, or the candidates for the k best."""
+"""The walk back from the end of a run to its start, item by item: for draws, and for the k best."""
 
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import padded
-from hscrf.engine.kernels.compile import as_written, part
-from hscrf.engine.kernels.lanes import is_best
+from hscrf.engine.kernels.compile import as_written, inlined, part
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
     COUNT,
-    DOWN,
     END,
     FIRST,
     INIT,
@@ -17,8 +15,8 @@ from hscrf.engine.kernels.layout import (
     STATE,
     STOP,
     TRANS,
-    UP,
 )
+from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.runs import forward_run
 from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches, when
 from hscrf.engine.kernels.trie import cell, shape_of
@@ -41,14 +39,21 @@ def put(weight, where, k, value, kind, node, t):
 def value_of_end(layer, pot, child, s, i, node, t, work):
     """UP of a node at t, in LOG or MAX."""
     depth, root, bottom, _ = shape_of(layer, s)
-    if node < bottom:
-        return work.inner[UP, t - i, node - root]
-    if child is not None:
-        return work.lived[t - i, node - bottom]
+    value = work.up[at(work, t - i, node - root)]
+    if node < bottom or child is not None:
+        return value
     if not layer.may_end[depth, t]:
         return -np.inf
-    value = pot[cell(layer, STOP, node, t)] if layer.stops else 0.0
-    return value + work.lived[t - i, node - bottom]
+    return value + pot[cell(layer, STOP, node, t)] if layer.stops else value
+
+
+@inlined
+def value_of_segment(layer, child, s, i, node, begin, t, work):
+    """A leaf that lives from ``begin`` to t, if the bottom has a table; PASSED are the tokens above it since then."""
+    _, root, bottom, _ = shape_of(layer, s)
+    value = child.mass[layer.node[STATE, node], layer.table[t, CHILD_BASE] + t - begin]
+    entered = work.enter[node - bottom, when(work, begin - i)]
+    return value + (entered + work.node[PASSED, layer.node[PARENT, node] - root])
 
 
 @part
@@ -56,14 +61,11 @@ def incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, wher
     """``incoming`` for a leaf that lives at t, if the bottom has a table: the starts of its segment."""
     k = 0
     if child is not None:
-        _, root, bottom, _ = shape_of(layer, s)
         begin_tokens(mode, layer, s, work)
         for begin in range(t, work.since[t - i] - 1, -1):
             pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = child.mass[layer.node[STATE, node], layer.table[t, CHILD_BASE] + t - begin]
-                entered = work.enter[node - bottom, when(work, begin - i)]
-                value += entered + work.node[PASSED, layer.node[PARENT, node] - root]
+                value = value_of_segment(layer, child, s, i, node, begin, t, work)
                 k = put(weight, where, k, value, STARTS, node, begin)
     return k
 
@@ -82,14 +84,15 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
     if kind == ENDS and node >= bottom:
         k = put(weight, where, k, 0.0, LIVES, node, t)
     elif kind == ENDS:
-        at = cell(layer, END, node, t)
+        place = cell(layer, END, node, t)
         for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
             value = value_of_end(layer, pot, child, s, i, last, t, work)
-            k = put(weight, where, k, value + pot[at + k], ENDS, last, t)
+            k = put(weight, where, k, value + pot[place + k], ENDS, last, t)
     elif kind == LIVES and child is None:
-        k = put(weight, where, k, work.enter[t - i, node - bottom], STARTS, node, t)
+        value = 0.0 if layer.unit else work.enter[t - i, node - bottom]
+        k = put(weight, where, k, value, STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.lived[t - 1 - i, node - bottom], LIVES, node, t - 1)
+            k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root)], LIVES, node, t - 1)
     elif kind == LIVES:
         k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
     elif t == i:
@@ -98,13 +101,13 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
         level = level_of(layer, s, node)
         first = layer.node[FIRST, parent]
         if layer.may_cross[level, t - 1]:
-            at = cell(layer, TRANS, parent, t - 1) + node - first
+            place = cell(layer, TRANS, parent, t - 1) + node - first
             row = np.int64(padded(layer.node[COUNT, parent]))
             for u in range(layer.node[COUNT, parent]):
                 value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
-                k = put(weight, where, k, value + pot[at + u * row], ENDS, first + u, t - 1)
+                k = put(weight, where, k, value + pot[place + u * row], ENDS, first + u, t - 1)
         if level > 1:
-            value = work.inner[DOWN, t - i, parent - root] + pot[cell(layer, INIT, parent, t) + node - first]
+            value = work.down[at_down(work, t - i, parent - root)] + pot[cell(layer, INIT, parent, t) + node - first]
             k = put(weight, where, k, value, STARTS, parent, t)
     return k
 
@@ -124,13 +127,13 @@ def level_of(layer, s, node):
 
 
 @part
-def choose(mode, weight, count, rng):
-    """MAX: the first of the best candidates. LOG: one drawn in proportion to exp(weight)."""
+def choose(weight, count, rng):
+    """A candidate drawn in proportion to exp(weight)."""
     best = 0
     for k in range(1, count):
         if weight[k] > weight[best]:
             best = k
-    if is_best(mode) or count == 1:
+    if count == 1:
         return best
     total = 0.0
     for k in range(count):
@@ -153,8 +156,8 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @as_written
-def trace(mode, layer, values, child, top, segments, rng, states, ends, work, line, mass, weight, where):
-    """Write one configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
+def trace(mode, layer, values, child, top, segments, rng, states, ends, work, mass, weight, where):
+    """Write a draw of the levels below each top segment, and its mass (n,); nothing where that is zero. In LOG.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
     other share their forward walk.
@@ -164,8 +167,8 @@ def trace(mode, layer, values, child, top, segments, rng, states, ends, work, li
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, child, i, s, j - i + 1, work, line)
-        mass[n] = line[j - i]
+            forward_run(mode, layer, values, child, i, s, j - i + 1, work)
+        mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] == -np.inf:
             continue
         for level in range(top + 1, top + depth + 1):
@@ -175,7 +178,7 @@ def trace(mode, layer, values, child, top, segments, rng, states, ends, work, li
         while where[picked, 0] != FRESH:
             kind, node, t = where[picked]
             count = incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
-            picked = choose(mode, weight, count, rng)
+            picked = choose(weight, count, rng)
             if kind == LIVES:
                 record(layer, top, depth, node, where[picked, 2], t, states[draw])
             elif kind == STARTS and where[picked, 0] == ENDS:

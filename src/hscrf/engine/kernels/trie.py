@@ -34,7 +34,7 @@ def end_leaves(mode, layer, pot, s, j, work):
 
 @inlined
 def ascend(mode, layer, pot, s, j, work):
-    """Fill UP of the inner nodes at j, the mass of each that ends there, from the leaves'; return that of the top.
+    """Fill UP of the inner nodes at j, the mass of each that ends there, from the leaves'.
 
     Cost O(nodes).
     """
@@ -48,7 +48,6 @@ def ascend(mode, layer, pot, s, j, work):
                 if level > 0 and layer.stops:
                     value = times(mode, value, pot[cell(layer, STOP, node, j)])
             work.node[UP, node - root] = value
-    return work.node[UP, 0]
 
 
 @inlined

@@ -337,6 +337,8 @@ def test_an_encoder_learns_until_it_is_settled():
     encoder.fit_pack(WORDS)
     for settled in (encoder, Encoder.restore(*encoder.state()), pickle.loads(pickle.dumps(encoder))):
         assert settled.settled
+        assert settled.counts.size == 0
+        assert settled.counts.base is None  # no part of all counts, which would stay
         with pytest.raises(ValueError, match="the encoder is settled, expected one that still learns"):
             settled.update(WORDS)
         with pytest.raises(ValueError, match="the encoder is settled, expected one that still learns"):

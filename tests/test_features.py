@@ -103,15 +103,14 @@ def test_divided_features_give_the_same_as_rows(states, valued):
     values[there] = data if valued else 1.0
     table = np.zeros(paired.shape)
     table[paired] = weights
-    few = np.where(np.arange(steps)[:, None] == steps // 2, counts * (np.arange(states) == 0), 0.0)
+    for pulled in (counts, np.where(np.arange(steps)[:, None] == steps // 2, counts, 0.0)):
+        first, second = np.zeros((2, cells.size))
+        rows.pull_twice((pair_at, cells), pulled, first, 2.0, second, -0.5)
+        np.testing.assert_allclose(first, 2.0 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(second, -0.5 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
     spread_out = Sparse(indptr, rows.indices * 1000, data, 1000 * features).divided()  # far more features than entries
     few_of_many = replace(spread_out, names=spread_out.names // 1000, rare=spread_out.rare // 1000)
-    for packed in (rows, rows.divided(), few_of_many, pickle.loads(pickle.dumps(rows.divided())), rows.both_ways()):
-        for pulled in (counts, few):
-            first, second = np.zeros((2, cells.size))
-            packed.pull_twice((pair_at, cells), pulled, first, 2.0, second, -0.5)
-            np.testing.assert_allclose(first, 2.0 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
-            np.testing.assert_allclose(second, -0.5 * (values.T @ pulled)[paired], rtol=1e-11, atol=1e-12)
+    for packed in (rows, rows.divided(), few_of_many, pickle.loads(pickle.dumps(rows.divided()))):
         scores, gradient = np.zeros((steps, states)), np.zeros(cells.size)
         packed.add_scores((pair_at, cells), weights, scores)
         packed.pull_counts((pair_at, cells), counts, gradient)

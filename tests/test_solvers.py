@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import io
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -211,6 +212,28 @@ def test_memory_of_one_still_converges():
     for c1 in (0.0, 1e-12):
         result = LBFGS(memory=1, tol=1e-8, delta=0).minimize(objective, np.zeros(6), c1=c1)
         np.testing.assert_allclose(result.weights, objective.target, atol=1e-6)
+
+
+def test_lbfgs_keeps_no_vectors_but_its_memory_and_those_at_work():
+    """Beside the pairs: weights and gradient, the direction, and the next weights; not those of the start."""
+    held = []
+
+    class Valley:
+        size = 100_000
+        steep = np.linspace(1.0, 50.0, size)
+
+        def __call__(self, weights):
+            held.append(tracemalloc.get_traced_memory()[0])
+            return 0.5 * float(weights @ (self.steep * weights)), self.steep * weights
+
+    given = np.ones(Valley.size)
+    LBFGS(max_iter=3).minimize(Valley(), given)  # loads the compiler
+    tracemalloc.start()
+    try:
+        LBFGS(memory=2, max_iter=8).minimize(Valley(), given)
+    finally:
+        tracemalloc.stop()
+    assert max(held) / given.nbytes < 2 * 2 + 4.5
 
 
 @pytest.mark.parametrize(("c1", "c2"), [(0.0, 1.0), (0.0, 0.0), (0.0, 30.0), (5.0, 0.5)])

@@ -85,8 +85,7 @@ class Scored:
     def posterior(self, k: int) -> Posterior:
         """The k-th sequence by itself."""
         begin, stop = self.spans[k]
-        timed = {block.key for block in self.scorer.blocks if block.timed}
-        own = {key: table[begin:stop] if key in timed else table for key, table in self.values.items()}
+        own = {key: table[begin:stop] if key in self.scorer.timed else table for key, table in self.values.items()}
         potentials = Potentials.from_arrays(self.topology, stop - begin, own)
         return Posterior(potentials, None if self.known is None else self.known[k])
 

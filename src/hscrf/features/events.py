@@ -49,7 +49,7 @@ def own_events(known: Known, key: Key) -> Events:
 
 def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
     """Does something start here: where it ended one step before, and at the first step of each sequence."""
-    starts = np.roll(ends, 1)
+    starts = np.concatenate([ends[:1], ends[:-1]])
     starts[offsets[:-1]] = True
     return starts
 
@@ -71,7 +71,7 @@ def family_events(topology: Topology, known: Known, key: Key) -> Events:
     over, done = known.ends[d], known.ends[d + 1]
     width = topology.n_states[d + 1]
     if part == "trans":
-        following = np.roll(below, -1)
+        following = np.concatenate([below[1:], below[:1]])
         cells = (above * width + below) * width + following
         all_known = (above >= 0) & (below >= 0) & (following >= 0)
         inside = np.ones(above.size, dtype=bool)

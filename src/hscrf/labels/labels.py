@@ -233,7 +233,7 @@ class Labels:
         check_scheme(scheme)
         names = (*self.topology.states[d], "?")
         if scheme == "plain":
-            return list(map(names.__getitem__, self.states[d].tolist()))
+            return [names[s] for s in self.states[d].tolist()]
         prefixes, kind = prefixes_of(self, d, scheme)
         tags = [[name if name in ("O", "?") else f"{prefix}{name}" for name in names] for prefix in prefixes]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]

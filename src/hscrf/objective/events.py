@@ -52,13 +52,13 @@ def events(topology: Topology, shape: tuple[int, ...], known: Known, key: Key) -
     if part in FAMILY:
         steps, cells, _ = family_events(topology, known, key)
         return (steps * int(np.prod(shape[1:])) + cells if shape[0] > 1 else cells), steps
-    stop = np.flatnonzero(known.ends[d] == 1)
-    start = np.concatenate([[0], stop[:-1] + 1])
-    state = known.states[d][stop].astype(np.int64)
-    states, length = topology.n_states[d], stop - start
+    states = topology.n_states[d]
     if part == "token":
         steps = np.arange(known.states.shape[1])
         return steps * states + known.states[d], steps
+    stop = np.flatnonzero(known.ends[d] == 1)
+    start = np.concatenate([[0], stop[:-1] + 1])
+    state, length = known.states[d][stop].astype(np.int64), stop - start
     if part == "duration":
         return length * states + state, start
     if part == "segment":

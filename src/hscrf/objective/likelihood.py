@@ -88,7 +88,7 @@ class PackedData:
         return cut_by_kind(np.diff(self.observations.offsets), self.complete, which)
 
     def chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
-        """Some sequences by themselves; ``again`` makes ready for many evaluations.
+        """Some sequences by themselves; ``again`` makes ready for many evaluations of many sequences.
 
         ``batches`` are shared between all that have the same lengths in the same order.
         """
@@ -98,7 +98,7 @@ class PackedData:
         else:
             labels = Evidence.of([self.closed[n] for n in which])
         if again:
-            observations = observations.divided() if batches is None else observations.both_ways()
+            observations = observations.divided()
         free = None if batches is None else shared_batch(batches, self.scorer, observations)
         return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs, free)
 
@@ -133,7 +133,7 @@ class PackedShard:
         return count_of_bundles(order.size, int(self.data.complete[order].sum()), size)
 
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
-        return self.data.chunk(which, True, batches)
+        return self.data.chunk(which, batches=batches)
 
     def subset(self, which: Ints) -> PackedShard:
         return PackedShard(self.data, which)

@@ -10,7 +10,7 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.features.blocks import Block
 from hscrf.observations.packed import Observations
-from hscrf.potentials import FAMILY, Key
+from hscrf.potentials import Key
 from hscrf.topology import Topology
 
 Counts = Mapping[Key, Floats]
@@ -29,6 +29,8 @@ class Scorer:
         bounds = list(accumulate((block.size for block in blocks), initial=0))
         self.slices = [slice(a, b) for a, b in pairwise(bounds)]
         self.size = bounds[-1]
+        self.timed = {block.key: block.shape for block in blocks if block.timed}  # of one step
+        self.constant = {block.key: block.shape for block in blocks if block.key not in self.timed}
 
     def pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
         """Each block and its part of a vector as long as the weights: a view, not a copy."""
@@ -36,14 +38,7 @@ class Scorer:
 
     def shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
         """Shapes of all arrays for a number of steps; several blocks may feed one array."""
-        shapes: dict[Key, tuple[int, ...]] = {}
-        timed = {block.key for block in self.blocks if block.timed}
-        for block in self.blocks:
-            shape = (steps, *block.shape) if block.timed else block.shape
-            if block.key in timed and block.key[0] in FAMILY:
-                shape = (steps, *shape[1:])
-            shapes[block.key] = shape
-        return shapes
+        return {key: (steps, *shape) for key, shape in self.timed.items()} | self.constant
 
     def values(
         self, weights: Floats, observations: Observations, factors: Sequence[float] | None = None

@@ -130,7 +130,7 @@ class Encoder:
         if not self.kind or self.settled:
             raise ValueError("the encoder is settled or has learned nothing, expected one that learns")
         self.settled = True
-        counts, self.counts = self.counts, self.counts[:0]
+        counts, self.counts = self.counts, np.zeros(0, dtype=np.int64)
         if self.kind == "dense":
             self._fix_scale()
         elif self.min_count > 1:

@@ -3,7 +3,7 @@
 from hscrf.engine.kernels.compile import inlined, kernel, unsigned
 from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, prefetch, spread, store
 
-AHEAD = 16  # entries: what is far apart in memory is asked for before it is needed
+AHEAD, FAR = unsigned(16), unsigned(32)  # entries: what is far apart in memory is asked for before it is needed
 ALL, ONES, HIGHEST = unsigned((1 << 64) - 1), unsigned(0x0101010101010101), unsigned(0x8080808080808080)
 BETWEEN = unsigned(0x0A0A0A0A0A0A0A0A)  # newlines
 PLACES = unsigned(0x0001020304050607)
@@ -54,6 +54,13 @@ def mixed(bits):
     return product ^ (product >> unsigned(32))
 
 
+@inlined
+def span_of(begins, k):
+    """The places of what belongs to k, if that of all lies in order and begins at these places."""
+    at = unsigned(k)
+    return range(unsigned(begins[at]), unsigned(begins[at + unsigned(1)]))
+
+
 @kernel
 def store_names(given, hashes, numbers):
     """Put the number of each hash into an empty table (number -1) that is at most half full."""
@@ -73,8 +80,8 @@ def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_
     n = 0
     found_indptr[0] = 0
     for t in range(indptr.size - 1):
-        for k in range(indptr[t], indptr[t + 1]):
-            if k + AHEAD < given.size:
+        for k in span_of(indptr, t):
+            if k + AHEAD < unsigned(given.size):
                 prefetch(hashes, given[k + AHEAD] & mask)
                 prefetch(numbers, given[k + AHEAD] & mask)
             slot = given[k] & mask
@@ -93,7 +100,7 @@ def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_
 def mark_cells(indptr, indices, steps, cells, width, seen):
     """Set seen[feature * width + cells[k]] for all features of steps[k]. Cost O(entries of the steps)."""
     for k in range(steps.size):
-        for e in range(indptr[steps[k]], indptr[steps[k] + 1]):
+        for e in span_of(indptr, steps[k]):
             seen[indices[e] * width + cells[k]] = True
 
 
@@ -113,7 +120,7 @@ def divide_entries(indptr, indices, data, places, begin, found, rare, rows, divi
     n = 0
     begin[0] = 0
     for t in range(indptr.size - 1):
-        for e in range(indptr[t], indptr[t + 1]):
+        for e in span_of(indptr, t):
             feature = indices[e]
             place = places[feature]
             if place < 0:
@@ -134,25 +141,25 @@ def divide_entries(indptr, indices, data, places, begin, found, rare, rows, divi
 def score_rows(indptr, indices, data, pair_at, pair_state, weights, factor, out):
     """Add to out (N, S) the scores of the features of each row, times a factor. Cost O(entries x pairs of each)."""
     for t in range(out.shape[0]):
-        for e in range(indptr[t], indptr[t + 1]):
-            if e + 2 * AHEAD < indices.size:
-                prefetch(pair_at, unsigned(indices[e + 2 * AHEAD]))
-                soon = unsigned(pair_at[indices[e + AHEAD]])
+        for e in span_of(indptr, t):
+            if e + FAR < unsigned(indices.size):
+                prefetch(pair_at, unsigned(indices[e + FAR]))
+                soon = unsigned(pair_at[unsigned(indices[e + AHEAD])])
                 prefetch(pair_state, soon)
                 prefetch(weights, soon)
             value = factor * data[e] if data.size else factor
-            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
-                out[t, pair_state[q]] += value * weights[q]
+            for q in span_of(pair_at, indices[e]):
+                out[t, unsigned(pair_state[q])] += value * weights[q]
 
 
 @kernel
 def pull_rows(indptr, indices, data, pair_at, pair_state, counts, gradient, factor):
     """Reverse of ``score_rows``: add to the gradient (pairs,) the counts (N, S) of the rows, times a factor."""
     for t in range(counts.shape[0]):
-        for e in range(indptr[t], indptr[t + 1]):
+        for e in span_of(indptr, t):
             value = factor * data[e] if data.size else factor
-            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
-                gradient[q] += value * counts[t, pair_state[q]]
+            for q in span_of(pair_at, indices[e]):
+                gradient[q] += value * counts[t, unsigned(pair_state[q])]
 
 
 @kernel
@@ -161,10 +168,10 @@ def pull_rows_twice(indptr, indices, data, pair_at, pair_state, counts, first, f
     for t in range(counts.shape[0]):
         if not any_count(counts, t):
             continue
-        for e in range(indptr[t], indptr[t + 1]):
+        for e in span_of(indptr, t):
             value = data[e] if data.size else 1.0
-            for q in range(pair_at[indices[e]], pair_at[indices[e] + 1]):
-                pulled = value * counts[t, pair_state[q]]
+            for q in span_of(pair_at, indices[e]):
+                pulled = value * counts[t, unsigned(pair_state[q])]
                 first[q] += factor * pulled
                 second[q] += other * pulled
 
@@ -194,7 +201,7 @@ def spread_weights(names, pair_at, pair_cell, weights, factor, table):
     for k in range(flat.size):
         flat[k] = 0.0
     for k in range(names.size):
-        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+        for q in span_of(pair_at, names[k]):
             flat[cell_of(table, k, pair_cell[q])] = factor * weights[q]
 
 
@@ -203,7 +210,7 @@ def gather_counts(names, pair_at, pair_cell, table, gradient, factor):
     """Reverse of ``spread_weights``: add the table, times a factor, to the gradient."""
     flat = table.reshape(-1)
     for k in range(names.size):
-        for q in range(pair_at[names[k]], pair_at[names[k] + 1]):
+        for q in span_of(pair_at, names[k]):
             gradient[q] += factor * flat[cell_of(table, k, pair_cell[q])]
 
 
@@ -218,25 +225,26 @@ def cell_of(table, number, cell):
 @kernel
 def score_frequent(begin, found, data, table, out, room):
     """Add to each row of out (N, cells) the lines of its entries in the table; ``room`` has eight numbers."""
-    width = table.shape[2]
+    width = unsigned(table.shape[2])
     for group in range(table.shape[0]):
-        first = group * width
-        cells, base = min(width, out.shape[1] - first), unsigned(group * table.shape[1] * width)
+        first = unsigned(group) * width
+        cells, base = min(width, unsigned(out.shape[1]) - first), first * unsigned(table.shape[1])
         for t in range(out.shape[0]):
             low, high = spread(0.0), spread(0.0)
+            entries = span_of(begin, t)
             if data.size:
-                for e in range(begin[t], begin[t + 1]):
-                    at, value = base + unsigned(found[e]) * unsigned(width), spread(data[e])
+                for e in entries:
+                    at, value = base + unsigned(found[e]) * width, spread(data[e])
                     low = multiply_add(value, load(table, at), low)
-                    high = multiply_add(value, load(table, at + unsigned(width - 4)), high)
-            elif cells > 4:
-                for e in range(begin[t], begin[t + 1]):
-                    at = base + unsigned(found[e]) * unsigned(width)
+                    high = multiply_add(value, load(table, at + width - FOUR), high)
+            elif cells > FOUR:
+                for e in entries:
+                    at = base + unsigned(found[e]) * width
                     low = add(low, load(table, at))
                     high = add(high, load(table, at + FOUR))
             else:
-                for e in range(begin[t], begin[t + 1]):
-                    low = add(low, load(table, base + unsigned(found[e]) * unsigned(width)))
+                for e in entries:
+                    low = add(low, load(table, base + unsigned(found[e]) * width))
             store(low, room, unsigned(0))
             store(high, room, FOUR)
             for c in range(cells):
@@ -246,31 +254,32 @@ def score_frequent(begin, found, data, table, out, room):
 @kernel
 def pull_frequent(begin, found, data, counts, table, room):
     """Reverse of ``score_frequent``: set each line of the table to the sum of the counts of its entries."""
-    width = table.shape[2]
+    width = unsigned(table.shape[2])
     flat = table.reshape(-1)
     for k in range(flat.size):
         flat[k] = 0.0
     for group in range(table.shape[0]):
-        first = group * width
-        cells, base = min(width, counts.shape[1] - first), unsigned(group * table.shape[1] * width)
+        first = unsigned(group) * width
+        cells, base = min(width, unsigned(counts.shape[1]) - first), first * unsigned(table.shape[1])
         for t in range(counts.shape[0]):
             for c in range(cells):
                 room[c] = counts[t, first + c]
             low, high = load(room, unsigned(0)), load(room, FOUR)
+            entries = span_of(begin, t)
             if data.size:
-                for e in range(begin[t], begin[t + 1]):
-                    at, value = base + unsigned(found[e]) * unsigned(width), spread(data[e])
+                for e in entries:
+                    at, value = base + unsigned(found[e]) * width, spread(data[e])
                     store(multiply_add(value, low, load(table, at)), table, at)
-                    if cells > 4:
+                    if cells > FOUR:
                         store(multiply_add(value, high, load(table, at + FOUR)), table, at + FOUR)
-            elif cells > 4:
-                for e in range(begin[t], begin[t + 1]):
-                    at = base + unsigned(found[e]) * unsigned(width)
+            elif cells > FOUR:
+                for e in entries:
+                    at = base + unsigned(found[e]) * width
                     store(add(low, load(table, at)), table, at)
                     store(add(high, load(table, at + FOUR)), table, at + FOUR)
             else:
-                for e in range(begin[t], begin[t + 1]):
-                    at = base + unsigned(found[e]) * unsigned(width)
+                for e in entries:
+                    at = base + unsigned(found[e]) * width
                     store(add(low, load(table, at)), table, at)
 
 
@@ -279,7 +288,7 @@ def list_pairs(features, rows, data, pair_at, pair_cell, width, numbers, cells, 
     """The number of the pair of each entry and pair, its cell in a table of rows of that width, and its value."""
     n = 0
     for k in range(rows.size):
-        for q in range(pair_at[features[k]], pair_at[features[k] + 1]):
+        for q in span_of(pair_at, features[k]):
             numbers[n] = q
             cells[n] = rows[k] * width + pair_cell[q]
             if data.size:
@@ -292,10 +301,10 @@ def score_pairs(numbers, cells, values, weights, factor, out):
     """Add the weight of each pair, times its value and a factor, to its cell of out (N x cells,)."""
     if values.size:
         for k in range(numbers.size):
-            out[cells[k]] += factor * values[k] * weights[numbers[k]]
+            out[unsigned(cells[k])] += factor * values[k] * weights[unsigned(numbers[k])]
     else:
         for k in range(numbers.size):
-            out[cells[k]] += factor * weights[numbers[k]]
+            out[unsigned(cells[k])] += factor * weights[unsigned(numbers[k])]
 
 
 @kernel
@@ -303,7 +312,7 @@ def pull_pairs(numbers, cells, values, counts, gradient, factor):
     """Reverse of ``score_pairs``."""
     if values.size:
         for k in range(numbers.size):
-            gradient[numbers[k]] += factor * values[k] * counts[cells[k]]
+            gradient[unsigned(numbers[k])] += factor * values[k] * counts[unsigned(cells[k])]
     else:
         for k in range(numbers.size):
-            gradient[numbers[k]] += factor * counts[cells[k]]
+            gradient[unsigned(numbers[k])] += factor * counts[unsigned(cells[k])]

@@ -91,10 +91,6 @@ class Sparse:
         divide_entries(self.indptr, self.indices, self.data, places, *out)
         return found
 
-    def both_ways(self) -> BothWays:
-        """By steps, and in two parts."""
-        return BothWays(self.indptr, self.indices, self.data, self.size, self.divided())
-
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         """Add to out (N, cells) the scores of the features of each step, times a factor."""
         score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
@@ -140,24 +136,14 @@ class Divided:
         score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
-        self._pull(pairs, np.ascontiguousarray(counts), (gradient, factor))
-
-    def pull_twice(
-        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
-    ) -> None:
-        self._pull(pairs, np.ascontiguousarray(counts), (first, factor), (second, other))
-
-    def _pull(self, pairs: Pairs, counts: Floats, *targets: tuple[Floats, float]) -> None:
+        counts = np.ascontiguousarray(counts)
         table, values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
         if table.size:
             pull_frequent(self.begin, self.found, values, counts, table, np.zeros(8))
-        rare = self._rare_pairs(pairs, counts.shape[1])
-        for gradient, factor in targets:
-            if table.size:
-                gather_counts(self.names, *pairs, table, gradient, factor)
-            else:
-                pull_rows(self.begin, self.names[self.found], values, *pairs, counts, gradient, factor)
-            pull_pairs(*rare, counts.reshape(-1), gradient, factor)
+            gather_counts(self.names, *pairs, table, gradient, factor)
+        else:
+            pull_rows(self.begin, self.names[self.found], values, *pairs, counts, gradient, factor)
+        pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
 
     def _rare_pairs(self, pairs: Pairs, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """Pairs of rare features: their numbers, their cells in an array (N, width), and values; kept if wanted."""
@@ -177,26 +163,6 @@ class Divided:
         shape = -(-cells // width), self.names.size, width
         dense = SPARSE * count_pairs(self.names, pairs[0]) > cells * self.names.size
         return np.empty(shape if dense and math.prod(shape) <= LARGEST else (0, 0, width))
-
-
-@dataclass(frozen=True)
-class BothWays(Sparse):
-    """Named features of some steps by step and divided: each way is faster for something."""
-
-    parts: Divided
-
-    def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
-        self.parts.add_scores(pairs, weights, out, factor)
-
-    def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
-        self.parts.pull_counts(pairs, counts, gradient, factor)
-
-    def pull_twice(
-        self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
-    ) -> None:
-        few = MANY * np.count_nonzero(counts) < counts.size  # those of mistakes: most steps have none
-        pull = super().pull_twice if few else self.parts.pull_twice
-        pull(pairs, counts, first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -258,10 +224,6 @@ class Observations:
     def divided(self) -> Observations:
         """The same, made ready to be scored again and again."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).divided())
-
-    def both_ways(self) -> Observations:
-        """The same, made ready to be scored again and again and to be pulled on by few counts."""
-        return self if self.sparse is None else replace(self, sparse=of_names(self).both_ways())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the data set and without tables, which may be far larger than these sequences."""

@@ -85,7 +85,6 @@ class StoredShard:
 
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
         _, chunk = self._taken(which)
-        chunk.observations = chunk.observations.both_ways()
         chunk.free = shared_batch(batches, self.shared.scorer, chunk.observations)
         return chunk
 

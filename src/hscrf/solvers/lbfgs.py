@@ -81,7 +81,6 @@ class _Descent:
 
     def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
-        self.start = run.weights
         self.losses: list[float] = []
 
     def evaluate(self, weights: Floats) -> Value:
@@ -93,12 +92,13 @@ class _Descent:
         total += gradient
         return loss, total
 
-    def begin(self) -> Value:
-        """Loss and gradient at the start; raises ``Stop`` if the gradient is zero there."""
-        loss, gradient = self.evaluate(self.start)
+    def begin(self) -> Found:
+        """Weights, loss and gradient at the start; raises ``Stop`` if the gradient is zero there."""
+        start = self.run.weights
+        loss, gradient = self.evaluate(start)
         self.losses.append(loss)
-        self.stop_if_flat(_pseudo_gradient(self.start, gradient, self.c1))
-        return loss, gradient
+        self.stop_if_flat(_pseudo_gradient(start, gradient, self.c1))
+        return start, loss, gradient
 
     def step(self, weights: Floats, loss: float, gradient: Floats) -> None:
         """An iteration is done; ``gradient`` is that of the whole loss (with L1: the pseudo-gradient)."""
@@ -127,7 +127,7 @@ class _Descent:
 
 def _descend(descent: _Descent, search: Search) -> None:
     """Steps along quasi-Newton directions, as long as they are by the search; ends by ``Stop``."""
-    weights, (loss, gradient) = descent.start, descent.begin()
+    weights, loss, gradient = descent.begin()
     pairs: Pairs = deque(maxlen=descent.options.memory)
     while True:
         pseudo = _pseudo_gradient(weights, gradient, descent.c1)

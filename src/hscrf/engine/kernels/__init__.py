@@ -5,7 +5,8 @@
     grids          arrays as kernels see them: an address and a shape
     lanes          four numbers at once: ``vectors`` when compiled, ``plain`` with ``NUMBA_DISABLE_JIT=1``
     arithmetic     the three arithmetics below
-    layout         what a kernel is given: ``Layer``, ``Values``, ``Segments``, ``Counts``, ``Scratch``
+    layout         what a kernel is given: ``Layer``, ``Values``, ``Segments``, ``Counts``; work space: ``Scratch`` of a
+                   run, ``Work`` of a bundle
     groups, trie   one time step: one parent with its children, then all of them
     steps          bottoms without a table of segments
     segmental      bottoms with one
@@ -13,7 +14,7 @@
     bundles        runs side by side: each number of a table serves many of them
     rows, row_trie, row_leaves     for them what ``groups``, ``trie``, and ``steps`` with ``segmental`` are for one run
     row_scales     how the rows of a bundle stay in range
-    row_tokens     tokens of runs that are whole sequences
+    row_tokens     tokens of runs that are whole sequences; starts and stops of inner levels
     decoding       the best way back
     tracing        the way back item by item: for draws, and for the k best
     tables, exponentials   what the engine prepares before a sweep
@@ -48,6 +49,9 @@ A segmental level has a run from every start. Where children are few and segment
 side by side in LINEAR and MAX (``bundles``): a step of all of them is a product of two matrices instead of many
 products of a vector and a matrix. So do the sequences of a batch whose levels are all Markov. ``engine.bundling``
 decides which runs do, by a rule that ``benchmarks/rows.py`` justifies; the others go alone, and so do all in LOG.
+
+A table of segments has a line for each state and a column for each segment, by its last step and then by its length.
+So a sum over the starts of one end reads memory in order, whatever the number of states.
 
 Times are rows of the packed batch, so one call serves many sequences. All potentials of a layer lie in one flat
 array; a node holds the address and the stride in time (0: constant) of each of its potentials.

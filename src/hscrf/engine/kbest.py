@@ -112,7 +112,7 @@ class KBest:
 
     def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
         if item == ROOT:
-            weights = self.tables[0][:, self.plan.root_columns()[0]].tolist()
+            weights = self.tables[0][:, self.plan.root_columns[0]].tolist()
             items: list[tuple[Item, ...]] = [
                 (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(len(weights))
             ]

@@ -81,7 +81,7 @@ def inside(
 
 def log_z_of(plan: Plan, mode: Mode, root: Floats) -> Floats:
     """Sum (or the best) over the root's states; -inf where the sequence has no admissible root."""
-    columns = plan.root_columns()
+    columns = plan.root_columns
     values = np.full((columns.size, len(root)), -np.inf)
     values[columns >= 0] = root[:, columns[columns >= 0]].T
     best = values.max(axis=1)
@@ -105,7 +105,7 @@ def outside(
     result = empty(plan, False, new)
     if lossy.all():
         return result, lossy
-    roots = plan.root_columns()
+    roots = plan.root_columns
     weight = np.ones(roots.size) if weights is None else weights
     if single:
         possible = roots >= 0
@@ -203,7 +203,7 @@ def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
     else:
         np.take(values[span.key].reshape(span.rows, -1), span.columns, axis=1, out=view, mode="clip")
     if span.forbidden is not None:
-        np.putmask(view, np.broadcast_to(span.forbidden, view.shape), -np.inf)
+        np.copyto(view, -np.inf, where=span.forbidden)
 
 
 def _sweep(

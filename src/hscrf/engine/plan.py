@@ -112,6 +112,7 @@ class Plan:
         self.tables = {d: self._segment_table(d) for d in self.explicit}
         tops = [d for d in self.explicit if d < topology.depth - 1]
         self.layers = [self._layer(a, b) for a, b in zip(tops, [*tops[1:], topology.depth - 1], strict=True)]
+        self.root_columns = self._root_columns()
 
     def is_unit(self, d: int) -> bool:
         """Is this a bottom of one step."""
@@ -245,7 +246,7 @@ class Plan:
         """Has the array a packed time axis."""
         return key[0] != "duration" and (key[0] not in FAMILY or self.shapes[key][0] == self.steps)
 
-    def root_columns(self) -> NDArray[np.int64]:
+    def _root_columns(self) -> NDArray[np.int64]:
         """The column of the root's segment over each whole sequence, -1 if none is admissible."""
         table = self.tables[0]
         last, lengths = self.offsets[1:] - 1, np.diff(self.offsets)

@@ -25,7 +25,7 @@ def walk_back(
     states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
     ends = np.zeros(states.shape, dtype=np.int8)
     ends[:, 0, plan.offsets[1:] - 1] = 1
-    columns = plan.root_columns()
+    columns = plan.root_columns
     log_z = np.where(columns < 0, -np.inf, 0.0)
     if not single:
         log_z = log_z_of(plan, mode, tables[0])

@@ -5,7 +5,7 @@ import numpy as np
 from hscrf.engine.kernels.arithmetic import LINEAR, TINY, bar_if, bar_of, one, zero
 from hscrf.engine.kernels.compile import as_written, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import smaller
-from hscrf.engine.kernels.layout import BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
+from hscrf.engine.kernels.layout import BASE, CHILD_BASE, DOWN, DOWN_BAR, NODE_ROWS, NOWHERE, UP, UP_BAR
 from hscrf.engine.kernels.row_trie import at, at_down
 from hscrf.engine.kernels.segmental import extend_segments, sum_segments_back, when
 from hscrf.engine.kernels.steps import extend_step, extend_step_back, fetch_tokens, recall
@@ -52,7 +52,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work):
 
     They stand where its masses were, in ``up``.
     """
-    depth, root, bottom, stop = shape_of(layer, s)
+    _, root, bottom, stop = shape_of(layer, s)
     leaf, n = unsigned(bottom - root), unsigned(stop - bottom)
     if child is not None:
         for k in range(n):
@@ -85,7 +85,7 @@ def backward_run(mode, layer, values, child, counts, i, s, steps, work):
             ascend_back(mode, layer, values.pot, counts, s, j, work)
             if child is None:
                 extend_step_back(mode, layer, values, counts, s, i, j, steps, work)
-            elif layer.may_end[depth, j]:
+            elif layer.table[j, CHILD_BASE] != NOWHERE:
                 sum_segments_back(mode, layer, values, child, counts, s, i, j, work)
 
 

@@ -44,6 +44,7 @@ from hscrf.engine.kernels.layout import (
     COUNT,
     DOWN,
     FIRST,
+    NOWHERE,
     OF_PARENTS,
     PARENT,
     PASSED,
@@ -309,7 +310,7 @@ def lost_segments(layer, child, s, i, j, work):
 @part
 def extend_segments(mode, layer, values, child, s, i, j, work):
     """``extend_step`` for a bottom that has a table."""
-    depth, root, bottom, stop = shape_of(layer, s)
+    _, root, bottom, stop = shape_of(layer, s)
     step, low = j - i, 1.0
     for x in range(bottom - root, stop - root):
         value = work.node[DOWN, x]
@@ -325,7 +326,7 @@ def extend_segments(mode, layer, values, child, s, i, j, work):
     work.since[step] = since
     work.gain[step] = one(mode)
     work.scale[step + 1] = work.scale[step]
-    if layer.may_end[depth, j]:
+    if layer.table[j, CHILD_BASE] != NOWHERE:
         low = smaller(low, sum_segments(mode, layer, values, child, s, i, j, work))
         if mode is LINEAR and lost_segments(layer, child, s, i, j, work):
             low = 0.0

@@ -148,3 +148,27 @@ def test_marginals_leave_nothing_behind():
         assert [ghost() for ghost in ghosts] == [None] * 3
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("kinds", [("markov", "unit"), ("segmental", "unit")], ids="-".join)
+def test_a_sequence_without_configurations_leaves_its_neighbours_alone(kinds, classes):
+    rng = np.random.default_rng(5)
+    topology = draw_topology(rng, kinds, 2, classes, False, 4)
+    one, other = (draw_potentials(rng, topology, kinds, 6, longest=4, constant=True) for _ in range(2))
+    values = {
+        key: array if key[0] in ("init", "trans", "end", "duration") else np.concatenate([array, values_of(other)[key]])
+        for key, array in values_of(one).items()
+    }
+    bottom = topology.depth - 1
+    values["token", bottom][8] = -np.inf  # no state may be there
+    batch, alone = Batch(topology, np.array([0, 6, 12])), Batch(topology, np.array([0, 6]))
+    own = {key: array[:6] if len(array) == 12 else array for key, array in values.items()}
+    states, ends, score = batch.best(values)
+    expected = alone.best(own)
+    np.testing.assert_array_equal(states[:, :6], expected[0])
+    np.testing.assert_array_equal(ends[:, :6], expected[1])
+    np.testing.assert_allclose(score, [expected[2][0], -np.inf], rtol=1e-12)
+    drawn, _, log_z = batch.draw(values, 2, np.random.default_rng(0))
+    np.testing.assert_allclose(log_z, [alone.log_partition(own)[0], -np.inf], rtol=1e-10)
+    assert (drawn[:, bottom, :6] >= 0).all()

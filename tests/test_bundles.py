@@ -291,3 +291,27 @@ def test_few_sequences_and_very_long_ones_go_alone():
     assert taken([30] * 11) == list(range(11))
     assert taken([30, 9_000] + [30] * 11) == [0, *range(2, 13)]
     assert taken([30] * 16 + [30]) == list(range(17))
+
+
+# ------------------------------------------------------------------------------
+# Faint segments
+
+
+@pytest.mark.parametrize("away", [100.0, 250.0, 350.0, 400.0, 450.0, 600.0])
+@pytest.mark.parametrize(("length", "longest"), [(8, 6), (24, 20)])
+def test_children_far_fainter_than_those_of_other_parents(together, length, longest, away):
+    """The children of one parent are some hundred nats below the other's, which its own segments make up for."""
+    topology = hscrf.Topology(
+        {"p": ["A", "B"], "c": ["a", "b"]},
+        children={"p": {"A": ["a"], "B": ["b"]}},
+        max_duration={"p": longest, "c": 3},
+    )
+    below, above = np.zeros((length, 3, 2)), np.zeros((length, longest, 2))
+    below[:, :, 0] = -away
+    below[3, 0, 0] -= 90.0
+    above[:, :, 0] = 1.5 * away
+    p = hscrf.Potentials(topology, length, segment={"c": below, "p": above})
+    values, batch = values_of(p), Posterior(p, None).batch
+    expected = outside(batch.plan(values), LOG, values)[0]
+    np.testing.assert_allclose(batch.log_partition(values), expected.log_z, rtol=1e-12)
+    same_expectations(expected, batch.expectations(values, explicit=()), rtol=1e-8, atol=1e-9)

@@ -55,10 +55,10 @@ def drawn(function):
 
 
 @drawn
-def test_rows_are_those_of_the_kernels(case):
-    reach, _, rows = case.by_kernels()
+def test_columns_are_those_of_the_kernels(case):
+    reach, _, columns = case.by_kernels()
     found, mine = case.by_columns()
-    for one, other in zip(mine, rows, strict=True):
+    for one, other in zip(mine, columns, strict=True):
         np.testing.assert_array_equal(one, other)
     whole = reach[case.offsets[:-1]] == np.diff(case.offsets)[:, None]
     np.testing.assert_array_equal(found[case.offsets[:-1]], np.where(whole, reach[case.offsets[:-1]], 0))

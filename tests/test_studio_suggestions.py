@@ -238,10 +238,10 @@ def test_one_answer_does_not_wait_for_another(suggester):
     begun, go_on, late = threading.Event(), threading.Event(), []
 
     class Slow(Posterior):
-        def _marginals(self):
+        def _expect(self):
             begun.set()
             late.append(not go_on.wait(20))
-            return super()._marginals()
+            return super()._expect()
 
     potentials = suggester.potentials(0)
     thread = threading.Thread(target=lambda: Slow(potentials).marginals)

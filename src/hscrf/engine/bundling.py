@@ -11,6 +11,7 @@ from hscrf.arrays import Ints, ranges
 from hscrf.engine.kernels.layout import (
     AHEAD,
     BEGIN,
+    BLOCK,
     COUNT,
     END,
     INIT,
@@ -25,7 +26,6 @@ from hscrf.engine.kernels.layout import (
     Layer,
 )
 
-BLOCK = 8  # rows are computed by so many
 SPARSE = 4  # a bundle of starts is worth its rows if at least one in so many is alive, over all steps of its blocks
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
@@ -85,7 +85,7 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
     sequence = np.searchsorted(offsets, since, side="right") - 1
     group = (top * offsets.size + sequence) * (len(layer.reach) // rows + 1) + (since - offsets[sequence]) // rows
     runs = np.column_stack([since, until, -since, sequence, np.zeros_like(since)])
-    return gather(layer, rows, SPARSE, top, group, runs, False)
+    return gather(layer, rows, SPARSE, rows if segmental else BLOCK, top, group, runs, False)
 
 
 # ------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     longest = np.searchsorted(group, group, side="right") - 1
     clock = first[sequence[longest]]  # a bundle has the time of its longest sequence
     runs = np.column_stack([clock, clock + lengths[sequence], -clock, sequence, first[sequence] - clock])
-    return gather(layer, MANY, FULL, top, group, runs, True)
+    return gather(layer, MANY, FULL, BLOCK, top, group, runs, True)
 
 
 def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
@@ -121,7 +121,9 @@ def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:
 # Both
 
 
-def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs: Ints, apart: bool) -> Bundling | None:
+def gather(
+    layer: Layer, rows: int, sparse: float, block: int, top: Ints, group: Ints, runs: Ints, apart: bool
+) -> Bundling | None:
     """Bundles of the runs of each group, which stand together; where not one in ``sparse`` is alive they go alone."""
     since, until = runs[:, SINCE], runs[:, UNTIL]
     begin = np.flatnonzero(np.diff(group, prepend=-1))
@@ -129,7 +131,7 @@ def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs:
         return None
     end = np.append(begin[1:], since.size)
     alive, steps = np.add.reduceat(until - since, begin), until[end - 1] - since[begin]
-    kept = alive * sparse >= rows_computed(begin, end, since, until)
+    kept = alive * sparse >= rows_computed(block, begin, end, since, until)
     if not kept.any():
         return None
     if alive[~kept].sum() * FEW < alive.sum():
@@ -146,12 +148,12 @@ def gather(layer: Layer, rows: int, sparse: float, top: Ints, group: Ints, runs:
     return Bundling(rows, bundles, runs, int(leaf[-1]), apart, lone)
 
 
-def rows_computed(begin: Ints, end: Ints, since: Ints, until: Ints) -> Ints:
+def rows_computed(block: int, begin: Ints, end: Ints, since: Ints, until: Ints) -> Ints:
     """How many numbers of a node are computed for each bundle: a block lives from its first start to its last end."""
-    blocks = -(-(end - begin) // BLOCK)
-    first = ranges(np.zeros_like(begin), blocks) * BLOCK + np.repeat(begin, blocks)
-    last = np.minimum(first + BLOCK, np.repeat(end, blocks)) - 1
-    return np.add.reduceat(BLOCK * (until[last] - since[first]), np.cumsum(blocks) - blocks)
+    blocks = -(-(end - begin) // block)
+    first = ranges(np.zeros_like(begin), blocks) * block + np.repeat(begin, blocks)
+    last = np.minimum(first + block, np.repeat(end, blocks)) - 1
+    return np.add.reduceat(block * (until[last] - since[first]), np.cumsum(blocks) - blocks)
 
 
 def has_borders(layer: Layer) -> bool:

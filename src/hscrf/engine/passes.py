@@ -264,12 +264,12 @@ def leaves_of(
         every = steps_between_checks(mode, numbers.spread)
         return Leaves(tokens.reshape(-1), found, peak, *shape, 0, every, least), None
     table = plan.tables[layer.bottom]
-    longest, found = int(table.most.max()), none if counts is None else counts.child.reshape(-1)
+    longest, found = max(1, int(table.most.max())), none if counts is None else counts.child.reshape(-1)
     if mode is not LINEAR:
         return Leaves(none, found, peak, *shape, longest, 1, least), child.reshape(-1)
     highest, peak = child.max(axis=0), np.empty(plan.steps)
     gauge(plan.offsets, table.base, table.skip, table.width, highest, peak)
-    segments = np.subtract(child, highest, out=SPACE.array("segments", child.shape)).reshape(-1)
+    segments = np.subtract(child, highest, out=SPACE.array("gauged", child.shape)).reshape(-1)
     lowest = lowest_finite(segments)
     exponentiate(segments)
     spread = numbers.spread + np.log(longest)

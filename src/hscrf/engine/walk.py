@@ -29,13 +29,16 @@ def walk_back(
     log_z = np.where(columns < 0, -np.inf, 0.0)
     if not single:
         log_z = log_z_of(plan, mode, tables[0])
+    if not (log_z > -np.inf).all():
+        return walk_feasible(plan, mode, values, draws, rng, np.flatnonzero(log_z > -np.inf))
+    if not single:
         roots = tables[0][:, columns].T
         for draw in range(draws):
             picked = roots.argmax(axis=1) if mode is MAX else draw_rows(roots, rng)
             states[draw, 0] = np.repeat(picked, np.diff(plan.offsets))
     for layer in plan.layers:
-        if not (log_z > -np.inf).all():  # there is nothing to walk back through
-            break
+        if not (log_z > -np.inf).all():
+            return walk_feasible(plan, mode, values, draws, rng, np.flatnonzero(log_z > -np.inf))
         numbers = numbers_of(plan, mode, layer, values, tables, lossy, SPACE.array)
         segments = segments_of(states[:, layer.top], ends[:, layer.top])
         left = np.ones(len(segments), dtype=bool)
@@ -49,6 +52,19 @@ def walk_back(
             table[0, columns] = mass[::draws]
             add_own_scores(plan, 0, values, table)
             log_z = log_z_of(plan, mode, table)
+    return states, ends, log_z
+
+
+def walk_feasible(
+    plan: Plan, mode: Mode, values: Arrays, draws: int, rng: np.random.Generator, which: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
+    """``walk_back`` of those sequences that have any configuration; the others have log Z = -inf and zeros."""
+    shape = (draws, plan.topology.depth, plan.steps)
+    states, ends = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int8)
+    log_z = np.full(plan.offsets.size - 1, -np.inf)
+    if which.size:
+        steps, (part, own) = plan.steps_of(which), plan.select(which, values)
+        states[:, :, steps], ends[:, :, steps], log_z[which] = walk_back(part, mode, own, draws, rng)
     return states, ends, log_z
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import add, higher, is_best, multiply, multiply_add, spread
+from hscrf.engine.kernels.lanes import add, higher, is_best, multiply, multiply_add, multiply_add_at_once, spread
 
 # The modes. Each has a type of its own, so Numba compiles them apart and drops the branches that one does not take.
 # Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
@@ -64,7 +64,7 @@ def sum_up(mode, total, a, b):
     if mode is LINEAR:
         return multiply_add(a, b, total)
     # a + b, for which some processors have only those units that compare; mode is one, which no compiler knows
-    return higher(total, multiply_add(a, spread(mode), b))
+    return higher(total, multiply_add_at_once(a, spread(mode), b))
 
 
 @inlined

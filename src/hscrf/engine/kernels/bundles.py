@@ -20,10 +20,11 @@ import numpy as np
 from hscrf.engine.kernels.arithmetic import LINEAR, one, zero
 from hscrf.engine.kernels.compile import inlined, kernel, part, unsigned
 from hscrf.engine.kernels.exponentials import take_logs
-from hscrf.engine.kernels.lanes import FOUR, larger, smaller, spread, store
+from hscrf.engine.kernels.lanes import FOUR, spread, store
 from hscrf.engine.kernels.layout import (
     AHEAD,
     BASE,
+    BLOCK,
     FROM,
     LEAF,
     NOWHERE,
@@ -62,19 +63,23 @@ def skip_ended(runs, first, t):
 
 @inlined
 def span_of(work, table, first, last):
-    """The number of rows, and the first and the end of the blocks in which runs first .. last have theirs."""
-    block = 8 if table is None else 16
-    return unsigned(work.rows), unsigned(first - first % block), unsigned(last + -last % block)
+    """The number of rows, and the first and the end of the blocks in which runs first .. last have theirs.
+
+    With a table all rows are computed: what has started is asked for as long as its segments may end.
+    """
+    if table is not None:
+        return unsigned(work.rows), unsigned(0), unsigned(work.rows)
+    return unsigned(work.rows), unsigned(first - first % BLOCK), unsigned(last + -last % BLOCK)
 
 
 @inlined
 def in_table(layer, leaves, s, t, ahead):
-    """Where segments of the top state s lie in the flat table that end at t, or so much later in the time of a run.
+    """Where segments of the top state s that end at t lie in the flat table; a run's lies its SHIFT further.
 
-    The place of a run's segment is its SHIFT further. NOWHERE if none may end.
+    ``ahead``: how far the run's own time is ahead of that of the bundle. NOWHERE if none may end.
     """
     base = layer.table[t + ahead, BASE]
-    return s * leaves.columns + base + t if base != NOWHERE else NOWHERE
+    return s * leaves.top_columns + base + t if base != NOWHERE else NOWHERE
 
 
 @part
@@ -87,8 +92,8 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
         first, born = skip_ended(runs, first, t), last
         last = count_born(runs, last, t)
         span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
-        if step > 0 and span[2] > end:
-            forget(mode, layer, leaves, table, s, step, (span[0], end, span[2]), work)
+        if step > 0 and span[2] > end:  # nothing has happened yet in rows that are born now
+            fill(work.up, at(work, step - 1, 0), work.nodes, (span[0], end, span[2]), zero(mode))
         end = span[2]
         fill(work.down, top, 1, span, zero(mode))
         for r in range(born, last):
@@ -112,16 +117,6 @@ def forward(mode, layer, values, leaves, table, apart, bundle, runs, work, mass,
 
 
 @inlined
-def forget(mode, layer, leaves, table, s, step, span, work):
-    """Nothing has happened yet in a block of rows that are born now."""
-    _, root, bottom, stop = shape_of(layer, s)
-    fill(work.up, at(work, step - 1, 0), stop - root, span, zero(mode))
-    if table is not None:
-        for earlier in range(larger(0, step - leaves.longest), step):
-            fill(work.down, at_down(work, earlier, bottom - root), stop - bottom, span, zero(mode))
-
-
-@inlined
 def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span, work, lossy):
     """LINEAR: note the scale of each row, and look after it from time to time."""
     _, root, bottom, stop = shape_of(layer, s)
@@ -133,9 +128,8 @@ def keep_scale(layer, leaves, table, apart, s, t, step, first, last, runs, span,
     if step % leaves.every == 0:
         nodes = bottom - root, stop - root
         work.rescaled[step] = rescale(nodes, step, leaves.least, first, last, runs, span, work, lossy)
-        if table is not None:
-            low = rescale_entered(leaves, nodes, step, span, work) if work.rescaled[step] else leaves.least
-            lossy[runs[0, SEQUENCE]] |= low < leaves.least
+        if table is not None and work.rescaled[step]:
+            lossy[runs[0, SEQUENCE]] |= rescale_entered(leaves, nodes, step, first, last, span, work)
 
 
 @inlined
@@ -177,15 +171,11 @@ def backward(layer, values, leaves, table, apart, counts, bundle, runs, work, po
     clear(work.goes_on_bar)
     clear(work.pairs)
     first = last = runs.shape[0]
-    low = unsigned(work.rows)
     for step in range(steps - 1, -1, -1):
         t = begin + step
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
         span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
-        if table is not None and span[1] < low:
-            forget_later(layer, leaves, s, step, steps, (span[0], span[1], low), work)
-        low = span[1]
         read_bars(layer, leaves, apart, s, t, step, first, last, ends, runs, span, work, post)
         ascend_back(layer, values.pot, counts, apart, s, runs, first, t, step, ends, span, work)
         if table is not None:
@@ -206,14 +196,6 @@ def clear(values):
     """All numbers of an array become zero; their count is a multiple of four."""
     for k in range(unsigned(0), unsigned(values.size), FOUR):
         store(spread(0.0), values, k)
-
-
-@inlined
-def forget_later(layer, leaves, s, step, steps, span, work):
-    """No segment ends later in a block of rows that end now."""
-    _, root, bottom, stop = shape_of(layer, s)
-    for later in range(step + 1, smaller(steps, step + leaves.longest)):
-        fill(work.later, at_down(work, later, bottom - root), stop - bottom, span, 0.0)
 
 
 @inlined

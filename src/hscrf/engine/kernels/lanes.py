@@ -19,6 +19,7 @@ form: Any = plain if INTERPRETED else vectors
 place, load, store, prefetch = form.place, form.load, form.store, form.prefetch
 spread, lanes = form.spread, form.lanes
 add, multiply, multiply_add = form.add, form.multiply, form.multiply_add
+multiply_add_at_once = form.multiply_add_at_once
 higher, lower_above, where_above = form.higher, form.lower_above, form.where_above
 lane_sum, lane_sums, lane_max, lane_min = form.lane_sum, form.lane_sums, form.lane_max, form.lane_min
 larger, smaller, turn, is_best = form.larger, form.smaller, form.turn, form.is_best

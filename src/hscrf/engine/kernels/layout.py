@@ -81,10 +81,9 @@ class Scratch(NamedTuple):
     kept: int  # all steps have a place of their own
     nodes: int  # that ``up`` has: all, or the inner ones if leaves start wherever they live and ``enter`` has them
     starting: int  # that ``down`` has: the inner ones below the top
-    enter: (
-        np.ndarray
-    )  # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them; with
-    # a table (n, W + 1), the latest first
+    # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them. With a table
+    # (n, W + 1), the latest first
+    enter: np.ndarray
     up: np.ndarray  # (W + 1, nodes) inner nodes that end at j; leaves that are alive or, with a table, end
     down: np.ndarray  # (W + 1, starting) nodes that start at j, from the second number on: the top would be the first
     enter_bar: np.ndarray  # (n, W + 1) with a table: the bars of ``enter``, gathered from all j
@@ -156,7 +155,7 @@ class Leaves(NamedTuple):
     peak: np.ndarray  # (N,) LINEAR: log scale of a step
     number: int  # of leaves of all top states
     states: int  # of the bottom level
-    columns: int  # of the table of the top's segments
+    top_columns: int  # of the table of the top's segments
     longest: int  # segment of the bottom, 0 without a table
     every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
@@ -189,6 +188,7 @@ class Work(NamedTuple):
     posterior: np.ndarray  # (nodes, rows) apart
 
 
+BLOCK = 8  # rows are computed by so many
 # Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
 # and which of the runs.
 TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5

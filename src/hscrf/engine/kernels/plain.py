@@ -47,6 +47,9 @@ def multiply_add(a: Four, b: Four, c: Four) -> Four:
     return _each(lambda x, y, z: x * y + z, a, b, c)
 
 
+multiply_add_at_once = multiply_add
+
+
 def higher(a: Four, b: Four) -> Four:
     return _each(lambda x, y: x if x > y else y, a, b)
 

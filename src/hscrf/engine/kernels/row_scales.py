@@ -2,11 +2,13 @@
 
 import math
 
-from hscrf.engine.kernels.arithmetic import HIGH, LOW
+from hscrf.engine.kernels.arithmetic import HIGH, LOW, TINY
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import FOUR, higher, lanes, larger, load, smaller, spread, where_above
 from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.kernels.row_trie import at, at_down
+
+LIFTED = 1e40  # times the faintest segment this is still far below what is trusted, see ``passes.FAINTEST``
 
 
 @inlined
@@ -20,6 +22,7 @@ def rescale(nodes, step, least, first, last, runs, span, work, lossy):
     """Multiply the leaves of rows whose highest has left the range by a power of two; were there any such rows?
 
     A run, alive in rows first .. last, in which something possible is less than ``least`` makes its sequence lossy.
+    Where that is more than TINY, faint segments stand for fainter ones, which no gain makes true.
     """
     (q, begin_row, end_row), rescaled = span, False
     begin, stop = at(work, step, nodes[0]), at(work, step, nodes[1])
@@ -37,7 +40,8 @@ def rescale(nodes, step, least, first, last, runs, span, work, lossy):
                 work.scale[row] += exponent * math.log(2.0)
                 multiply_row(work.up, begin + row, stop + row, q, gain)
                 rescaled = True
-            if lows[lane] * gain < least and first <= row < last:
+            trusted = gain if least == TINY else smaller(gain, 1.0)
+            if lows[lane] * trusted < least and first <= row < last:
                 lossy[runs[row, SEQUENCE]] = True
             work.gain[unsigned(step) * q + row] = gain
     return rescaled
@@ -45,33 +49,39 @@ def rescale(nodes, step, least, first, last, runs, span, work, lossy):
 
 @part
 def multiply_row(values, begin, stop, rows, factor):
-    """Multiply one row of some nodes; return the least of it above zero."""
-    low = HIGH
+    """Multiply one row of some nodes; return the least of it above zero, and the highest."""
+    low, high = HIGH, 0.0
     for x in range(begin, stop, rows):
         values[x] *= factor
-        low = smaller(low, values[x] if values[x] > 0.0 else HIGH)
-    return low
+        low, high = smaller(low, values[x] if values[x] > 0.0 else HIGH), larger(high, values[x])
+    return low, high
 
 
 @part
 def multiply_steps(values, nodes, steps, row, work, factor):
-    """Multiply one row of some nodes at several steps; return the least of it above zero."""
-    low, q = HIGH, unsigned(work.rows)
+    """Multiply one row of some nodes at several steps; return the least of it above zero, and the highest."""
+    low, high, q = HIGH, 0.0, unsigned(work.rows)
     for step in range(*steps):
         begin, stop = at_down(work, step, nodes[0]) + row, at_down(work, step, nodes[1]) + row
-        low = smaller(low, multiply_row(values, begin, stop, q, factor))
-    return low
+        least, most = multiply_row(values, begin, stop, q, factor)
+        low, high = smaller(low, least), larger(high, most)
+    return low, high
 
 
 @part
-def rescale_entered(leaves, nodes, step, span, work):
-    """With a table: what has started and may still end as a segment is multiplied, too; return the least above zero."""
-    low, steps = HIGH, (larger(0, step - leaves.longest + 1), step + 1)
+def rescale_entered(leaves, nodes, step, first, last, span, work):
+    """With a table: what has started and may still end as a segment is multiplied, too. Is a run first .. last lossy?
+
+    So it is if something is less than ``least``, or so high that it would lift faint segments to what is trusted.
+    """
+    lossy, steps = False, (larger(0, step - leaves.longest + 1), step + 1)
     for r in range(span[1], span[2]):
         gain = work.gain[unsigned(step) * span[0] + r]
         if gain != 1.0:
-            low = smaller(low, multiply_steps(work.down, nodes, steps, r, work, gain))
-    return low
+            low, high = multiply_steps(work.down, nodes, steps, r, work, gain)
+            unsure = low < leaves.least or (leaves.least > TINY and high > LIFTED)
+            lossy |= unsure and first <= r < last
+    return lossy
 
 
 @part

@@ -98,7 +98,17 @@ def multiply(_typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, in one instruction where there is one."""
+    """a * b + c."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fadd(builder.fmul(*given[:2], flags=FUSED), given[2], flags=FUSED)
+
+    return four(four, four, four), generate
+
+
+@intrinsic
+def multiply_add_at_once(_typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, in one instruction where there is one, also if others need the product."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         kind = ir.FunctionType(VECTOR, [VECTOR] * 3)

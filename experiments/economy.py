@@ -6,7 +6,9 @@ annotator fixes the first wrong segment, the studio decodes the rest anew, and s
 "without feedback": the same order, but all wrong segments of the first suggestion are entered by hand. "random order":
 feedback, but sequences are drawn at random. After every few accepted sequences a new model is trained from all labels
 and judged on held-out sequences: the share of steps that are right, the mean of the levels. A correction is one segment
-that is entered. Every training finds its penalties by `c2="auto"`, and then takes at most 30 iterations.
+that is entered. Every training finds its penalties by `c2="auto"`, and then takes at most 30 iterations. There are 85
+kitchen days and, because this takes minutes each time, only 45 citations; 5 of either came labelled, and a model is
+trained after every 20. One run of each.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def tasks(study: Study) -> list[Task]:
     pool, test = study.pick((0, 0), (45, 40), (85, 60))
     X, Y = datasets.make_activities(pool + test, random_state=1)
     days = Task("kitchen days", X[:pool], Y[:pool], X[pool:], Y[pool:], HSCRF(c2="auto", solver=QUICK))
-    pool, test = study.pick((0, 0), (45, 100), (85, 150))
+    pool, test = study.pick((0, 0), (25, 100), (45, 150))
     train, held = (datasets.load_citations(study.data, split) for split in ("train", "test"))
     X, held_X = ([citation_features(words) for words in some.tokens] for some in (train, held))
     estimator = HSCRF(c2="auto", features=FEATURES, solver=QUICK)

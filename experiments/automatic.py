@@ -12,13 +12,20 @@ from runner import Study
 
 
 def fit_automatic(
-    model: HSCRF, X: Sequence[Any], Y: Sequence[Any], most: int | None = None, found: HSCRF | None = None
+    model: HSCRF,
+    X: Sequence[Any],
+    Y: Sequence[Any],
+    most: int | None = None,
+    found: HSCRF | None = None,
+    c2: float | str = "auto",
 ) -> HSCRF:
     """Fit to everything; penalties are searched among the first sequences if there are more than ``most``.
 
-    If a model is given that has ``found`` penalties, there is no search.
+    If a model is given that has ``found`` penalties, or if ``c2`` is a number, there is no search.
     """
-    model.set_params(c2="auto")
+    model.set_params(c2=c2)
+    if c2 != "auto":
+        return model.fit(X, Y)
     if found is not None:
         return with_penalties(model, found).fit(X, Y)
     if most is None or len(X) <= most:

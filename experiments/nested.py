@@ -17,20 +17,25 @@ Columns = dict[str, list[list[str]]]
 
 
 class Nested:
-    """All levels at once: an HSCRF that finds its penalties among the first ``most`` sequences.
+    """All levels at once: an HSCRF that finds its penalties among the first ``most`` sequences, or is given ``c2``.
 
     Levels are BIO columns but for those in ``plain``.
     """
 
     def __init__(
-        self, features: Sequence[Any], max_iter: int = 1000, most: int | None = None, plain: Sequence[str] = ()
+        self,
+        features: Sequence[Any],
+        max_iter: int = 1000,
+        most: int | None = None,
+        plain: Sequence[str] = (),
+        c2: float | str = "auto",
     ) -> None:
-        self.plain, self.most = plain, most
+        self.plain, self.most, self.c2 = plain, most, c2
         self.model = hscrf.HSCRF(features=features, solver=hscrf.LBFGS(max_iter=max_iter))
 
     def fit(self, X: Sequence[Any], columns: Mapping[str, Sequence[Sequence[str]]]) -> Nested:
         self.model.set_params(scheme={level: "bio" for level in columns if level not in self.plain})
-        fit_automatic(self.model, X, rows(columns), self.most)
+        fit_automatic(self.model, X, rows(columns), self.most, c2=self.c2)
         return self
 
     @property

@@ -118,13 +118,13 @@ def with_column(X: Items, columns: Sequence[Sequence[str]], name: str) -> Items:
 
 
 class Chain:
-    """A chain CRF that finds its penalties among the first ``most`` sequences."""
+    """A chain CRF that finds its penalties among the first ``most`` sequences, unless ``c2`` is a number."""
 
-    def __init__(self, max_iter: int, most: int | None = None) -> None:
-        self.model, self.most = ChainCRF(solver=LBFGS(max_iter=max_iter)), most
+    def __init__(self, max_iter: int, most: int | None = None, c2: float | str = "auto") -> None:
+        self.model, self.most, self.c2 = ChainCRF(solver=LBFGS(max_iter=max_iter)), most, c2
 
     def fit(self, X: Items, Y: Sequence[Sequence[str]]) -> Chain:
-        fit_automatic(self.model, X, Y, self.most)
+        fit_automatic(self.model, X, Y, self.most, c2=self.c2)
         return self
 
     def predict(self, X: Items) -> list[list[str]]:
@@ -137,11 +137,11 @@ class Chain:
 class Independent:
     """One chain for each level; they know nothing of each other."""
 
-    def __init__(self, max_iter: int = 1000, most: int | None = None) -> None:
-        self.max_iter, self.most = max_iter, most
+    def __init__(self, max_iter: int = 1000, most: int | None = None, c2: float | str = "auto") -> None:
+        self.options = max_iter, most, c2
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Independent:
-        self.chains = {level: Chain(self.max_iter, self.most).fit(X, column) for level, column in columns.items()}
+        self.chains = {level: Chain(*self.options).fit(X, column) for level, column in columns.items()}
         return self
 
     @property
@@ -158,14 +158,16 @@ class Cascade(Independent):
     The true ones in training, the predicted (or ``given``) ones later.
     """
 
-    def __init__(self, order: Sequence[str], max_iter: int = 1000, most: int | None = None) -> None:
-        super().__init__(max_iter, most)
+    def __init__(
+        self, order: Sequence[str], max_iter: int = 1000, most: int | None = None, c2: float | str = "auto"
+    ) -> None:
+        super().__init__(max_iter, most, c2)
         self.order = order
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Cascade:
         self.levels, self.chains = list(columns), {}
         for level in self.order:
-            self.chains[level] = Chain(self.max_iter, self.most).fit(X, columns[level])
+            self.chains[level] = Chain(*self.options).fit(X, columns[level])
             X = with_column(X, columns[level], level)
         return self
 

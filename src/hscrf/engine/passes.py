@@ -56,11 +56,17 @@ class Numbers(NamedTuple):
     spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
 
 
-def inside(
-    plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = fresh
-) -> tuple[dict[int, Floats], Bools]:
+class Tables(dict[int, Floats]):
+    """Log masses (S, columns) of the segments of explicit levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alone: set[int] = set()  # levels whose runs must go alone: side by side LINEAR would lose mass
+
+
+def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = fresh) -> tuple[Tables, Bools]:
     """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
-    tables: dict[int, Floats] = {}
+    tables = Tables()
     lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
     bottom = plan.topology.depth - 1
     if bottom in plan.tables:
@@ -73,7 +79,7 @@ def inside(
         if numbers is None:
             break
         mass = filled(new(f"table {layer.top}", plan.tables[layer.top].shape), -np.inf)
-        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, mass, lossy)
+        _sweep(plan, mode, layer, numbers, tables, None, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass
     return tables, lossy
@@ -124,7 +130,7 @@ def outside(
         post = result.segments[layer.top]
         unknown = layer.top == 0 and single
         mass = np.full_like(post, -np.inf) if unknown else ABSENT
-        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), counts, post, mass, lossy)
+        _sweep(plan, mode, layer, numbers, tables, counts, post, mass, lossy)
         if unknown:
             add_own_scores(plan, 0, values, mass)
             result.log_z[:] = log_z_of(plan, mode, mass)
@@ -207,22 +213,38 @@ def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
 
 
 def _sweep(
-    plan: Plan, mode: Mode, layer: LayerPlan, numbers: Numbers, child: Floats | None, counts: Any, post: Any, *out: Any
+    plan: Plan,
+    mode: Mode,
+    layer: LayerPlan,
+    numbers: Numbers,
+    tables: Tables,
+    counts: Any,
+    post: Any,
+    mass: Floats,
+    lossy: Bools,
 ) -> None:
-    """Walk all runs of a layer, also backward if there are counts to fill."""
+    """Walk all runs of a layer, also backward if there are counts to fill.
+
+    Runs that lose mass side by side, where segments differ very much, go alone: each has a scale for every segment.
+    """
     alone: Layer | None = layer.layer
-    if layer.bundling is not None and mode is not LOG:
+    child = tables.get(layer.bottom)
+    if layer.bundling is not None and mode is not LOG and layer.top not in tables.alone:
         leaves, table = leaves_of(plan, mode, layer, layer.bundling, numbers, child, counts)
         if leaves.every > 0:
+            before = lossy.copy()
+            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, post, mass, lossy)
             alone = layer.bundling.lone
-            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, post, *out)
+            if leaves.least > TINY and (lossy > before).any():  # found on the way in, before there is any count
+                lossy[:], alone = before, layer.layer
+                tables.alone.add(layer.top)
     if alone is not None:
         steps, segments = int(alone.reach.max()), numbers.segments
         if mode is LINEAR and child is not None:
             segments = Segments(*to_linear(child))
         work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR, SPACE.array)
         walk = sweep if segments is None else sweep_segments
-        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, *out, work)
+        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, mass, lossy, work)
 
 
 def _sweep_bundles(

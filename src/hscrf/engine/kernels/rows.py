@@ -2,7 +2,7 @@
 
 Each number of a table serves eight rows, and each value of a row four children. The sums and products are those of
 LINEAR or MAX; what goes backward is LINEAR. ``span`` is the number of rows of a bundle, and the first and the end of
-those that are computed: blocks of eight, or of sixteen where leaves are segments.
+those that are computed: whole blocks of eight, or all rows where leaves are segments.
 """
 
 from hscrf.engine.kernels.arithmetic import both, none, padded, sum_up

@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class System:
-    """A name, the levels it labels, and ``fit(X, Y, iterations)``, which returns a model and how it predicts."""
+    """A name, the levels it labels, and ``fit(X, Y, options)``, which returns a model and how it predicts."""
 
     name: str
     levels: tuple[str, ...]
@@ -149,34 +149,30 @@ def systems(task: Task) -> list[System]:
     return found
 
 
-def solver(iterations: int | None) -> LBFGS:
-    """The same for every system."""
-    return LBFGS(delta=1e-4, max_iter=iterations or 60)
-
-
-def limit(study: Study) -> int:
-    """Iterations of every training, which starts where the search for penalties ended."""
-    return int(study.pick(smallest=15, quick=30, full=60))
+def learning(study: Study, iterations: int | None = None) -> dict[str, Any]:
+    """Options of every training, the same for all systems; it starts where the search for penalties ended."""
+    most = iterations or study.pick(smallest=5, quick=30, full=60)
+    return {"c2": study.pick(0.1, "auto", "auto"), "solver": LBFGS(delta=1e-4, max_iter=most)}
 
 
 def fit_nested(
     X: Any,
     Y: Sequence[Labels],
-    iterations: int | None = None,
+    options: Mapping[str, Any],
     *,
     unit: bool,
     top_durations: bool = False,
     bottom_durations: bool = False,
     successors: bool = False,
 ) -> tuple[HSCRF, Predict]:
-    model = nested_model(Y, iterations, unit, top_durations, bottom_durations, successors=successors)
+    model = nested_model(Y, options, unit, top_durations, bottom_durations, successors=successors)
     model.fit(X, [relabelled(model.topology, y) for y in Y])
     return model, lambda Z, loss="sequence": columns(model.predict(Z, loss=loss), Y[0].topology.levels[1:])
 
 
 def nested_model(
     Y: Sequence[Labels],
-    iterations: int | None = None,
+    options: Mapping[str, Any],
     unit: bool = True,
     top_durations: bool = False,
     bottom_durations: bool = False,
@@ -195,7 +191,7 @@ def nested_model(
         features.append(Duration(bottom))
         limits[bottom] = longest(Y, 2)
     topology = wide_topology(Y, limits, children, following(Y, steps=False) if successors else None)
-    return HSCRF(topology, features=features, c2="auto", solver=solver(iterations))
+    return HSCRF(topology, features=features, **options)
 
 
 def following(Y: Sequence[Labels], steps: bool) -> dict[str, list[str]]:
@@ -246,27 +242,26 @@ def relabelled(topology: Topology, y: Labels) -> Labels:
 
 
 def fit_dynamic(
-    X: Any, Y: Sequence[Labels], iterations: int | None = None, *, successors: bool = False
+    X: Any, Y: Sequence[Labels], options: Mapping[str, Any], *, successors: bool = False
 ) -> tuple[HSCRF, Predict]:
     levels = Y[0].topology.levels[1:]
     told = [{level: y.column(level) for level in levels} for y in Y]
     # no other pairs of labels than those of training
     topology = wide_topology(Y, {}, children=True, successors=following(Y, steps=True) if successors else None)
     own = [spec for level in levels for spec in (Token(level), Trans(level))]
-    options = {"features": [*own, Pair(*levels)], "c2": "auto", "solver": solver(iterations)}
-    model = DynamicCRF(topology, combinations="all", **options).fit(X, told)
+    model = DynamicCRF(topology, combinations="all", features=[*own, Pair(*levels)], **options).fit(X, told)
     return model, lambda Z, loss="sequence": columns(model.predict(Z, loss=loss), levels)
 
 
 def fit_flat(
-    X: Any, Y: Sequence[Labels], iterations: int | None = None, *, level: str, successors: bool = False
+    X: Any, Y: Sequence[Labels], options: Mapping[str, Any], *, level: str, successors: bool = False
 ) -> tuple[HSCRF, Predict]:
     features = [Token("label"), *(event("root") for event in (Init, Trans, End))]
     topology = None
     if successors and level == Y[0].topology.levels[1]:
         after = following(Y, steps=True)
         topology = Topology({"label": list(after)}, successors={"label": after})
-    model = ChainCRF(topology, features=features, c2="auto", solver=solver(iterations))
+    model = ChainCRF(topology, features=features, **options)
     model.fit(X, [y.column(level) for y in Y])
     return model, lambda Z, loss="sequence": {level: [y.column("label") for y in model.predict(Z, loss=loss)]}
 
@@ -292,7 +287,7 @@ def full_labels(study: Study, task: Task, train: Sequence[int], test: Sequence[i
     for system in systems(task):
         named = {"data": task.name, "system": system.name, **keys}
         with study.timed(**named):
-            models[system.name], predict = system.fit(X, Y, limit(study))
+            models[system.name], predict = system.fit(X, Y, learning(study))
         shown = system.name if len(system.levels) > 1 else f"{system.name}, {system.levels[0]}"
         record_penalties(study, models[system.name], **{**named, "system": shown})
         for loss, decoding in DECODING.items():
@@ -361,9 +356,9 @@ def partial_labels(study: Study, task: Task, split: Callable[[int], Any]) -> Non
         for hides in ("nothing", "activities", "both levels"):
             Y = take(task.Y, train)
             Y = Y if hides == "nothing" else masked(Y, hides == "both levels", k)
-            model = nested_model(Y, limit(study), children=False)
+            model = nested_model(Y, learning(study), children=False)
             found = columns(model.fit(X, [relabelled(model.topology, y) for y in Y]).predict(Z), task.levels)
-            found_flat = fit_flat(X, Y, limit(study), level=bottom)[1](Z)
+            found_flat = fit_flat(X, Y, learning(study), level=bottom)[1](Z)
             for name, guess in (("PO-HSCRF", found), ("PO-CRF", found_flat)):
                 for level, value in accuracy(truth, guess).items():
                     record_part(study, task, "partial", value, hides=hides, system=name, level=level, masking=k)
@@ -383,7 +378,7 @@ def known_labels(study: Study, task: Task, train: Sequence[int], test: Sequence[
 
     The penalties are those of the whole model, the weights are learned from nothing.
     """
-    model = with_penalties(nested_model(take(task.Y, train), 10, children=False), whole)
+    model = with_penalties(nested_model(take(task.Y, train), learning(study, 10), children=False), whole)
     topology = model.topology
     model.fit(take(task.X, train), [relabelled(topology, y) for y in take(task.Y, train)])
     X, truth = take(task.X, test), [relabelled(topology, y) for y in take(task.Y, test)]
@@ -429,7 +424,7 @@ def draw_curve(study: Study, task: Task, name: str) -> None:
 def learned_structure(study: Study, task: Task, train: Sequence[int], draw: bool) -> None:
     """Children and neighbours whose weights are positive, beside those of the truth."""
     Y = take(task.Y, train)
-    model = nested_model(Y, unit=False, children=False)
+    model = nested_model(Y, learning(study, 60), unit=False, children=False)
     model.fit(take(task.X, train), [relabelled(model.topology, y) for y in Y])
     weights = {part: weight_table(model, part) for part in ("init", "trans", "end")}
     true = {part: true_events(task.Y, part) for part in weights}
@@ -480,7 +475,7 @@ def true_events(Y: Sequence[Labels], part: str) -> set[tuple[str, ...]]:
 def run(study: Study) -> None:
     run_kitchen(study)
     if study.variant == "smallest":
-        run_videos(study, [imitation(1, 12)], ["a", "b"] * 6)
+        run_videos(study, [imitation(1, 6)], ["a", "b"] * 3)
     else:
         data = datasets.load_cad120(study.data)
         assert data.subjects is not None
@@ -489,7 +484,7 @@ def run(study: Study) -> None:
 
 
 def run_kitchen(study: Study) -> None:
-    n = study.pick(smallest=16, quick=90, full=90)
+    n = study.pick(smallest=8, quick=90, full=90)
     halves = list(range(n // 2)), list(range(n // 2, n))
     for seed in range(study.pick(smallest=1, quick=2, full=10)):
         full_labels(study, kitchen(seed, n), *halves, seed=seed)
@@ -503,7 +498,7 @@ def other_parts(study: Study, task: Task, turns: Sequence[tuple[list[int], list[
     partial_labels(study, task, lambda k: turns[k % len(turns)])
     train, test = turns[0]
     Y = take(task.Y, train)
-    whole = nested_model(Y, limit(study), children=False)
+    whole = nested_model(Y, {**learning(study), "c2": "auto"}, children=False)
     whole.fit(take(task.X, train), [relabelled(whole.topology, y) for y in Y])
     known_labels(study, task, train, test, whole)
     learned_structure(study, task, train, draw)

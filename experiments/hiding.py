@@ -161,7 +161,7 @@ WAYS: dict[str, Callable[[Tags, Random], Tags]] = {
 
 
 def run(study: Study) -> None:
-    sizes = study.pick((16, 8), (100, 50), (600, 300))
+    sizes = study.pick((8, 4), (100, 50), (600, 300))
     sets = {"documents": (make_documents(sizes[0], 0), make_documents(sizes[1], 1))}
     if study.variant != "smallest" and study.data:
         train, test = study.pick((0, 0), (25, 20), (400, None))
@@ -214,7 +214,8 @@ def readings(study: Study, name: str) -> tuple[str, ...]:
 
 
 def fit(study: Study, topology: Topology, X: list[Any], labels: list[Labels]) -> HSCRF:
-    return fit_automatic(HSCRF(topology, solver=LBFGS(max_iter=study.pick(5, 20, 60))), X, labels, MOST)
+    model = HSCRF(topology, solver=LBFGS(max_iter=study.pick(5, 20, 60)))
+    return fit_automatic(model, X, labels, MOST, c2=study.pick(0.1, "auto", "auto"))
 
 
 def read(topology: Topology, tags: Tags, reading: str = "open") -> Labels:

@@ -52,7 +52,7 @@ def tasks(study: Study) -> list[Task]:
     if study.variant == "smallest":
         words, labels = make_citations(6)
         X = [seen_of(some) for some in words]
-        quick = HSCRF(c2="auto", solver=LBFGS(max_iter=10))
+        quick = HSCRF(solver=LBFGS(max_iter=5))
         return [Task("citations", X[:4], labels[:4], X[4:], labels[4:], quick)]
     pool, test = study.pick((0, 0), (45, 40), (85, 60))
     X, Y = datasets.make_activities(pool + test, random_state=1)
@@ -127,12 +127,12 @@ class Annotator:
 
 
 def run(study: Study) -> None:
-    first, every = study.pick((4, 6), (5, 10), (5, 20))
+    first, every = study.pick((3, 6), (5, 10), (5, 20))
     every_task = tasks(study)
     try:
         for seed in SEEDS:
             for task in every_task:
-                for way in WAYS:
+                for way in study.pick((STUDIO, ALONE), WAYS, WAYS):
                     with tempfile.TemporaryDirectory() as folder:
                         label_all(study, task, way, seed, first, every, Path(folder))
     finally:  # what a run that is ended early has measured

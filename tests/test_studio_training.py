@@ -98,9 +98,10 @@ def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told
 
 
 def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
-    session, person = open_studio(tmp_path, model=False, labelled=4)
+    session, person = open_studio(tmp_path, model=False, labelled=4, estimator=HSCRF(c2="auto"))
     person.wait(trained)
     view = person.view(5)
+    assert session.model.c2 == "auto", "as the given estimator"
     assert None not in [label for _, _, label in view["segments"]["tag"]]
     queue = person.get("/api/queue").json()
     assert queue["done"] == 4, "what came complete need not be done again"

@@ -39,14 +39,14 @@ class Data(NamedTuple):
     columns: Columns
 
 
-def systems(max_iter: int) -> dict[str, Any]:
+def systems(max_iter: int, c2: float | str) -> dict[str, Any]:
     """All that is compared, by name."""
     return {
-        OURS: Nested(FEATURES, max_iter, MOST),
-        "independent": Independent(max_iter, MOST),
-        "cascade down": Cascade(LEVELS, max_iter, MOST),
-        "cascade up": Cascade(LEVELS[::-1], max_iter, MOST),
-        PRODUCT: Product(max_iter, MOST),
+        OURS: Nested(FEATURES, max_iter, MOST, c2=c2),
+        "independent": Independent(max_iter, MOST, c2),
+        "cascade down": Cascade(LEVELS, max_iter, MOST, c2),
+        "cascade up": Cascade(LEVELS[::-1], max_iter, MOST, c2),
+        PRODUCT: Product(max_iter, MOST, c2),
     }
 
 
@@ -56,9 +56,9 @@ def systems(max_iter: int) -> dict[str, Any]:
 def load(study: Study) -> dict[str, Data]:
     """Train and test; generated for the smallest variant."""
     if study.variant == "smallest":
-        words, columns = made_up(35, (2, 3, 3), (8, 4, 2), 0)
+        words, columns = made_up(12, (2, 3, 3), (8, 4, 2), 0)
         made = Data([citation_features(some) for some in words], dict(zip(LEVELS, columns.values(), strict=True)))
-        return {"train": part(made, range(20)), "test": part(made, range(20, 35))}
+        return {"train": part(made, range(8)), "test": part(made, range(8, 12))}
     return {"train": read(study, "train", study.pick(0, 300, None)), "test": read(study, "test", None)}
 
 
@@ -84,12 +84,13 @@ def labels_of(topology: Topology, columns: Columns) -> list[Labels]:
 def run(study: Study) -> None:
     data = load(study)
     found = {}
-    for name, system in systems(study.pick(10, 60, 100)).items():
+    c2 = study.pick(0.1, "auto", "auto")
+    for name, system in systems(study.pick(10, 60, 100), c2).items():
         found[name] = measure(study, name, system, data)
         if name == OURS:
             model = system.model
     write_comparison(study, data["test"].columns, found)
-    label_economy(study, model, data, study.pick(10, 30, 100))
+    label_economy(study, model, data, study.pick(10, 30, 100), c2)
     correction_economy(study, model, data["test"])
 
 
@@ -126,7 +127,7 @@ def write_comparison(study: Study, truth: Columns, found: dict[str, Columns]) ->
 # -- fewer labels ----------------------------------------------------------------------------------------------------
 
 
-def label_economy(study: Study, model: HSCRF, data: dict[str, Data], max_iter: int) -> None:
+def label_economy(study: Study, model: HSCRF, data: dict[str, Data], max_iter: int, c2: float | str) -> None:
     """Train on a share of the segments, or of the citations, and judge on the test split."""
     topology, n = model.topology_, len(data["train"].X)
     complete = labels_of(topology, data["train"].columns)
@@ -135,7 +136,7 @@ def label_economy(study: Study, model: HSCRF, data: dict[str, Data], max_iter: i
         known = [some_segments(y, share, random) for y in complete]
         few = sorted(random.choice(n, max(1, round(share * n)), replace=False).tolist())
         parts = (data["train"].X, known), (take(data["train"].X, few), take(complete, few))
-        fitted = [partial_fit(topology, *some, max_iter) for some in parts]
+        fitted = [partial_fit(topology, *some, max_iter, c2) for some in parts]
         spread, together = (columns_of(some.predict(data["test"].X)) for some in fitted)
         chain = Product(max_iter, MOST).fit(*part(data["train"], few)).predict(data["test"].X)
         names = ("HSCRF, segments at random", "HSCRF, whole citations", f"{PRODUCT}, whole citations")
@@ -148,9 +149,9 @@ def label_economy(study: Study, model: HSCRF, data: dict[str, Data], max_iter: i
     write_economy(study)
 
 
-def partial_fit(topology: Topology, X: Sequence[Any], Y: Sequence[Labels], max_iter: int) -> HSCRF:
+def partial_fit(topology: Topology, X: Sequence[Any], Y: Sequence[Labels], max_iter: int, c2: float | str) -> HSCRF:
     """Training on partial labels; which children a parent may have is known from the annotation scheme."""
-    return fit_automatic(HSCRF(topology, features=FEATURES, solver=LBFGS(max_iter=max_iter)), X, Y, MOST)
+    return fit_automatic(HSCRF(topology, features=FEATURES, solver=LBFGS(max_iter=max_iter)), X, Y, MOST, c2=c2)
 
 
 def some_segments(y: Labels, share: float, random: np.random.Generator) -> Labels:

@@ -183,8 +183,8 @@ class Cascade(Independent):
 class Product:
     """One chain whose labels are the combinations of all levels that occur."""
 
-    def __init__(self, max_iter: int = 1000, most: int | None = None) -> None:
-        self.chain = Chain(max_iter, most)
+    def __init__(self, max_iter: int = 1000, most: int | None = None, c2: float | str = "auto") -> None:
+        self.chain = Chain(max_iter, most, c2)
 
     def fit(self, X: Items, columns: Mapping[str, Sequence[Sequence[str]]]) -> Product:
         self.levels = list(columns)

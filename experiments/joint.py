@@ -57,8 +57,8 @@ def tail(c2: float | str) -> str:
 def load(study: Study) -> tuple[Data, Data]:
     """Training and test data; generated for the smallest variant."""
     if study.variant == "smallest":
-        made = generated(60)
-        return part(made, range(40)), part(made, range(40, 60))
+        made = generated(20)
+        return part(made, range(12)), part(made, range(12, 20))
     sizes = {"train": study.pick(0, 600, None), "test": study.pick(0, 300, None)}
     return read(study, "train", sizes["train"]), read(study, "test", sizes["test"])
 
@@ -138,7 +138,7 @@ def with_tags(study: Study, name: str, system: Any, train: Data, test: Data) -> 
 
 def product_labels(study: Study, words: tuple[Data, Data], train: Data, found: dict[str, Any]) -> None:
     """Train the product labels on a part of the data, and a nested model beside them."""
-    few, test = described(part(words[0], range(min(len(train[0]), study.pick(20, 200, 1000)))), words[1])
+    few, test = described(part(words[0], range(min(len(train[0]), study.pick(6, 200, 1000)))), words[1])
     max_iter = study.pick(5, 30, 100)
     ours = Nested(FEATURES, max_iter, MOST, plain=("pos",))
     for name, system in ((PRODUCT, Product(max_iter, MOST)), (PART, ours)):

@@ -223,7 +223,7 @@ def distances(model, truth):
 def test_complete_labels_recover_the_parameters():
     rng = np.random.default_rng(11)
     truth = three_levels(rng, root_ends=True)
-    X, Y = truth.generate(3000, random_state=rng)
+    X, Y = truth.generate(800, random_state=rng)
     model = hscrf.HHMM(truth.topology_, root_ends=True, smoothing=0.0).fit(X, Y)
     assert model.n_iter_ == 1
     assert max(distances(model, truth).values()) < 0.05
@@ -241,7 +241,7 @@ def test_em_recovers_the_parameters_from_partial_labels():
     """Half of the states known, no ending: the parameters come back."""
     rng = np.random.default_rng(13)
     truth = well_separated(rng)
-    X, Y = truth.generate(1500, random_state=rng)
+    X, Y = truth.generate(500, random_state=rng)
     partial = [
         hscrf.Labels(y.topology, np.where(rng.random(y.states.shape) < 0.5, y.states, -1), np.full_like(y.ends, -1))
         for y in Y
@@ -277,7 +277,7 @@ def test_classes_of_sequences():
         Categorical(("a", "b"), np.array([[0.9, 0.1], [0.1, 0.9]])),
         root=[0.25, 0.75],
     )
-    X, Y = truth.generate(2000, 6, rng)
+    X, Y = truth.generate(800, 6, rng)
     assert np.mean([y.states[0, 0] for y in Y]) == pytest.approx(0.75, abs=0.04)
     model = hscrf.HHMM(topology, smoothing=0.0).fit(X, Y)
     np.testing.assert_allclose(model.root_, truth.root_, atol=0.04)

@@ -7,7 +7,7 @@ import hscrf.engine.passes
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.kernels.exponentials import exponentiate
-from hscrf.engine.kernels.layout import make_scratch
+from hscrf.engine.kernels.layout import make_work
 from hscrf.engine.passes import inside, log_z_of, outside
 from hscrf.inference import Posterior
 from hscrf.inference.posterior import values_of
@@ -128,16 +128,16 @@ def test_scaled_and_logarithmic_arithmetic_agree(seed):
 @pytest.fixture
 def poisoned(monkeypatch):
     """Work space is full of NaN: whatever is used without having been written shows."""
-    make = make_scratch
+    make = make_work
 
     def full_of_nan(*arguments):
         work = make(*arguments)
         for array in work:
             if isinstance(array, np.ndarray):
-                array.fill(np.nan if array.dtype == float else -1)
+                array.fill(np.nan if array.dtype == float else 1)
         return work
 
-    monkeypatch.setattr(hscrf.engine.passes, "make_scratch", full_of_nan)
+    monkeypatch.setattr(hscrf.engine.passes, "make_work", full_of_nan)
 
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import SMALLEST
 from hscrf.engine.kernels.compile import as_written, inlined, ordered_kernel, ordered_part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
@@ -110,32 +109,6 @@ def raise_all(values, begin, end, shift):
 def exponentiate(values):
     """Replace values (n,), at most 709, by their exponentials."""
     raise_all(values, 0, values.size, 0.0)
-
-
-BLOCK = 1024  # columns that stay in the cache
-
-
-@ordered_kernel
-def raise_columns(table, out, shift):
-    """out = exp(table - shift) of a flat table (states, columns); shift (columns,), the highest of each column.
-
-    Only the impossible becomes zero.
-    """
-    columns = shift.size
-    for first in range(0, columns, BLOCK):
-        begin, end = unsigned(first), unsigned(smaller(first + BLOCK, columns))
-        for c in range(begin, end):
-            shift[c] = table[c]
-        for line in range(unsigned(columns), unsigned(table.size), unsigned(columns)):
-            for c in range(begin, end):
-                shift[c] = larger(shift[c], table[line + c])
-        for line in range(unsigned(0), unsigned(table.size), unsigned(columns)):
-            for c in range(begin, end):
-                out[line + c] = table[line + c] - (shift[c] if shift[c] > -np.inf else 0.0)
-            raise_all(out, line + begin, line + end, 0.0)
-            for c in range(begin, end):
-                value = out[line + c]
-                out[line + c] = SMALLEST if value < SMALLEST and table[line + c] > -np.inf else value
 
 
 # log(x) = k log(2) + log(m) with m between sqrt(1/2) and sqrt(2), and log(m) = 2 artanh(z) with z = (m - 1) / (m + 1).

@@ -205,6 +205,19 @@ def lanes(_typing: Any, value: Any) -> Any:
 
 
 @intrinsic
+def pack(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Four numbers as one vector."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        vector = ir.Constant(VECTOR, ir.Undefined)
+        for k, number in enumerate(given):
+            vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), k))
+        return vector
+
+    return four(*[types.float64] * 4), generate
+
+
+@intrinsic
 def lane_sum(_typing: Any, value: Any) -> Any:
     """The sum of the four."""
 

@@ -29,7 +29,7 @@ from hscrf.engine.kernels.layout import (
     WEIGHT,
 )
 from hscrf.engine.kernels.scales import unscale, unscale_entered
-from hscrf.engine.kernels.structure import at, at_down, cell, latest, lines_of, place_of, shape_of
+from hscrf.engine.kernels.structure import at, at_down, cell, latest, lines_of, place_of, shape_of, starting_leaves
 from hscrf.engine.kernels.tokens import count_endings, count_tokens, meet, meet_back, multiply_tokens, scatter_counts
 
 # ------------------------------------------------------------------------------
@@ -60,9 +60,7 @@ def live(mode, layer, leaves, alone, apart, s, leaf, t, step, span, work):
     q, token, x = unsigned(work.rows), first_token(leaves, leaf, t), bottom - root + work.alive
     up, before = at(work, step, x), at(work, larger(step - 1, 0), x)
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
-    source, started = work.up, up
-    if not layer.unit:
-        source, started = work.down, at_down(work, step, bottom - root)
+    source, started, _ = starting_leaves(layer, s, step, work)
     count, low, high = lines_of(alone, stop - bottom, span)
     for x in range(bottom, bottom + count):
         for r in range(low, high, FOUR):

@@ -41,7 +41,7 @@ from hscrf.engine.kernels.layout import (
 )
 from hscrf.engine.kernels.leaves import end_leaves, end_leaves_back, live, live_back, sum_segments, sum_segments_back
 from hscrf.engine.kernels.scales import extremes, rescale, rescale_entered
-from hscrf.engine.kernels.structure import at, at_down, place_of, shape_of
+from hscrf.engine.kernels.structure import at, at_down, place_of, shape_of, starting_leaves
 from hscrf.engine.kernels.tokens import FETCHED, fetch_tokens, gather_tokens, multiply_tokens
 from hscrf.engine.kernels.trie import ascend, ascend_back, count_all_pairs, descend, descend_back, fill
 
@@ -88,8 +88,6 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
     """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     first, last, since, end, unchecked = 0, 0, begin, unsigned(0), 0
-    if alone is not None:
-        clear_beyond(mode, layer, s, work)
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
@@ -106,8 +104,11 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
         if table is not None:
             since = sum_segments(mode, layer, values.pot, leaves, table, alone, s, t, step, since, span, work)
         else:
-            if mode is LINEAR and alone is not None and leaves.every == 0:
-                look_at_starts(layer, s, step, runs, work, lossy)
+            if alone is not None:
+                starting, _, beyond = starting_leaves(layer, s, step, work)
+                store(none(mode), starting, beyond)  # nothing comes from there, but vectors reach it
+                if mode is LINEAR and leaves.every == 0:
+                    look_at_starts(layer, s, step, runs, work, lossy)
             read_tokens(mode, layer, values.pot, alone, apart, s, runs, t, 1, span, work)
             live(mode, layer, leaves, alone, apart, s, bundle[LEAF], t, step, span, work)
         if mode is LINEAR:
@@ -127,20 +128,13 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
 
 
 @inlined
-def clear_beyond(mode, layer, s, work):
-    """Nothing comes from beyond the last leaf, which vectors reach."""
-    beyond = unsigned(layer.level_at[s, layer.level_at.shape[1] - 1] - layer.level_at[s, 0])
-    store(none(mode), work.met, beyond)
-    if work.up_bar.size > 0:
-        store(none(mode), work.posterior, beyond)
-
-
-@inlined
 def read_tokens(mode, layer, pot, alone, apart, s, runs, t, way, span, work):
     """Have the tokens of t at hand, if they are not multiplied beforehand; walking in this way, 1 or -1."""
     if alone is not None:
         fetch_tokens(layer, pot, s, t + way)
         multiply_tokens(mode, layer, pot, s, t, layer.level_at.shape[1] - 2, work)
+        beyond = layer.level_at[s, layer.level_at.shape[1] - 1] - layer.level_at[s, 0]
+        store(none(mode), work.met, unsigned(beyond))  # vectors reach beyond the last leaf
     elif apart is not None:
         gather_tokens(mode, layer, pot, s, runs, t, way * FETCHED, span, work)
 
@@ -148,11 +142,8 @@ def read_tokens(mode, layer, pot, alone, apart, s, runs, t, way, span, work):
 @inlined
 def look_at_starts(layer, s, step, runs, work, lossy):
     """LINEAR, alone, where a step may take a row from end to end: are leaves that start too faint for their tokens?"""
-    _, root, bottom, stop = shape_of(layer, s)
-    values, begin = work.up, at(work, step, bottom - root)
-    if not layer.unit:
-        values, begin = work.down, at_down(work, step, bottom - root)
-    _, lowest = extremes(values, begin, begin + unsigned(stop - bottom))
+    values, begin, end = starting_leaves(layer, s, step, work)
+    _, lowest = extremes(values, begin, end)
     lossy[runs[0, SEQUENCE]] |= lowest < TINY
 
 

@@ -41,6 +41,16 @@ def latest(work, leaf, step):
 
 
 @inlined
+def starting_leaves(layer, s, step, work):
+    """Where leaves that start at a step lie, if they have no table: the array, the first one and the end."""
+    _, root, bottom, stop = shape_of(layer, s)
+    values, begin = work.up, at(work, step, bottom - root)
+    if not layer.unit:
+        values, begin = work.down, at_down(work, step, bottom - root)
+    return values, begin, begin + unsigned((stop - bottom) * work.rows)
+
+
+@inlined
 def lines_of(alone, n, span):
     """How n nodes are walked four numbers at a time: how many lines there are, and where each begins and ends.
 

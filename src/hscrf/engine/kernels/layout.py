@@ -102,14 +102,16 @@ class Work(NamedTuple):
     # Sequences side by side
     own: np.ndarray  # (states, rows) tokens of one level by state
     found: np.ndarray  # (states, rows) posteriors of one level by state
-    # With a table, side by side
-    later: np.ndarray  # like ``down``: bars of ``up`` of the leaves at this and later steps
+    # With a table
+    entered: np.ndarray  # leaves that start, see ``structure.entered_at``, on the scale of the latest step
+    origin: int  # where it has the first row of the first leaf at the first step
+    by_leaf: int  # from one leaf to the next
+    by_step: int  # from one step to the next; alone the latest is first
+    segment_bar: np.ndarray  # like it: bars of leaves that end at this and later steps; alone, of those that start
+    shift: np.ndarray  # (steps, rows) the sum of the logarithms, to base two, of all gains up to a step
     lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
-    # With a table, alone
-    entered: np.ndarray  # (leaves, steps) leaves that start, the latest first
-    entered_bar: np.ndarray  # like it: their bars, gathered from all ends
-    since: np.ndarray  # (steps,) earliest start of a segment that ends at a step
-    factor: np.ndarray  # lines of ``longest`` numbers, by lag, see WEIGHT and OF_PARENTS; empty without levels between
+    since: np.ndarray  # (steps,) alone: earliest start of a segment that ends at a step
+    factor: np.ndarray  # alone: lines of ``longest`` numbers, by lag, see WEIGHT and OF_PARENTS
 
 
 # Lines of Work.factor, for segments that end at the current step.
@@ -144,6 +146,7 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     widest, states = int(layer.node[COUNT].max()), int(layer.node[STATE].max()) + 4
     group = 4 * widest * (widest + -widest % 4)
     here = nodes * rows + -nodes * rows % 4  # numbers of one step
+    segments = leaves * steps * rows if table else 0
     return Work(
         rows,
         -1 if keep or table else 1,
@@ -165,10 +168,13 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
         new("pairs", group * inner if backward and not alone else 0),
         new("own", states * rows if apart else 0),
         new("found", states * rows if apart else 0),
-        new("later", down if table and backward and not alone else 0),
+        new("entered", segments),
+        steps - 1 if alone else 0,
+        steps if alone else rows,
+        -1 if alone else leaves * rows,
+        new("segment_bar", segments if backward else 0),
+        new("shift", places * rows if table else 0),
         new("lines", longest if not alone else 0, np.int64),
-        new("entered", leaves * steps if table and alone else 0),
-        new("entered_bar", leaves * steps if table and alone and backward else 0),
         new("since", steps if table and alone else 0, np.int64),
         new("factor", (OF_PARENTS + 2 * parents) * longest if alone else 0),
     )

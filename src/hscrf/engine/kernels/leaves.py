@@ -28,9 +28,17 @@ from hscrf.engine.kernels.layout import (
     TOKEN,
     WEIGHT,
 )
-from hscrf.engine.kernels.scales import unscale, unscale_entered
-from hscrf.engine.kernels.structure import at, at_down, cell, latest, lines_of, place_of, shape_of, starting_leaves
-from hscrf.engine.kernels.tokens import count_endings, count_tokens, meet, meet_back, multiply_tokens, scatter_counts
+from hscrf.engine.kernels.scales import unscale
+from hscrf.engine.kernels.structure import at, at_down, cell, entered_at, lines_of, place_of, shape_of, starting_leaves
+from hscrf.engine.kernels.tokens import (
+    count_endings,
+    count_tokens,
+    fill,
+    meet,
+    meet_back,
+    multiply_tokens,
+    scatter_counts,
+)
 
 # ------------------------------------------------------------------------------
 # Without a table
@@ -195,69 +203,82 @@ def sum_segments(mode, layer, pot, leaves, table, alone, s, t, step, since, span
     depth, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
         since += 1
-    base, columns, size = layer.table[t, CHILD_BASE], table.size // leaves.states, unsigned(work.starting * work.rows)
+    base, columns, n = layer.table[t, CHILD_BASE], table.size // leaves.states, stop - bottom
     up, lags = at(work, step, bottom - root), (layer.table[t, CHILD_SKIP], t - since + 1)
+    enter(alone, bottom - root, n, step, span, work)
     if alone is not None:
-        enter(mode, bottom - root, stop - bottom, step, since, work)
+        work.since[step] = since
+        store(none(mode), work.up, up + unsigned(n))  # nothing comes from there, but vectors reach it
         if base != NOWHERE and depth > 1:
             pass_tokens(mode, layer, pot, leaves, s, t, lags, work)
-    elif base == NOWHERE:
-        rows.fill(work.up, up, stop - bottom, span, zero(mode))
-    for x in range(bottom - root, stop - root if base != NOWHERE else 0):
-        line, target = unsigned(layer.node[STATE, root + x] * columns + base), at(work, step, x)
+    if base == NOWHERE:
+        fill(alone, work.up, up, n, zero(mode), span)
+        return since
+    for k in range(n):
+        line = unsigned(layer.node[STATE, bottom + k] * columns + base)
+        here, target = entered_at(work, k, step), at(work, step, bottom - root + k)
         if alone is None:
-            started = work.down, at_down(work, step, x), size
+            started = work.entered, here, unsigned(work.by_step)
             rows.segments(mode, table, line, lags, started, (work.up, target), span)
+        elif depth == 1:
+            work.up[target] = groups.segments(mode, table, line, lags, work.entered, here)
         else:
-            entered = latest(work, root + x - bottom, step)
-            if depth == 1:
-                work.up[target] = groups.segments(mode, table, line, lags, work.entered, entered)
-            else:
-                weigh(mode, layer, leaves, table, line, s, root + x, lags, work)
-                weights = line_of(leaves, WEIGHT)
-                work.up[target] = groups.segments(mode, work.factor, weights, lags, work.entered, entered)
+            weigh(mode, layer, leaves, table, line, s, bottom + k, lags, work)
+            weights = line_of(leaves, WEIGHT)
+            work.up[target] = groups.segments(mode, work.factor, weights, lags, work.entered, here)
     return since
+
+
+@inlined
+def enter(alone, leaf, n, step, span, work):
+    """Note the leaves that start at a step."""
+    for k in range(n):
+        started, here = at_down(work, step, leaf + k), entered_at(work, k, step)
+        if alone is not None:
+            work.entered[here] = work.down[started]
+        else:
+            for r in range(span[1], span[2], FOUR):
+                store(load(work.down, started + r), work.entered, here + r)
 
 
 @part
 def sum_segments_back(mode, layer, pot, leaves, table, alone, counts, s, t, step, steps, span, work):
-    """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t."""
-    if alone is not None:
-        spread_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, work)
-        return
+    """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t.
+
+    Alone those that end at t spread to all starts. Side by side those that start at t gather from all ends.
+    """
     _, root, bottom, stop = shape_of(layer, s)
-    for x in range(bottom - root, stop - root):
-        bars, later = at(work, 0, x), at_down(work, step, x)
-        for r in range(span[1], span[2], FOUR):
-            store(load(work.up_bar, bars + r), work.later, later + r)
-    if work.rescaled[step]:
-        unscale(leaves, (bottom - root, stop - root), step, steps, span, work)
-    ahead, size = smaller(layer.table[t, CHILD_REACH], steps - step), unsigned(work.starting * work.rows)
-    columns = table.size // leaves.states
-    for x in range(bottom - root, stop - root):
+    if alone is None:
+        for k in range(stop - bottom):
+            bars, here = at(work, 0, bottom - root + k), entered_at(work, k, step)
+            for r in range(span[1], span[2], FOUR):
+                store(load(work.up_bar, bars + r), work.segment_bar, here + r)
+    if mode is LINEAR and work.rescaled[step]:
+        unscale(alone, leaves, bottom - root, stop - bottom, step, steps, span, work)
+    if alone is not None:
+        spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work)
+    else:
+        gather_bars(layer, leaves, table, s, t, step, steps, span, work)
+
+
+@inlined
+def gather_bars(layer, leaves, table, s, t, step, steps, span, work):
+    """Side by side: from the bars of leaves that end at t or later to those that start at t."""
+    _, root, bottom, stop = shape_of(layer, s)
+    ahead, columns = smaller(layer.table[t, CHILD_REACH], steps - step), table.size // leaves.states
+    for k in range(stop - bottom):
         for lag in range(ahead):
             base = layer.table[t + lag, CHILD_BASE]
-            line = layer.node[STATE, root + x] * columns + base + lag
+            line = layer.node[STATE, bottom + k] * columns + base + lag
             work.lines[lag] = line if base != NOWHERE else -1
-        lines, ends = (work.lines, ahead), (work.later, size)
-        started = work.down, at_down(work, step, x)
-        rows.segments_back((table, leaves.counts), lines, started, ends, work.down_bar, at(work, 0, x), span)
+        here = entered_at(work, k, step)
+        started, ends = (work.entered, here), (work.segment_bar, unsigned(work.by_step))
+        bars = at(work, 0, bottom - root + k)
+        rows.segments_back((table, leaves.counts), (work.lines, ahead), started, ends, work.down_bar, bars, span)
 
 
 # ------------------------------------------------------------------------------
 # With a table, alone: a sum over lags reads memory in order
-
-
-@inlined
-def enter(mode, leaf, n, step, since, work):
-    """Keep the leaves that start at a step, and since when segments that end there may have started."""
-    started, up = at_down(work, step, leaf), at(work, step, leaf)
-    work.since[step] = since
-    for k in range(n):
-        work.entered[latest(work, k, step)] = work.down[started + unsigned(k)]
-    for k in range(unsigned(n)):
-        work.up[up + k] = zero(mode)
-    store(none(mode), work.up, up + unsigned(n))  # nothing comes from beyond the last leaf, which vectors reach
 
 
 @inlined
@@ -302,35 +323,31 @@ def weigh(mode, layer, leaves, table, line, s, leaf, lags, work):
         work.factor[weights + lag] = at_least_faint(mode, table[line + lag], work.factor[factors + lag])
 
 
-@part
-def spread_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, work):
-    """Reverse of ``sum_segments`` alone: from the bars of leaves that end at t to those of all that had entered."""
+@inlined
+def spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work):
+    """Alone: from the bars of leaves that end at t to those of all that had entered."""
     depth, root, bottom, stop = shape_of(layer, s)
-    base, columns = layer.table[t, CHILD_BASE], table.size // leaves.states
-    lags, up_bar, gain = (layer.table[t, CHILD_SKIP], t - work.since[step] + 1), at(work, 0, bottom - root), one(mode)
-    parents = bottom - layer.level_at[s, depth - 1]
+    base, columns, parents = layer.table[t, CHILD_BASE], table.size // leaves.states, 0
+    lags, bars, gain = (layer.table[t, CHILD_SKIP], t - work.since[step] + 1), at(work, 0, bottom - root), one(mode)
     if mode is LINEAR and work.rescaled[step]:
         gain = work.gain[step]
-        unscale_entered(leaves, stop - bottom, step, gain, work)
     if base != NOWHERE and depth > 1:
+        parents = bottom - layer.level_at[s, depth - 1]
         pass_tokens(mode, layer, pot, leaves, s, t, lags, work)
         for k in range(line_of(leaves, OF_PARENTS + parents), line_of(leaves, OF_PARENTS + 2 * parents)):
             work.factor[k] = 0.0
-    for leaf in range(bottom, stop):
-        x = unsigned(leaf - bottom)
+    for k in range(stop - bottom):
+        here, place = entered_at(work, k, step), bars + unsigned(k)
         if base != NOWHERE:
-            bar, line = times(mode, work.up_bar[up_bar + x], gain), unsigned(layer.node[STATE, leaf] * columns + base)
-            given = line, leaves.counts, line, lags, work.entered, work.entered_bar, latest(work, leaf - bottom, step)
+            bar, line = times(mode, work.up_bar[place], gain), unsigned(layer.node[STATE, bottom + k] * columns + base)
+            given = leaves.counts, line, lags, work.entered, work.segment_bar, here, bar, work.factor
             if depth == 1:
-                groups.segments_back(mode, table, *given, bar, work.factor, unsigned(0))
+                groups.segments_back(mode, table, line, *given, unsigned(0))
             else:
-                weigh(mode, layer, leaves, table, line, s, leaf, lags, work)
-                seen = factors_of(layer, leaves, s, layer.node[PARENT, leaf] + parents)
-                weights = line_of(leaves, WEIGHT)
-                groups.segments_back(mode, work.factor, weights, *given[1:], bar, work.factor, seen)
-        here = latest(work, leaf - bottom, step)
-        possible = work.entered[here] > zero(mode)
-        work.down_bar[up_bar + x] = work.entered_bar[here] if possible else zero(mode)
+                weigh(mode, layer, leaves, table, line, s, bottom + k, lags, work)
+                seen = factors_of(layer, leaves, s, layer.node[PARENT, bottom + k] + parents)
+                groups.segments_back(mode, work.factor, line_of(leaves, WEIGHT), *given, seen)
+        work.down_bar[place] = work.segment_bar[here] if work.entered[here] > zero(mode) else zero(mode)
     if base != NOWHERE and depth > 1:
         for lag in range(lags[0], lags[1]):
             for parent in range(layer.level_at[s, depth - 1], bottom):

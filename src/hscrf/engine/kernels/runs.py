@@ -40,10 +40,10 @@ from hscrf.engine.kernels.layout import (
     UNTIL,
 )
 from hscrf.engine.kernels.leaves import end_leaves, end_leaves_back, live, live_back, sum_segments, sum_segments_back
-from hscrf.engine.kernels.scales import extremes, rescale, rescale_entered
-from hscrf.engine.kernels.structure import at, at_down, place_of, shape_of, starting_leaves
-from hscrf.engine.kernels.tokens import FETCHED, fetch_tokens, gather_tokens, multiply_tokens
-from hscrf.engine.kernels.trie import ascend, ascend_back, count_all_pairs, descend, descend_back, fill
+from hscrf.engine.kernels.scales import extremes, note_shift, rescale, rescale_entered
+from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of, shape_of, starting_leaves
+from hscrf.engine.kernels.tokens import FETCHED, fetch_tokens, fill, gather_tokens, multiply_tokens
+from hscrf.engine.kernels.trie import ascend, ascend_back, count_all_pairs, descend, descend_back
 
 
 @inlined
@@ -114,9 +114,11 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
         if mode is LINEAR:
             add_peaks(leaves, apart, s, t, step, span, work)
             if unchecked == 0:
-                keep_scale(layer, leaves, table, alone, s, step, first, last, runs, span, work, lossy)
+                keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
                 unchecked = leaves.every
             unchecked -= unchecked > 0
+            if table is not None:
+                keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy)
         if table is None:
             end_leaves(mode, layer, values.pot, alone, apart, s, runs, t, step, span, work)
         ascend(mode, layer, values.pot, alone, apart, s, runs, t, step, ends, span, work)
@@ -158,14 +160,22 @@ def add_peaks(leaves, apart, s, t, step, span, work):
 
 
 @inlined
-def keep_scale(layer, leaves, table, alone, s, step, first, last, runs, span, work, lossy):
+def keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
     """LINEAR: bring rows back that have left the comfortable range."""
     _, root, bottom, stop = shape_of(layer, s)
     nodes = bottom - root + work.alive, stop - root + work.alive
     rescaled = rescale(alone, nodes, step, leaves.least, first, last, runs, span, work, lossy)
     work.rescaled[place_of(work, step)] = rescaled
-    if table is not None and rescaled:
-        lossy[runs[0, SEQUENCE]] |= rescale_entered(alone, leaves, nodes, step, first, last, span, work)
+
+
+@inlined
+def keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy):
+    """LINEAR, with a table: what has started has the scale of the leaves."""
+    _, root, bottom, stop = shape_of(layer, s)
+    note_shift(step, work.rescaled[step], span, work)
+    if work.rescaled[step]:
+        unsure = rescale_entered(leaves, bottom - root, stop - bottom, step, first, last, span, work)
+        lossy[runs[0, SEQUENCE]] |= unsure
 
 
 @inlined
@@ -208,8 +218,7 @@ def backward(mode, layer, values, leaves, table, alone, apart, counts, bundle, r
     if alone is None:
         clear(mode, work.pairs)
     elif table is not None:
-        for k in range(unsigned(work.entered_bar.size)):
-            work.entered_bar[k] = zero(mode)
+        clear_segments(mode, layer, s, steps, work)
     first = last = runs.shape[0]
     for step in range(steps - 1, -1, -1):
         t = begin + step
@@ -240,6 +249,16 @@ def clear(mode, values):
     """Nothing is in any place of an array; their number is a multiple of four."""
     for k in range(unsigned(0), unsigned(values.size), FOUR):
         store(none(mode), values, k)
+
+
+@inlined
+def clear_segments(mode, layer, s, steps, work):
+    """Alone, with a table: no leaf that starts has a bar yet."""
+    _, _, bottom, stop = shape_of(layer, s)
+    for leaf in range(stop - bottom):
+        begin = entered_at(work, leaf, steps - 1)
+        for k in range(begin, begin + unsigned(steps)):
+            work.segment_bar[k] = zero(mode)
 
 
 @inlined

@@ -17,9 +17,11 @@ from hscrf.engine.kernels.lanes import (
     spread,
 )
 from hscrf.engine.kernels.layout import SEQUENCE
-from hscrf.engine.kernels.structure import at, at_down, latest, place_of
+from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of
 
-LIFTED = 1e40  # times the faintest segment this is still far below what is trusted, see ``passes.FAINTEST``
+# Where faint segments stand for fainter ones, see ``passes``, these times the faintest, and what has entered and is
+# fainter than FLOOR and stands for less, are still far below what is trusted.
+LIFTED, FLOOR = 1e40, 1e-130
 
 
 @part
@@ -74,75 +76,71 @@ def bring_back(begin, stop, row, highest, lowest, step, least, first, last, runs
 
 @part
 def multiply_row(values, begin, stop, rows, factor):
-    """Multiply one row of some nodes; return the least of it above zero, and the highest."""
-    low, high = HIGH, 0.0
+    """Multiply one row of some nodes."""
     for x in range(begin, stop, rows):
         values[x] *= factor
-        low, high = smaller(low, values[x] if values[x] > 0.0 else HIGH), larger(high, values[x])
-    return low, high
 
 
-@part
-def multiply_steps(values, nodes, steps, row, work, factor):
-    """Multiply one row of some nodes at several steps; return the least of it above zero, and the highest."""
-    low, high, q = HIGH, 0.0, unsigned(work.rows)
-    for step in range(*steps):
-        begin, stop = at_down(work, step, nodes[0]) + row, at_down(work, step, nodes[1]) + row
-        least, most = multiply_row(values, begin, stop, q, factor)
-        low, high = smaller(low, least), larger(high, most)
-    return low, high
+# ------------------------------------------------------------------------------
+# With a table: what has started and may still end as a segment
 
 
 @inlined
-def may_end_later(leaves, step):
-    """The steps in which segments start that may end after a step."""
-    return larger(0, step - leaves.longest + 1), step + 1
+def note_shift(step, gained, span, work):
+    """Add the gains of a step, if any, to those of all steps before it."""
+    here = unsigned(step) * span[0]
+    for r in range(span[1], span[2]):
+        before = work.shift[here - span[0] + r] if step > 0 else 0.0
+        work.shift[here + r] = before + math.log2(work.gain[here + r]) if gained else before
 
 
 @part
-def multiply_entered(values, leaves, n, step, work, factor):
-    """Multiply what lies in lines like ``entered``, alone, for segments that may end after a step; see above."""
-    low, high = HIGH, 0.0
-    begin, end = may_end_later(leaves, step)
-    for leaf in range(n):
-        first = latest(work, leaf, step)
-        least, most = multiply_row(values, first, first + unsigned(end - begin), unsigned(1), factor)
-        low, high = smaller(low, least), larger(high, most)
+def enter_again(leaves, leaf, n, step, stage, r, work):
+    """Put what has started, and may end after a step, on the scale of another one, the stage.
+
+    Where faint segments stand for fainter ones, so does FLOOR. Return the least of it above zero, and the highest.
+    """
+    low, high, q = HIGH, 0.0, unsigned(work.rows)
+    now = work.shift[unsigned(stage) * q + r] if stage >= 0 else 0.0
+    for begin in range(larger(0, step - leaves.longest + 1), step + 1):
+        before = work.shift[unsigned(begin - 1) * q + r] if begin > 0 else 0.0
+        factor, started = math.ldexp(1.0, int(now - before)), at_down(work, begin, leaf) + r
+        for k in range(n):
+            value = work.down[started + unsigned(k) * q]
+            if value > 0.0:
+                value *= factor
+                if leaves.least > TINY:
+                    value = larger(value, FLOOR)
+                low, high = smaller(low, value), larger(high, value)
+            work.entered[entered_at(work, k, begin) + r] = value
     return low, high
 
 
 @part
-def rescale_entered(alone, leaves, nodes, step, first, last, span, work):
-    """With a table: what has started and may still end as a segment is multiplied, too. Is a run first .. last lossy?
+def rescale_entered(leaves, leaf, n, step, first, last, span, work):
+    """The leaves of a step were rescaled, so is what has started. Is a run first .. last lossy?
 
     So it is if something is less than ``least``, or so high that it would lift faint segments to what is trusted.
     """
     lossy = False
     for r in range(span[1], span[2]):
-        gain = work.gain[unsigned(step) * span[0] + r]
-        if gain != 1.0:
-            if alone is not None:
-                low, high = multiply_entered(work.entered, leaves, nodes[1] - nodes[0], step, work, gain)
-            else:
-                low, high = multiply_steps(work.down, nodes, may_end_later(leaves, step), r, work, gain)
-            unsure = low < leaves.least or (leaves.least > TINY and high > LIFTED)
+        if work.gain[unsigned(step) * span[0] + r] != 1.0:
+            low, high = enter_again(leaves, leaf, n, step, step, r, work)
+            unsure = high > LIFTED if leaves.least > TINY else low < leaves.least
             lossy |= unsure and first <= r < last
     return lossy
 
 
 @part
-def unscale(leaves, nodes, step, steps, span, work):
+def unscale(alone, leaves, leaf, n, step, steps, span, work):
     """Make values and bars belong to the time before the leaves of a step were rescaled."""
-    later = step, smaller(steps, step + leaves.longest)
+    begin, end = step, smaller(steps, step + leaves.longest)
+    if alone is not None:
+        begin, end = larger(0, step - leaves.longest + 1), step + 1
     for r in range(span[1], span[2]):
         gain = work.gain[unsigned(step) * span[0] + r]
         if gain != 1.0:
-            multiply_steps(work.down, nodes, may_end_later(leaves, step), r, work, 1.0 / gain)
-            multiply_steps(work.later, nodes, later, r, work, gain)
-
-
-@part
-def unscale_entered(leaves, n, step, gain, work):
-    """``unscale`` of a run alone."""
-    multiply_entered(work.entered, leaves, n, step, work, 1.0 / gain)
-    multiply_entered(work.entered_bar, leaves, n, step, work, gain)
+            enter_again(leaves, leaf, n, step, step - 1, r, work)
+            for k in range(n):
+                for t in range(begin, end):
+                    work.segment_bar[entered_at(work, k, t) + r] *= gain

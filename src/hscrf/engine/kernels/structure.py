@@ -35,9 +35,9 @@ def place_of(work, step):
 
 
 @inlined
-def latest(work, leaf, step):
-    """Where a leaf of a run alone that starts at a step lies in ``entered``; those of the steps before it follow."""
-    return unsigned((leaf + 1) * work.since.size - 1 - step)
+def entered_at(work, leaf, step):
+    """Where the rows of a leaf that starts at a step lie in ``entered``; alone, those of the steps before it follow."""
+    return unsigned(work.origin + leaf * work.by_leaf + step * work.by_step)
 
 
 @inlined

@@ -26,6 +26,17 @@ from hscrf.engine.kernels.lanes import (
 from hscrf.engine.kernels.layout import AHEAD, COUNT, FIRST, PARENT, STATE, TOKEN, UNTIL
 from hscrf.engine.kernels.structure import at, cell, shape_of
 
+
+@inlined
+def fill(alone, values, at, n, value, span):
+    """The same number for n nodes."""
+    if alone is not None:
+        for x in range(at, at + unsigned(n)):
+            values[x] = value
+    else:
+        rows.fill(values, at, n, span, value)
+
+
 # ------------------------------------------------------------------------------
 # A run alone
 

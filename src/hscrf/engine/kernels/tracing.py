@@ -17,7 +17,7 @@ from hscrf.engine.kernels.layout import (
 )
 from hscrf.engine.kernels.leaves import factors_of, pass_tokens
 from hscrf.engine.kernels.runs import forward_run
-from hscrf.engine.kernels.structure import at, at_down, cell, latest, shape_of
+from hscrf.engine.kernels.structure import at, at_down, cell, entered_at, shape_of
 
 # An item of the walk is (kind, node, time): the node ends there, lives there, starts there, or starts with the run.
 # Its candidates are the items that may come next on the way back.
@@ -60,7 +60,7 @@ def value_of_segment(layer, leaves, table, s, i, leaf, begin, t, work):
     """A leaf that lives from ``begin`` to t, if the bottom has a table."""
     columns, bottom = table.size // leaves.states, layer.level_at[s, layer.level_at.shape[1] - 2]
     value = table[unsigned(layer.node[STATE, leaf] * columns + layer.table[t, CHILD_BASE] + t - begin)]
-    entered = work.entered[latest(work, leaf - bottom, begin - i)]
+    entered = work.entered[entered_at(work, leaf - bottom, begin - i)]
     if layer.level_at.shape[1] > 3:
         entered += work.factor[factors_of(layer, leaves, s, layer.node[PARENT, leaf]) + unsigned(t - begin)]
     return value + entered

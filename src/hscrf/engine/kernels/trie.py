@@ -10,7 +10,7 @@ from hscrf.engine.kernels.compile import inlined, unsigned
 from hscrf.engine.kernels.lanes import larger
 from hscrf.engine.kernels.layout import BEGIN, COUNT, END, FIRST, INIT, STOP, TRANS
 from hscrf.engine.kernels.structure import at, at_down, cell, shape_of
-from hscrf.engine.kernels.tokens import count_endings, meet, meet_back
+from hscrf.engine.kernels.tokens import count_endings, fill, meet, meet_back
 
 
 @inlined
@@ -84,16 +84,6 @@ def descend_back(mode, layer, pot, grad, alone, apart, s, runs, first, t, step, 
                 rows.add_pairs(n, work.up, before, work.down_bar, bars, work.pairs, pairs, span)
                 if layer.node[TRANS + 1, node] > 0:
                     rows.count_pairs(pot, grad, trans, n, work.pairs, pairs)
-
-
-@inlined
-def fill(alone, values, at, n, value, span):
-    """The same number for n nodes."""
-    if alone is not None:
-        for x in range(at, at + unsigned(n)):
-            values[x] = value
-    else:
-        rows.fill(values, at, n, span, value)
 
 
 @inlined

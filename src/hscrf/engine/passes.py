@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.bundling import Bundling
 from hscrf.engine.kernels.arithmetic import FAINTEST, LINEAR, LOG, MAX, TINY
-from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows
+from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows, take_off
 from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Values, make_work
 from hscrf.engine.kernels.leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep, sweep_bundles
@@ -174,7 +174,7 @@ def numbers_of(
     if reached > SPREAD:
         lossy[:] = True
         return None
-    exponentiate(flat)
+    exponentiate(flat, -np.inf)
     return Numbers(Values(flat, peak), reached + low + np.log(layer.layer.node.shape[1]), low)
 
 
@@ -281,26 +281,25 @@ def leaves_of(
     longest, posteriors = max(1, int(table.most.max())), below.reshape(-1)
     if mode is not LINEAR:
         return Leaves(none, posteriors, *shared, longest, 1, TINY), child.reshape(-1)
-    peak_of, groups = layer.kin
+    (peak_of, groups), lowest = layer.kin, 0.0
     peak, segments = np.empty((len(groups), plan.steps)), SPACE.array("gauged", child.shape)
+    flat = segments.reshape(-1)
     for states, gained in zip(groups, peak, strict=True):
-        highest = child[states].max(axis=0, initial=-np.inf)
+        highest = (child if len(states) == len(child) else child[states]).max(axis=0, initial=-np.inf)
         gauge(plan.offsets, table.base, table.skip, table.width, highest, gained)
-        segments[states] = child[states] - highest
-    lowest, least = lowest_finite(segments), TINY
+        lowest = min(lowest, take_off(child.reshape(-1), states, highest, flat))
+    peak += numbers.values.peak
     spread = numbers.spread + np.log(longest)
     beside = spread + numbers.low * longest  # tokens of Markov levels above a segment are met at all of its steps
-    every = steps_between_checks(mode, beside - lowest)
-    if not every and spread >= NARROW:
+    every, faintest, least = steps_between_checks(mode, beside - lowest), -np.inf, TINY
+    if not every and spread < NARROW:
+        every, faintest, least = 1, np.log(FAINTEST), SAFE
+    elif not every:
         ranges = beside - lowest_of_sequences(plan, table, segments)
         lossy |= ranges > CHECKED
         every = steps_between_checks(mode, float(ranges[~lossy].max(initial=0.0))) if not lossy.all() else 0
-    exponentiate(segments.reshape(-1))
-    if not every and spread < NARROW:
-        segments[(segments < FAINTEST) & (child > -np.inf)] = FAINTEST
-        every, least = 1, SAFE
-    peak += numbers.values.peak
-    return Leaves(none, posteriors, peak, peak_of, *shape, longest, every, least), segments.reshape(-1)
+    exponentiate(flat, faintest)
+    return Leaves(none, posteriors, peak, peak_of, *shape, longest, every, least), flat
 
 
 def lowest_of_sequences(plan: Plan, table: SegmentTable, segments: Floats) -> Floats:

@@ -146,7 +146,8 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     widest, states = int(layer.node[COUNT].max()), int(layer.node[STATE].max()) + 4
     group = 4 * widest * (widest + -widest % 4)
     here = nodes * rows + -nodes * rows % 4  # numbers of one step
-    segments = leaves * steps * rows if table else 0
+    by_step = -1 if alone else leaves * rows + 8  # no multiple of a large power of two: caches would be slow
+    segments = steps * leaves if alone else steps * by_step
     return Work(
         rows,
         -1 if keep or table else 1,
@@ -168,11 +169,11 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
         new("pairs", group * inner if backward and not alone else 0),
         new("own", states * rows if apart else 0),
         new("found", states * rows if apart else 0),
-        new("entered", segments),
+        new("entered", segments if table else 0),
         steps - 1 if alone else 0,
         steps if alone else rows,
-        -1 if alone else leaves * rows,
-        new("segment_bar", segments if backward else 0),
+        by_step,
+        new("segment_bar", segments if table and backward else 0),
         new("shift", places * rows if table else 0),
         new("lines", longest if not alone else 0, np.int64),
         new("since", steps if table and alone else 0, np.int64),

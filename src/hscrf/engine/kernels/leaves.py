@@ -205,7 +205,7 @@ def sum_segments(mode, layer, pot, leaves, table, alone, s, t, step, since, span
         since += 1
     base, columns, n = layer.table[t, CHILD_BASE], table.size // leaves.states, stop - bottom
     up, lags = at(work, step, bottom - root), (layer.table[t, CHILD_SKIP], t - since + 1)
-    enter(alone, bottom - root, n, step, span, work)
+    enter(alone, bottom - root, n, step, work)
     if alone is not None:
         work.since[step] = since
         store(none(mode), work.up, up + unsigned(n))  # nothing comes from there, but vectors reach it
@@ -230,15 +230,15 @@ def sum_segments(mode, layer, pot, leaves, table, alone, s, t, step, since, span
 
 
 @inlined
-def enter(alone, leaf, n, step, span, work):
+def enter(alone, leaf, n, step, work):
     """Note the leaves that start at a step."""
-    for k in range(n):
-        started, here = at_down(work, step, leaf + k), entered_at(work, k, step)
-        if alone is not None:
-            work.entered[here] = work.down[started]
-        else:
-            for r in range(span[1], span[2], FOUR):
-                store(load(work.down, started + r), work.entered, here + r)
+    started, here = at_down(work, step, leaf), entered_at(work, 0, step)
+    if alone is not None:
+        for k in range(n):
+            work.entered[entered_at(work, k, step)] = work.down[started + unsigned(k)]
+    else:
+        for k in range(unsigned(0), unsigned(n * work.rows), FOUR):
+            store(load(work.down, started + k), work.entered, here + k)
 
 
 @part

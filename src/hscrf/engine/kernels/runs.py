@@ -22,7 +22,7 @@ from hscrf.engine.kernels import rows
 from hscrf.engine.kernels.arithmetic import LINEAR, TINY, none, one, zero
 from hscrf.engine.kernels.compile import as_written, inlined, kernel, part, unsigned
 from hscrf.engine.kernels.exponentials import take_logs
-from hscrf.engine.kernels.lanes import FOUR, store
+from hscrf.engine.kernels.lanes import FOUR, larger, store
 from hscrf.engine.kernels.layout import (
     AHEAD,
     BASE,
@@ -87,7 +87,7 @@ def in_table(layer, leaves, s, t, ahead):
 def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work, mass, lossy):
     """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
-    first, last, since, end, unchecked = 0, 0, begin, unsigned(0), 0
+    first, last, since, end, unchecked = 0, 0, begin, unsigned(0), larger(leaves.every, 1)
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
@@ -113,18 +113,18 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
             live(mode, layer, leaves, alone, apart, s, bundle[LEAF], t, step, span, work)
         if mode is LINEAR:
             add_peaks(leaves, apart, s, t, step, span, work)
+            unchecked -= 1
             if unchecked == 0:
                 keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
-                unchecked = leaves.every
-            unchecked -= unchecked > 0
+                unchecked = larger(leaves.every, 1)
             if table is not None:
-                keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy)
+                keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
         if table is None:
             end_leaves(mode, layer, values.pot, alone, apart, s, runs, t, step, span, work)
         ascend(mode, layer, values.pot, alone, apart, s, runs, t, step, ends, span, work)
         if mass.size > 0:
             if apart is None:
-                write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
+                write_masses(mode, layer, leaves, alone, s, t, step, first, last, runs, work, mass)
             elif ends:
                 write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
 
@@ -169,17 +169,17 @@ def keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, los
 
 
 @inlined
-def keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy):
+def keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
     """LINEAR, with a table: what has started has the scale of the leaves."""
     _, root, bottom, stop = shape_of(layer, s)
-    note_shift(step, work.rescaled[step], span, work)
+    note_shift(alone, step, span, work)
     if work.rescaled[step]:
         unsure = rescale_entered(leaves, bottom - root, stop - bottom, step, first, last, span, work)
         lossy[runs[0, SEQUENCE]] |= unsure
 
 
 @inlined
-def write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass):
+def write_masses(mode, layer, leaves, alone, s, t, step, first, last, runs, work, mass):
     """Write the log masses of the top's segments that end at t, of all starts."""
     column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
     if column == NOWHERE:
@@ -187,7 +187,10 @@ def write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
     for r in range(unsigned(first), unsigned(last)):
         work.top[r] = work.up[top + r]
     if mode is LINEAR:
-        take_logs(work.top, first, last)
+        if alone is not None:
+            work.top[0] = np.log(work.top[0])
+        else:
+            take_logs(work.top, first, last)
         for r in range(unsigned(first), unsigned(last)):
             work.top[r] += work.scale[r]
     for r in range(unsigned(first), unsigned(last)):
@@ -278,16 +281,13 @@ def read_bars(mode, layer, leaves, alone, apart, s, t, step, first, last, ends, 
 
 
 @part
-def has_posterior(layer, leaves, apart, bundle, runs, post):
+def has_posterior(layer, leaves, bundle, runs, post):
     """Has any segment of a bundle a posterior."""
-    first, last, s = 0, 0, bundle[TOP]
-    for t in range(bundle[FROM], bundle[FROM] + bundle[STEPS]):
-        first, last = skip_ended(runs, first, t), count_born(runs, last, t)
-        if apart is None or runs[first, UNTIL] == t + 1:
-            for r in range(first, last):
-                column = in_table(layer, leaves, s, t, 0 if apart is None else runs[r, AHEAD])
-                if column != NOWHERE and post[unsigned(column + runs[r, SHIFT])] > 0.0:
-                    return True
+    for r in range(runs.shape[0]):
+        for t in range(runs[r, SINCE], runs[r, UNTIL]):
+            column = in_table(layer, leaves, bundle[TOP], t, runs[r, AHEAD])
+            if column != NOWHERE and post[unsigned(column + runs[r, SHIFT])] > 0.0:
+                return True
     return False
 
 
@@ -295,7 +295,7 @@ def has_posterior(layer, leaves, apart, bundle, runs, post):
 def walk(mode, layer, values, leaves, table, alone, apart, counts, bundle, runs, post, mass, lossy, work):
     """Walk a bundle forward and, if there are counts to fill and posteriors to begin with, backward."""
     wanted = counts is not None and counts.pot.size > 0
-    if wanted and not has_posterior(layer, leaves, apart, bundle, runs, post):
+    if wanted and not has_posterior(layer, leaves, bundle, runs, post):
         return
     forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work, mass, lossy)
     if counts is not None and wanted:

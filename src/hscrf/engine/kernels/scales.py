@@ -15,6 +15,7 @@ from hscrf.engine.kernels.lanes import (
     lower_above,
     smaller,
     spread,
+    store,
 )
 from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of
@@ -86,12 +87,14 @@ def multiply_row(values, begin, stop, rows, factor):
 
 
 @inlined
-def note_shift(step, gained, span, work):
-    """Add the gains of a step, if any, to those of all steps before it."""
+def note_shift(alone, step, span, work):
+    """The sum of all gains up to a step is that up to the one before, before its own are added."""
     here = unsigned(step) * span[0]
-    for r in range(span[1], span[2]):
-        before = work.shift[here - span[0] + r] if step > 0 else 0.0
-        work.shift[here + r] = before + math.log2(work.gain[here + r]) if gained else before
+    if alone is not None:
+        work.shift[here] = work.shift[here - unsigned(1)] if step > 0 else 0.0
+    else:
+        for r in range(here, here + span[0], FOUR):
+            store(load(work.shift, r - span[0]) if step > 0 else spread(0.0), work.shift, r)
 
 
 @part
@@ -101,18 +104,21 @@ def enter_again(leaves, leaf, n, step, stage, r, work):
     Where faint segments stand for fainter ones, so does FLOOR. Return the least of it above zero, and the highest.
     """
     low, high, q = HIGH, 0.0, unsigned(work.rows)
-    now = work.shift[unsigned(stage) * q + r] if stage >= 0 else 0.0
+    floor = FLOOR if leaves.least > TINY else 0.0
+    now, factor = work.shift[unsigned(stage) * q + r] if stage >= 0 else 0.0, 1.0
+    since = now  # which the factor belongs to
     for begin in range(larger(0, step - leaves.longest + 1), step + 1):
         before = work.shift[unsigned(begin - 1) * q + r] if begin > 0 else 0.0
-        factor, started = math.ldexp(1.0, int(now - before)), at_down(work, begin, leaf) + r
-        for k in range(n):
-            value = work.down[started + unsigned(k) * q]
+        if before != since:  # gains are rare
+            since, factor = before, math.ldexp(1.0, int(now - before))
+        started, here = at_down(work, begin, leaf) + r, entered_at(work, 0, begin) + r
+        for _ in range(n):
+            value = work.down[started]
             if value > 0.0:
-                value *= factor
-                if leaves.least > TINY:
-                    value = larger(value, FLOOR)
+                value = larger(value * factor, floor)
                 low, high = smaller(low, value), larger(high, value)
-            work.entered[entered_at(work, k, begin) + r] = value
+            work.entered[here] = value
+            started, here = started + q, here + unsigned(work.by_leaf)
     return low, high
 
 
@@ -124,7 +130,9 @@ def rescale_entered(leaves, leaf, n, step, first, last, span, work):
     """
     lossy = False
     for r in range(span[1], span[2]):
-        if work.gain[unsigned(step) * span[0] + r] != 1.0:
+        here = unsigned(step) * span[0] + r
+        if work.gain[here] != 1.0:
+            work.shift[here] += math.log2(work.gain[here])
             low, high = enter_again(leaves, leaf, n, step, step, r, work)
             unsure = high > LIFTED if leaves.least > TINY else low < leaves.least
             lossy |= unsure and first <= r < last

@@ -1,7 +1,5 @@
 """Runs side by side: the same numbers as from runs that go alone, and as from an enumeration."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -51,19 +49,6 @@ def poisoned(monkeypatch):
     monkeypatch.setattr(space.Space, "array", full_of_nan)
 
 
-def without_borders(p):
-    """The model without potentials of first and last steps of its bottom: with them, runs over Markov ones go alone."""
-    parts, bottom = parts_of(p), p.topology.levels[-1]
-    inner = {
-        part: {level: v for level, v in parts.get(part, {}).items() if level != bottom} for part in ("start", "stop")
-    }
-    return hscrf.Potentials(p.topology, p.length, **{**parts, **inner})
-
-
-def draw(rng, kinds, length, **options):
-    return without_borders(draw_model(rng, kinds, length, **options))
-
-
 def same_as_alone(p, labels=None, rtol=1e-9, atol=1e-10):
     """Log Z, counts and the best by bundles, in the arithmetic that has them, and in LOG, in which runs go alone."""
     values, batch = values_of(p), Posterior(p, labels).batch
@@ -84,7 +69,7 @@ def same_as_alone(p, labels=None, rtol=1e-9, atol=1e-10):
 def test_windows_of_starts(together, poisoned, monkeypatch, kinds, length, constant):
     rng = np.random.default_rng([length, len(kinds)])
     options = {"size": int(rng.integers(2, 7)) if len(kinds) < 3 else 3, "sparse": length % 2 == 0}
-    p = draw(rng, kinds, length, longest=9, constant=constant, **options)
+    p = draw_model(rng, kinds, length, longest=9, constant=constant, **options)
     best = same_as_alone(p)
     monkeypatch.setattr(bundling, "rows_for", lambda *_: 0)
     np.testing.assert_allclose(hscrf.decode(p).score, best, rtol=1e-9)
@@ -94,16 +79,13 @@ def test_windows_of_starts(together, poisoned, monkeypatch, kinds, length, const
 @pytest.mark.parametrize("seed", range(6))
 def test_evidence_leaves_fewer_rows(together, poisoned, kinds, seed):
     rng = np.random.default_rng([seed, len(kinds)])
-    p = draw(rng, kinds, 45, size=3, longest=12, sparse=seed % 2 == 0, classes=1 + seed % 2)
+    p = draw_model(rng, kinds, 45, size=3, longest=12, sparse=seed % 2 == 0, classes=1 + seed % 2)
     same_as_alone(p, draw_evidence(rng, p, [0.02, 0.1, 0.4][seed % 3]))
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_random_models_by_enumeration(together, seed):
     model, evidence, p, labels = test_twin.draw(3 + seed % 2, 1000 + seed)
-    bottom = p.topology.depth - 1
-    inner = {part: {d: v for d, v in getattr(model, part).items() if d != bottom} for part in ("start", "stop")}
-    model, p = dataclasses.replace(model, **inner), without_borders(p)
     found = hscrf.marginals(p, labels)
     close = {"rtol": 1e-9, "atol": 1e-10}
     np.testing.assert_allclose(found.log_partition, twin.log_partition(model, evidence), **close)
@@ -126,7 +108,7 @@ def packed(models):
 
 def lengths_of_one_topology(kinds, lengths, scale=1.0, **options):
     rng = np.random.default_rng(7)
-    first = draw(rng, kinds, max(lengths), **{"size": 3, "longest": 9, "constant": True, **options})
+    first = draw_model(rng, kinds, max(lengths), **{"size": 3, "longest": 9, "constant": True, **options})
     parts, models = parts_of(first), []
     for length in lengths:
         own = {
@@ -188,7 +170,7 @@ def test_one_sequence_leaves_the_scaled_arithmetic_alone(together, kinds):
 def test_potentials_of_any_size(together, kinds, scale):
     """Rows are rescaled, looked at at every step, or given to LOG: the numbers stay those of LOG."""
     rng = np.random.default_rng(int(scale))
-    p = draw(rng, kinds, 60, size=3, longest=25, scale=scale, constant=True)
+    p = draw_model(rng, kinds, 60, size=3, longest=25, scale=scale, constant=True)
     values, batch = values_of(p), Posterior(p, None).batch
     expected = outside(batch.plan(values), LOG, values)[0]
     same_expectations(expected, batch.expectations(values), rtol=1e-8, atol=1e-9)
@@ -198,8 +180,8 @@ def test_potentials_of_any_size(together, kinds, scale):
 def test_narrow_groups_of_long_segments_go_side_by_side_and_wide_ones_alone():
     def plan(children, longest):
         rng = np.random.default_rng(0)
-        return Posterior(draw(rng, ("segmental", "unit"), 60, size=children, longest=longest), None).batch.plan(
-            values_of(draw(rng, ("segmental", "unit"), 60, size=children, longest=longest))
+        return Posterior(draw_model(rng, ("segmental", "unit"), 60, size=children, longest=longest), None).batch.plan(
+            values_of(draw_model(rng, ("segmental", "unit"), 60, size=children, longest=longest))
         )
 
     assert plan(4, 30).layers[1].bundling is not None
@@ -208,7 +190,7 @@ def test_narrow_groups_of_long_segments_go_side_by_side_and_wide_ones_alone():
 
 def test_all_ends_known_need_no_rows():
     rng = np.random.default_rng(1)
-    p = draw(rng, ("segmental", "unit"), 60, size=3, longest=20)
+    p = draw_model(rng, ("segmental", "unit"), 60, size=3, longest=20)
     truth = hscrf.decode(p)
     values = values_of(p)
     free, known = Posterior(p, None).batch.plan(values), Posterior(p, truth).batch.plan(values)
@@ -218,7 +200,7 @@ def test_all_ends_known_need_no_rows():
 
 def test_the_last_starts_of_a_sequence_go_along():
     """Four starts are left after a window of sixteen: too few by themselves, and too few to go alone."""
-    p = draw(np.random.default_rng(2), ("segmental", "unit"), 20, size=3, longest=20)
+    p = draw_model(np.random.default_rng(2), ("segmental", "unit"), 20, size=3, longest=20)
     (_, layer) = Posterior(p, None).batch.plan(values_of(p)).layers
     assert len(layer.bundling.bundles) == 2 * p.topology.n_states[1]
     assert layer.bundling.lone is None
@@ -275,7 +257,7 @@ def test_known_states_keep_their_rows_and_known_ends_go_alone(together, poisoned
 
 
 def test_tables_that_change_in_time_go_alone(together):
-    p = draw(np.random.default_rng(3), ("markov", "unit"), 20, constant=False)
+    p = draw_model(np.random.default_rng(3), ("markov", "unit"), 20, constant=False)
     assert Posterior(p, None).batch.plan(values_of(p)).layers[0].bundling is None
 
 

@@ -16,9 +16,8 @@ from drawing import MIXES, draw_evidence, draw_model, draw_topology
 from hscrf.engine import Batch
 from hscrf.engine.kernels import compile as compilation
 from hscrf.engine.kernels import plain, vectors
-from hscrf.engine.kernels.bundles import sweep_bundles
 from hscrf.engine.kernels.grids import seen_as_grids
-from hscrf.engine.kernels.runs import sweep
+from hscrf.engine.kernels.runs import sweep, sweep_bundles
 from processes import CACHE_USE, SOURCE, TESTS, run
 
 # ------------------------------------------------------------------------------------ kernels without compilation

@@ -7,7 +7,7 @@ import hscrf.engine.passes
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.kernels.exponentials import exponentiate
-from hscrf.engine.kernels.layout import make_scratch
+from hscrf.engine.kernels.layout import make_work
 from hscrf.engine.passes import inside, log_z_of, outside
 from hscrf.inference import Posterior
 from hscrf.inference.posterior import values_of
@@ -128,16 +128,16 @@ def test_scaled_and_logarithmic_arithmetic_agree(seed):
 @pytest.fixture
 def poisoned(monkeypatch):
     """Work space is full of NaN: whatever is used without having been written shows."""
-    make = make_scratch
+    make = make_work
 
     def full_of_nan(*arguments):
         work = make(*arguments)
         for array in work:
             if isinstance(array, np.ndarray):
-                array.fill(np.nan if array.dtype == float else -1)
+                array.fill(np.nan if array.dtype == float else 1)
         return work
 
-    monkeypatch.setattr(hscrf.engine.passes, "make_scratch", full_of_nan)
+    monkeypatch.setattr(hscrf.engine.passes, "make_work", full_of_nan)
 
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
@@ -591,9 +591,9 @@ def test_segments_far_below_those_of_other_parents_need_no_logarithms():
 def test_exponentials_are_right_to_the_last_bits():
     values = np.concatenate([np.linspace(-708.0, 709.0, 400_001), [0.0, -0.0, -708.0, 709.0, -709.0, -1e5, -np.inf]])
     found = values.copy()
-    exponentiate(found)
+    exponentiate(found, -np.inf)
     np.testing.assert_allclose(found[:-3], np.exp(values[:-3]), rtol=5e-16)
     np.testing.assert_array_equal(found[-3:], 0.0)
     wrong = np.array([np.nan])
-    exponentiate(wrong)
+    exponentiate(wrong, -np.inf)
     assert np.isnan(wrong).all()

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints, ranges
 from hscrf.engine.kernels.layout import (
     AHEAD,
-    BEGIN,
     BLOCK,
     COUNT,
     END,
@@ -20,7 +19,6 @@ from hscrf.engine.kernels.layout import (
     SEQUENCE,
     SINCE,
     STEPS,
-    STOP,
     TRANS,
     UNTIL,
     Layer,
@@ -73,12 +71,9 @@ def rows_for(layer: Layer, longest: int, segmental: bool) -> int:
 
 
 def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
-    """Bundles of consecutive starts; those in which few are alive at a time are left to go alone.
-
-    So are all runs if a Markov bottom has potentials of its first or last steps.
-    """
+    """Bundles of consecutive starts; those in which few are alive at a time are left to go alone."""
     rows = rows_for(layer, int(layer.reach.max(initial=0)), segmental)
-    if not rows or has_borders(layer):
+    if not rows:
         return None
     top, since = np.nonzero(layer.reach.T)
     until = since + layer.reach[since, top]
@@ -94,7 +89,7 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
 
 def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     """Bundles of whole sequences of like length, if they share all tables and nothing is known of their ends."""
-    if has_borders(layer) or layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
+    if layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
         return None
     first, lengths = offsets[:-1], np.diff(offsets)
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
@@ -154,12 +149,6 @@ def rows_computed(block: int, begin: Ints, end: Ints, since: Ints, until: Ints) 
     first = ranges(np.zeros_like(begin), blocks) * block + np.repeat(begin, blocks)
     last = np.minimum(first + block, np.repeat(end, blocks)) - 1
     return np.add.reduceat(block * (until[last] - since[first]), np.cumsum(blocks) - blocks)
-
-
-def has_borders(layer: Layer) -> bool:
-    """Have leaves potentials of their first or last steps. A leaf alive is then not one that may end."""
-    leaves = ranges(layer.level_at[:, -2], layer.level_at[:, -1] - layer.level_at[:, -2])
-    return bool(layer.node[[[BEGIN + 1], [STOP + 1]], leaves].any())
 
 
 def first_leaves(layer: Layer) -> Ints:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import MAX
-from hscrf.engine.kernels.layout import STATE, make_scratch
+from hscrf.engine.kernels.layout import STATE, make_work
 from hscrf.engine.kernels.runs import walk_forward
 from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
-from hscrf.engine.passes import inside, log_z_of, numbers_of
+from hscrf.engine.passes import ABSENT, inside, leaves_of, log_z_of, make_bundle, numbers_of
 from hscrf.engine.plan import Plan
 from hscrf.engine.space import fresh
 from hscrf.potentials import Arrays
@@ -60,7 +60,11 @@ class KBest:
         self.plan = plan
         self.tables, _ = inside(plan, MAX, values)
         none = np.zeros(1, dtype=bool)
-        self.numbers = [numbers_of(plan, MAX, layer, values, self.tables, none) for layer in plan.layers]
+        self.given = []  # what the kernels need of each layer
+        for layer in plan.layers:
+            numbers = numbers_of(plan, MAX, layer, values, none)
+            leaves = leaves_of(plan, MAX, layer, numbers, self.tables.get(layer.bottom), ABSENT, none)
+            self.given.append((MAX, layer.layer, numbers.values, *leaves))
         self.runs: dict[tuple[int, int, int], Any] = {}
         self.ways: dict[Item, Ways] = {}
 
@@ -127,8 +131,7 @@ class KBest:
         """The candidates that the kernels list; a child segment leads into the layer below as well."""
         plan = self.plan.layers[item.layer]
         work, weight, where = self._run(item.layer, item.s, item.i)
-        numbers = self.numbers[item.layer]
-        count = list_incoming(MAX, plan.layer, *numbers[:2], *item[1:], work, weight, where)
+        count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)
         items: list[tuple[Item, ...]] = []
         for kind, node, t in where[:count].tolist():
             then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
@@ -146,9 +149,9 @@ class KBest:
         if (layer, s, i) not in self.runs:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
-            work = make_scratch(structure, self.numbers[layer][1], steps, False, False, fresh)
-            walk_forward(MAX, structure, *self.numbers[layer][:2], i, s, steps, work)
-            room = steps + work.node.shape[1] + 2
+            work = make_work(structure, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
+            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), np.empty(0), work)
+            room = steps + work.nodes + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]
 

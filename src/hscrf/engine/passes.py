@@ -6,22 +6,20 @@ and MAX never do. ``batch.py`` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Ints
 from hscrf.engine.bundling import Bundling
-from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, TINY
-from hscrf.engine.kernels.bundles import sweep_bundles
-from hscrf.engine.kernels.exponentials import exponentiate, gauge, raise_columns, shift_rows
-from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Segments, Values, make_scratch, make_work
-from hscrf.engine.kernels.row_leaves import stack_tokens, unstack_counts
-from hscrf.engine.kernels.runs import sweep, sweep_segments
+from hscrf.engine.kernels.arithmetic import FAINTEST, LINEAR, LOG, MAX, TINY
+from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows, take_off
+from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Values, make_work
+from hscrf.engine.kernels.leaves import stack_tokens, unstack_counts
+from hscrf.engine.kernels.runs import sweep, sweep_bundles
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
-from hscrf.engine.plan import LayerPlan, Plan, Span
+from hscrf.engine.plan import LayerPlan, Plan, SegmentTable, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
 from hscrf.engine.space import SPACE, New, fresh
 from hscrf.potentials import OWN, Arrays, Key
@@ -32,10 +30,11 @@ Bools = NDArray[np.bool_]
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
 CHECKED = 250.0  # and by exp(-CHECKED) between two checks of rows, which need not be at every step
 # Segments may differ by more. Then all that are less than FAINTEST, next to the best way, are taken for that: they add
-# nothing to what is at least SAFE, and what is less makes a sequence lossy.
-NARROW, FAINTEST, SAFE = 60.0, 1e-150, 1e-100
+# nothing to what is at least SAFE, and what is less makes a sequence lossy. SAFE times FAINTEST, and one step of what
+# is NARROW, is still a normal float.
+NARROW, SAFE = 100.0, 1e-100
 ABSENT = np.empty((0, 0))
-NO_COUNTS = Counts(np.empty(0), ABSENT, ABSENT)
+NO_COUNTS = Counts(np.empty(0), ABSENT)
 
 
 class Expectations(NamedTuple):
@@ -52,21 +51,16 @@ class Numbers(NamedTuple):
     """The numbers of a layer in one arithmetic."""
 
     values: Values
-    segments: Segments | None  # of its bottom; None without a table, and in LINEAR until ``_sweep`` needs them
     spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
+    low: float  # LINEAR: its part that is due to tokens
 
 
-class Tables(dict[int, Floats]):
-    """Log masses (S, columns) of the segments of explicit levels."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.alone: set[int] = set()  # levels whose runs must go alone: side by side LINEAR would lose mass
+Tables = dict[int, Floats]  # log masses (S, columns) of the segments of explicit levels
 
 
 def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = fresh) -> tuple[Tables, Bools]:
     """Log masses, own persist included, of all admissible segments of the explicit levels >= down_to."""
-    tables = Tables()
+    tables: Tables = {}
     lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
     bottom = plan.topology.depth - 1
     if bottom in plan.tables:
@@ -75,11 +69,11 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = 
     for layer in reversed(plan.layers):
         if layer.top < down_to:
             break
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy, new)
+        numbers = numbers_of(plan, mode, layer, values, lossy, new)
         if numbers is None:
             break
         mass = filled(new(f"table {layer.top}", plan.tables[layer.top].shape), -np.inf)
-        _sweep(plan, mode, layer, numbers, tables, None, ABSENT, mass, lossy)
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass
     return tables, lossy
@@ -122,15 +116,15 @@ def outside(
         posterior = np.exp(tables[0][:, roots[finite]] - result.log_z[finite])
         result.segments[0][:, roots[finite]] = weight[finite] * posterior
     for layer in plan.layers:
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy, new)
+        numbers = numbers_of(plan, mode, layer, values, lossy, new)
         if numbers is None:
             return result, lossy
         ending = np.zeros((layer.bottom - layer.top + 1, plan.steps))
-        counts = Counts(np.zeros(layer.size), ending, result.segments.get(layer.bottom, ABSENT))
-        post = result.segments[layer.top]
+        counts = Counts(np.zeros(layer.size), ending)
+        post, below = result.segments[layer.top], result.segments.get(layer.bottom, ABSENT)
         unknown = layer.top == 0 and single
         mass = np.full_like(post, -np.inf) if unknown else ABSENT
-        _sweep(plan, mode, layer, numbers, tables, counts, post, mass, lossy)
+        _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), counts, below, post, mass, lossy)
         if unknown:
             add_own_scores(plan, 0, values, mass)
             result.log_z[:] = log_z_of(plan, mode, mass)
@@ -149,7 +143,6 @@ def numbers_of(
     mode: Mode,
     layer: LayerPlan,
     values: Arrays,
-    tables: Mapping[int, Floats],
     lossy: Bools,
     new: New = fresh,
 ) -> Any:
@@ -176,15 +169,13 @@ def numbers_of(
                 lossy |= np.logical_or.reduceat(steps, plan.offsets[:-1])
         elif mode is LINEAR:
             reached += max(-lowest_finite(view), view.max(initial=0.0))
-    child = tables.get(layer.bottom)
     if mode is not LINEAR:
-        return Numbers(Values(flat, peak), None if child is None else Segments(child, peak), 0.0)
+        return Numbers(Values(flat, peak), 0.0, 0.0)
     if reached > SPREAD:
         lossy[:] = True
         return None
-    exponentiate(flat)
-    spread = reached + low + np.log(layer.layer.node.shape[1])
-    return Numbers(Values(flat, peak), None, spread)
+    exponentiate(flat, -np.inf)
+    return Numbers(Values(flat, peak), reached + low + np.log(layer.layer.node.shape[1]), low)
 
 
 def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
@@ -217,37 +208,38 @@ def _sweep(
     mode: Mode,
     layer: LayerPlan,
     numbers: Numbers,
-    tables: Tables,
+    child: Floats | None,
     counts: Any,
-    post: Any,
+    below: Floats,
+    post: Floats,
     mass: Floats,
     lossy: Bools,
 ) -> None:
-    """Walk all runs of a layer, also backward if there are counts to fill.
+    """Walk all runs of a layer; its bottom has the table ``child``, or None.
 
-    Runs that lose mass side by side, where segments differ very much, go alone: each has a scale for every segment.
+    With counts to fill, also backward: from the posteriors ``post`` of the top's segments to those ``below``.
     """
     alone: Layer | None = layer.layer
-    child = tables.get(layer.bottom)
-    if layer.bundling is not None and mode is not LOG and layer.top not in tables.alone:
-        leaves, table = leaves_of(plan, mode, layer, layer.bundling, numbers, child, counts)
-        if leaves.every > 0:
-            before = lossy.copy()
-            _sweep_bundles(mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, post, mass, lossy)
-            alone = layer.bundling.lone
-            if leaves.least > TINY and (lossy > before).any():  # found on the way in, before there is any count
-                lossy[:], alone = before, layer.layer
-                tables.alone.add(layer.top)
+    leaves, table = leaves_of(plan, mode, layer, numbers, child, below, lossy)
+    out = (post.reshape(-1), mass.reshape(-1), lossy)
+    if table is not None and not leaves.every:
+        return  # all sequences are lossy
+    if layer.bundling is not None and mode is not LOG and leaves.every > 0:
+        _sweep_bundles(plan, mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, *out)
+        alone = layer.bundling.lone
     if alone is not None:
-        steps, segments = int(alone.reach.max()), numbers.segments
-        if mode is LINEAR and child is not None:
-            segments = Segments(*to_linear(child))
-        work = make_scratch(alone, segments, steps, counts is not None, mode is LINEAR, SPACE.array)
-        walk = sweep if segments is None else sweep_segments
-        walk(mode, alone, numbers.values, segments, counts, plan.offsets, post, mass, lossy, work)
+        steps, keep = int(alone.reach.max()), counts is not None
+        work = make_work(alone, 1, steps, leaves.longest, False, keep, keep, SPACE.array)
+        sweep(mode, alone, numbers.values, leaves, table, counts, plan.offsets, *make_bundle(), *out, work)
+
+
+def make_bundle() -> tuple[Ints, Ints]:
+    """Room for a bundle of one run, see ``kernels.runs.sweep``."""
+    return np.zeros(6, dtype=np.int64), np.zeros((1, 5), dtype=np.int64)
 
 
 def _sweep_bundles(
+    plan: Plan,
     mode: Mode,
     layer: Layer,
     bundling: Bundling,
@@ -258,48 +250,64 @@ def _sweep_bundles(
     *out: Any,
 ) -> None:
     """Walk the runs of a layer that go side by side."""
-    keep = counts is not None
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep, SPACE.array)
+    keep, stacked = counts is not None, table is None and not bundling.apart
+    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep, keep, SPACE.array)
+    if stacked:
+        tokens = SPACE.array("tokens", (plan.steps, bundling.leaves))
+        stack_tokens(mode, layer, values.pot, tokens)
+        posteriors = np.zeros(tokens.size) if keep else leaves.counts
+        leaves = leaves._replace(tokens=tokens.reshape(-1), counts=posteriors, number=bundling.leaves)
     kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
-    flat = [array.reshape(-1) for array in out]
     found = NO_COUNTS if counts is None and mode is LINEAR else counts
-    sweep_bundles(mode, layer, values, leaves, *kind, found, bundling.bundles, bundling.runs, *flat, work)
-    if counts is not None and leaves.tokens.size:
+    sweep_bundles(mode, layer, values, leaves, *kind, found, bundling.bundles, bundling.runs, *out, work)
+    if stacked and keep:
         unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
 
 
 def leaves_of(
-    plan: Plan, mode: Mode, layer: LayerPlan, bundling: Bundling, numbers: Numbers, child: Floats | None, counts: Any
+    plan: Plan, mode: Mode, layer: LayerPlan, numbers: Numbers, child: Floats | None, below: Floats, lossy: Bools
 ) -> tuple[Leaves, Floats | None]:
-    """What the leaves of bundles meet, and the table of their segments, flat, if there is one.
+    """What the leaves of runs meet, and the table of their segments, flat, if there is one.
 
-    ``every`` is 0 if LINEAR cannot hold them side by side.
+    ``every`` is 0 if LINEAR cannot hold them without a look at every step; with a table, if it cannot hold them at all:
+    then all sequences are lossy.
     """
-    none, least, peak = np.empty(0), TINY, numbers.values.peak
-    shape = (bundling.leaves, plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
-    if bundling.apart:
-        return Leaves(none, none, peak, *shape, 0, steps_between_checks(mode, numbers.spread), least), None
+    none, peak, tops = np.empty(0), numbers.values.peak[None], len(layer.layer.level_at)
+    shape = (0, plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
+    shared = (peak, np.zeros(tops, dtype=np.int64), *shape)
     if child is None:
-        tokens = SPACE.array("tokens", (plan.steps, bundling.leaves))
-        stack_tokens(mode, layer.layer, numbers.values.pot, tokens)
-        found = none if counts is None else np.zeros(tokens.size)
-        every = steps_between_checks(mode, numbers.spread)
-        return Leaves(tokens.reshape(-1), found, peak, *shape, 0, every, least), None
+        return Leaves(none, none, *shared, 0, steps_between_checks(mode, numbers.spread), TINY), None
     table = plan.tables[layer.bottom]
-    longest, found = max(1, int(table.most.max())), none if counts is None else counts.child.reshape(-1)
+    longest, posteriors = max(1, int(table.most.max())), below.reshape(-1)
     if mode is not LINEAR:
-        return Leaves(none, found, peak, *shape, longest, 1, least), child.reshape(-1)
-    highest, peak = child.max(axis=0), np.empty(plan.steps)
-    gauge(plan.offsets, table.base, table.skip, table.width, highest, peak)
-    segments = np.subtract(child, highest, out=SPACE.array("gauged", child.shape)).reshape(-1)
-    lowest = lowest_finite(segments)
-    exponentiate(segments)
+        return Leaves(none, posteriors, *shared, longest, 1, TINY), child.reshape(-1)
+    (peak_of, groups), lowest = layer.kin, 0.0
+    peak, segments = np.empty((len(groups), plan.steps)), SPACE.array("gauged", child.shape)
+    flat = segments.reshape(-1)
+    for states, gained in zip(groups, peak, strict=True):
+        highest = (child if len(states) == len(child) else child[states]).max(axis=0, initial=-np.inf)
+        gauge(plan.offsets, table.base, table.skip, table.width, highest, gained)
+        lowest = min(lowest, take_off(child.reshape(-1), states, highest, flat))
+    peak += numbers.values.peak
     spread = numbers.spread + np.log(longest)
-    every = steps_between_checks(mode, spread - lowest)
+    beside = spread + numbers.low * longest  # tokens of Markov levels above a segment are met at all of its steps
+    every, faintest, least = steps_between_checks(mode, beside - lowest), -np.inf, TINY
     if not every and spread < NARROW:
-        segments[(segments < FAINTEST) & (child.reshape(-1) > -np.inf)] = FAINTEST
-        every, least = 1, SAFE
-    return Leaves(none, found, peak, *shape, longest, every, least), segments
+        every, faintest, least = 1, np.log(FAINTEST), SAFE
+    elif not every:
+        ranges = beside - lowest_of_sequences(plan, table, segments)
+        lossy |= ranges > CHECKED
+        every = steps_between_checks(mode, float(ranges[~lossy].max(initial=0.0))) if not lossy.all() else 0
+    exponentiate(flat, faintest)
+    return Leaves(none, posteriors, peak, peak_of, *shape, longest, every, least), flat
+
+
+def lowest_of_sequences(plan: Plan, table: SegmentTable, segments: Floats) -> Floats:
+    """The lowest value (n,) of the segments of each sequence that is not -inf, at most zero."""
+    by_column = segments.min(axis=0, initial=0.0, where=segments > -np.inf)
+    by_step, there = np.zeros(plan.steps), table.width > 0
+    by_step[there] = np.minimum.reduceat(by_column, (table.base + table.skip)[there])
+    return np.minimum.reduceat(by_step, plan.offsets[:-1])
 
 
 def steps_between_checks(mode: Mode, spread: float) -> int:
@@ -401,10 +409,3 @@ def lowest_finite(values: Floats) -> float:
     """The lowest value that is not -inf, at most zero."""
     lowest = values.min(initial=0.0)
     return float(lowest if lowest > -np.inf else np.min(values, initial=0.0, where=values > -np.inf))
-
-
-def to_linear(table: Floats) -> tuple[Floats, Floats]:
-    """A table (S, columns) of logarithms as scaled exponentials, and the log scale of each column."""
-    linear, shift = SPACE.array("linear", table.shape), SPACE.array("shift", table.shape[1])
-    raise_columns(table.reshape(-1), linear.reshape(-1), shift)
-    return linear, shift

@@ -21,7 +21,7 @@ from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
-from hscrf.engine.tries import Trie, build_families, build_trie, places_of
+from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of
 from hscrf.potentials import FAMILY, Arrays, Key
 from hscrf.topology import Topology
 
@@ -85,6 +85,7 @@ class LayerPlan(NamedTuple):
     spans: tuple[Span, ...]
     size: int  # of the flat array
     bundling: Bundling | None  # which of its runs walk side by side; None: all go alone
+    kin: tuple[NDArray[np.int64], list[NDArray[np.int64]]]  # see ``tries.find_kin``
 
 
 class Plan:
@@ -178,7 +179,7 @@ class Plan:
             bundling = windows(layer, self.offsets, child is not None)
         elif top == 0 and child is None:
             bundling = sequences(layer, self.offsets)
-        return LayerPlan(top, bottom, layer, tuple(spans), size, bundling)
+        return LayerPlan(top, bottom, layer, tuple(spans), size, bundling, find_kin(self.topology, top, bottom))
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[list[Span], int]:
         """Lay out the parts of the Markov levels and of the families of a layer, one after the other."""

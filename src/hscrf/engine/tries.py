@@ -105,3 +105,19 @@ def places_of(topology: Topology, trie: Trie, part: str, d: int) -> tuple[NDArra
     elif part == "trans":
         within = build_families(topology, d).triple_at[within]
     return nodes, within
+
+
+@lru_cache(maxsize=256)
+def find_kin(topology: Topology, top: int, bottom: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """States of the bottom that occur under the same top states, directly or through others, are kin.
+
+    Return the number of the kin under each top state, and the states of each kin.
+    """
+    below = np.eye(topology.n_states[top], dtype=bool)
+    for d in range(top, bottom):
+        below = below @ topology.children[d]
+    number = np.arange(len(below))
+    for states in below.T:
+        number[np.isin(number, number[states])] = number[states].min(initial=len(below))
+    _, number = np.unique(number, return_inverse=True)
+    return number, [np.flatnonzero(below[number == k].any(axis=0)) for k in range(number.max() + 1)]

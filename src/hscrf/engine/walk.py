@@ -8,12 +8,24 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats
 from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.decoding import trace_best, trace_bundles
-from hscrf.engine.kernels.layout import make_scratch, make_work
+from hscrf.engine.kernels.layout import make_work
 from hscrf.engine.kernels.tracing import trace
-from hscrf.engine.passes import Mode, Numbers, add_own_scores, inside, leaves_of, log_z_of, numbers_of
+from hscrf.engine.passes import (
+    ABSENT,
+    Mode,
+    Numbers,
+    add_own_scores,
+    inside,
+    leaves_of,
+    log_z_of,
+    make_bundle,
+    numbers_of,
+)
 from hscrf.engine.plan import LayerPlan, Plan
 from hscrf.engine.space import SPACE
 from hscrf.potentials import Arrays
+
+UNUSED = np.empty(0, dtype=bool)  # MAX and LOG lose nothing
 
 
 def walk_back(
@@ -39,14 +51,15 @@ def walk_back(
     for layer in plan.layers:
         if not (log_z > -np.inf).all():
             return walk_feasible(plan, mode, values, draws, rng, np.flatnonzero(log_z > -np.inf))
-        numbers = numbers_of(plan, mode, layer, values, tables, lossy, SPACE.array)
+        numbers = numbers_of(plan, mode, layer, values, lossy, SPACE.array)
         segments = segments_of(states[:, layer.top], ends[:, layer.top])
         left = np.ones(len(segments), dtype=bool)
         mass = np.empty(len(segments))
         if single and layer.top == 0 and mode is MAX and layer.bundling is not None:
             left[trace_together(plan, layer, numbers, states[0], ends[0], mass)] = False
         if left.any():
-            mass[left] = trace_alone(mode, layer, numbers, segments[left], rng, states, ends)
+            child = tables.get(layer.bottom)
+            mass[left] = trace_alone(plan, mode, layer, numbers, child, segments[left], rng, states, ends)
         if single and layer.top == 0:
             table = np.full(plan.tables[0].shape, -np.inf)
             table[0, columns] = mass[::draws]
@@ -69,9 +82,11 @@ def walk_feasible(
 
 
 def trace_alone(
+    plan: Plan,
     mode: Mode,
     layer: LayerPlan,
     numbers: Numbers,
+    child: Floats | None,
     segments: NDArray[np.int64],
     rng: np.random.Generator,
     states: NDArray[np.int32],
@@ -79,14 +94,15 @@ def trace_alone(
 ) -> Floats:
     """Write a configuration below each segment; return their masses."""
     steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
-    work = make_scratch(layer.layer, numbers.segments, steps, False, False, SPACE.array)
-    given, mass = (mode, layer.layer, *numbers[:2], layer.top, segments), np.empty(len(segments))
+    leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, UNUSED)
+    work = make_work(layer.layer, 1, steps, leaves.longest, False, True, False, SPACE.array)
+    run = (*make_bundle(), np.empty(0), work)
+    given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:
-        trace_best(*given, states[0], ends[0], work, mass)
-        return mass
-    room = steps + work.node.shape[1] + 2
-    weight, where = np.empty(room), np.empty((room, 3), dtype=np.int64)
-    trace(*given, rng, states, ends, work, mass, weight, where)
+        trace_best(*given, states[0], ends[0], mass)
+    else:
+        room = steps + work.nodes + 2
+        trace(*given, states, ends, mass, rng, np.empty(room), np.empty((room, 3), dtype=np.int64))
     return mass
 
 
@@ -96,11 +112,10 @@ def trace_together(
     """Write the best configuration of all sequences that walk side by side, and their masses; return which they are."""
     bundling = layer.bundling
     assert bundling is not None
-    leaves, _ = leaves_of(plan, MAX, layer, bundling, numbers, None, None)
-    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, SPACE.array)
-    unused = np.empty(0, dtype=bool)  # MAX loses nothing
+    leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, UNUSED)
+    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
     runs = bundling.bundles, bundling.runs
-    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, unused, mass, work)
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, UNUSED, mass, work)
     return bundling.taken
 
 

@@ -2,15 +2,24 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.compile import inlined, part, unsigned
-from hscrf.engine.kernels.lanes import add, higher, is_best, multiply, multiply_add, multiply_add_at_once, spread
+from hscrf.engine.kernels.compile import inlined, unsigned
+from hscrf.engine.kernels.lanes import (
+    add,
+    higher,
+    is_best,
+    lanes,
+    multiply,
+    multiply_add,
+    multiply_add_at_once,
+    pack,
+    spread,
+)
 
 # The modes. Each has a type of its own, so Numba compiles them apart and drops the branches that one does not take.
 # Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
 LINEAR, LOG, MAX = None, False, 1
 TINY = 1e-140  # products of two such numbers are still normal floats
-SMALLEST = 1e-300  # stands for what is possible but too small to matter
-FAINT = 1e-290  # a sum below this may owe more than its last digits to such
+FAINTEST = 1e-150  # stands for segments that are possible but fainter, see ``passes``
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 
@@ -48,8 +57,13 @@ def none(mode):
 
 @inlined
 def either(mode, a, b):
-    """a + b of four numbers at once, in LINEAR or MAX."""
-    return add(a, b) if mode is LINEAR else higher(a, b)
+    """a + b of four numbers at once, in any arithmetic."""
+    if mode is LINEAR:
+        return add(a, b)
+    if is_best(mode):
+        return higher(a, b)
+    (a0, a1, a2, a3), (b0, b1, b2, b3) = lanes(a), lanes(b)
+    return pack(plus(mode, a0, b0), plus(mode, a1, b1), plus(mode, a2, b2), plus(mode, a3, b3))
 
 
 @inlined
@@ -74,20 +88,15 @@ def probability(mode, a, b):
 
 
 @inlined
-def padded(n):
-    """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
-    return (unsigned(n) + unsigned(3)) & ~unsigned(3)
+def probabilities(mode, a, b):
+    """Posteriors of four events from their values and their bars."""
+    if mode is LINEAR:
+        return multiply(a, b)
+    w, x, y, z = lanes(add(a, b))
+    return pack(np.exp(w), np.exp(x), np.exp(y), np.exp(z))
 
 
 @inlined
-def bar_if(mode, value, bar):
-    """The bar of a value; zero if that is impossible, for what would follow may be infinitely better than the rest."""
-    return bar if value > zero(mode) else zero(mode)
-
-
-@part
-def bar_of(mode, value, posterior):
-    """d log Z / d value of something whose posterior is known."""
-    if posterior == 0.0 or value == zero(mode):
-        return zero(mode)
-    return posterior / value if mode is LINEAR else np.log(posterior) - value
+def padded(n):
+    """Length of a row of n potentials: the engine pads it to a multiple of four with impossible ones."""
+    return (unsigned(n) + unsigned(3)) & ~unsigned(3)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from llvmlite import binding, ir
-from numba.core import cgutils, codegen, compiler, typed_passes, types, untyped_passes
+from numba.core import analysis, cgutils, codegen, compiler, typed_passes, types, untyped_passes
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.targetconfig import ConfigStack
 
@@ -142,6 +142,19 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+class Given:
+    """Something that is not None, for the pass that leaves out branches which are never taken."""
+
+    def __init__(self, kind: Any) -> None:
+        self.literal_type = kind
+
+
+def leave_out_branches(state: Any) -> None:
+    """Leave out what is never done where a parameter is None and, which Numba does not, where it is not."""
+    kinds = [kind if isinstance(kind, (types.NoneType, types.Omitted)) else Given(kind) for kind in state.args]
+    analysis.dead_branch_prune(state.func_ir, kinds)
+
+
 class Passes(Manager):
     """Numba's passes, without those for closures, generators, array expressions and reference counts."""
 
@@ -165,6 +178,9 @@ class Passes(Manager):
 
     def run(self, state: Any) -> None:
         for step, _ in self.passes:
+            if step is untyped_passes.DeadBranchPrune:
+                leave_out_branches(state)
+                continue
             instance = _pass_registry.get(step).pass_inst
             instance.analysis = self._analysis
             instance.run_pass(state)

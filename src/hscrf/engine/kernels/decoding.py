@@ -3,12 +3,10 @@
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import padded
-from hscrf.engine.kernels.bundles import forward
 from hscrf.engine.kernels.compile import as_written, inlined, kernel, part, unsigned
 from hscrf.engine.kernels.lanes import larger
 from hscrf.engine.kernels.layout import (
     AHEAD,
-    BEGIN,
     COUNT,
     END,
     FIRST,
@@ -18,80 +16,67 @@ from hscrf.engine.kernels.layout import (
     RUN,
     RUN_END,
     SEQUENCE,
-    STOP,
     TOP,
     TRANS,
     UNTIL,
 )
-from hscrf.engine.kernels.row_trie import at, at_down, changes
-from hscrf.engine.kernels.runs import forward_run
-from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches
-from hscrf.engine.kernels.tracing import record, value_of_segment
-from hscrf.engine.kernels.trie import cell, shape_of
+from hscrf.engine.kernels.runs import forward, forward_run
+from hscrf.engine.kernels.structure import at, at_down, cell, shape_of
+from hscrf.engine.kernels.tracing import pass_tokens_to, reaches, record, value_of_segment
+from hscrf.engine.kernels.trie import changes
 
 
 @inlined
-def best_of(layer, pot, parent, place, stride, up, stops, t, work):
+def best_of(layer, pot, parent, place, stride, up, work):
     """The child u of a parent with the highest up[u] + pot, the first of equals, and that value.
 
-    ``up`` of the first child, and its potential, lie at given places, the potentials of the others a stride apart. If
-    the children are leaves that ``stops``, they also have their own potential of ending at t.
+    ``up`` of the first child, and its potential, lie at given places, the potentials of the others a stride apart.
     """
     first, p, q = layer.node[FIRST, parent], unsigned(place), unsigned(work.rows)
     picked, best = first, -np.inf
     for u in range(first, first + layer.node[COUNT, parent]):
-        value = work.up[up]
-        if stops:
-            value += pot[cell(layer, STOP, u, t)]
-        value += pot[p]
+        value = work.up[up] + pot[p]
         picked = u if value > best else picked
         best = larger(value, best)
         up, p = up + q, p + unsigned(stride)
     return picked, best
 
 
-@inlined
-def stop_by(layer, child, level):
-    """Have the nodes of a level potentials of ending that ``up`` does not have yet: leaves without a table."""
-    return child is None and layer.stops and level == layer.level_at.shape[1] - 2
-
-
 @part
-def leaf_below(layer, pot, child, s, node, level, t, step, r, work):
+def leaf_below(layer, pot, s, node, level, t, step, r, work):
     """The leaf with which a node of a level that ends at t does so best."""
     root = layer.level_at[s, 0]
-    for below in range(level + 1, layer.level_at.shape[1] - 1):
-        up, stops = at(work, step, layer.node[FIRST, node] - root) + unsigned(r), stop_by(layer, child, below)
-        node, _ = best_of(layer, pot, node, cell(layer, END, node, t), 1, up, stops, t, work)
+    for _ in range(level + 1, layer.level_at.shape[1] - 1):
+        up = at(work, step, layer.node[FIRST, node] - root) + unsigned(r)
+        node, _ = best_of(layer, pot, node, cell(layer, END, node, t), 1, up, work)
     return node
 
 
 @part
-def start_of(mode, layer, pot, child, s, i, leaf, t, work):
+def start_of(mode, layer, pot, leaves, table, s, i, leaf, t, work):
     """Where the best segment of a leaf that ends at t starts, the latest of equals; without a table, at t itself."""
     picked = t
-    if child is not None:
+    if table is not None:
         best = -np.inf
-        begin_tokens(mode, layer, s, work)
+        pass_tokens_to(mode, layer, pot, leaves, s, i, t, work)
         for begin in range(t, work.since[t - i] - 1, -1):
-            pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = value_of_segment(layer, child, s, i, leaf, begin, t, work)
+                value = value_of_segment(layer, leaves, table, s, i, leaf, begin, t, work)
                 if value > best:
                     picked, best = begin, value
     return picked
 
 
 @part
-def walk_back(mode, layer, pot, child, top, s, i, steps, r, states, ends, work):
+def walk_back(mode, layer, pot, leaves, table, top, s, i, steps, r, states, ends, work):
     """Write the best configuration of row r of a work space: of a run of top state s over so many steps from i on."""
     depth, root, _, _ = shape_of(layer, s)
     t, row = i + steps - 1, unsigned(r)
     for level in range(top + 1, top + depth + 1):
         ends[level, t] = 1
-    leaf = leaf_below(layer, pot, child, s, root, 0, t, steps - 1, r, work)
+    leaf = leaf_below(layer, pot, s, root, 0, t, steps - 1, r, work)
     while True:
-        begin = start_of(mode, layer, pot, child, s, i, leaf, t, work)
+        begin = start_of(mode, layer, pot, leaves, table, s, i, leaf, t, work)
         record(layer, top, depth, leaf, begin, t, states)
         if begin == i:
             break
@@ -103,38 +88,36 @@ def walk_back(mode, layer, pot, child, top, s, i, steps, r, states, ends, work):
             before, across, above = node, -np.inf, -np.inf
             if changes(layer, level, t):
                 place, width = cell(layer, TRANS, parent, t) + node - first, padded(layer.node[COUNT, parent])
-                up, stops = at(work, step - 1, first - root) + row, stop_by(layer, child, level)
-                before, across = best_of(layer, pot, parent, place, width, up, stops, t, work)
+                up = at(work, step - 1, first - root) + row
+                before, across = best_of(layer, pot, parent, place, width, up, work)
             if level > 1:
                 above = work.down[at_down(work, step, parent - root) + row]
                 above += pot[cell(layer, INIT, parent, begin) + node - first]
-            if level == depth and child is None and not layer.unit and layer.may_cross[depth + 1, t]:
-                starts = larger(across, above)
-                if layer.starts:
-                    starts += pot[cell(layer, BEGIN, leaf, begin)]
-                if work.up[at(work, step - 1, leaf - root) + row] > starts:
+            if level == depth and table is None and not layer.unit and layer.may_cross[depth + 1, t]:
+                starts = work.down[at_down(work, step, leaf - root) + row]
+                if work.up[at(work, step - 1, leaf - root + work.alive) + row] > starts:
                     break
             if across >= above:
                 # the sibling ``before`` ends at t, and so do all levels below
                 for k in range(top + level, top + depth + 1):
                     ends[k, t] = 1
-                leaf = leaf_below(layer, pot, child, s, before, level, t, step - 1, r, work)
+                leaf = leaf_below(layer, pot, s, before, level, t, step - 1, r, work)
                 break
             node, level = parent, level - 1
 
 
 @as_written
-def trace_best(mode, layer, values, child, top, segments, states, ends, work, mass):
+def trace_best(mode, layer, values, leaves, table, top, segments, bundle, run, nothing, work, states, ends, mass):
     """Write the best configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) as in ``tracing.trace``; states, ends (D, N).
     """
     for n in range(segments.shape[0]):
         s, i, j, _ = segments[n]
-        forward_run(mode, layer, values, child, i, s, j - i + 1, work)
+        forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, work)
         mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] > -np.inf:
-            walk_back(mode, layer, values.pot, child, top, s, i, j - i + 1, 0, states, ends, work)
+            walk_back(mode, layer, values.pot, leaves, table, top, s, i, j - i + 1, 0, states, ends, work)
 
 
 @kernel
@@ -146,10 +129,10 @@ def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, loss
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        forward(mode, layer, values, leaves, None, True, bundle, own, work, score[:0], lossy)
+        forward(mode, layer, values, leaves, None, None, True, bundle, own, work, score[:0], lossy)
         for r in range(own.shape[0]):
             i, steps = bundle[FROM] + own[r, AHEAD], own[r, UNTIL] - bundle[FROM]
             value = work.up[at(work, steps - 1, 0) + unsigned(r)]
             score[own[r, SEQUENCE]] = value
             if value > -np.inf:
-                walk_back(mode, layer, values.pot, None, 0, bundle[TOP], i, steps, r, states, ends, work)
+                walk_back(mode, layer, values.pot, leaves, None, 0, bundle[TOP], i, steps, r, states, ends, work)

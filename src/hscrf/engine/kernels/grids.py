@@ -34,13 +34,28 @@ class GridModel(extending.models.StructModel):
         super().__init__(manager, kind, members)
 
 
+class Fields(types.Type):
+    """A named tuple of grids and numbers, passed on as the address of them all."""
+
+    def __init__(self, name: str, kinds: dict[str, Any]) -> None:
+        self.kinds = kinds
+        super().__init__(name=f"{name}({', '.join(map(str, kinds.values()))})")
+
+
+@extending.register_model(Fields)
+class FieldsModel(extending.models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [manager.lookup(member).get_value_type() for member in kind.kinds.values()]
+        super().__init__(manager, kind, ir.LiteralStructType(members).as_pointer())
+
+
 def seen_as_grids(fields: Any) -> Any:
     """Let kernels see the arrays of a class of named tuples as grids."""
 
     @extending.typeof_impl.register(fields)
     def kind_of_tuple(given: Any, context: Any) -> Any:
-        kinds = [kind_of(name, getattr(given, name), context) for name in fields._fields]
-        return types.NamedTuple(kinds, fields)
+        kinds = {name: kind_of(name, getattr(given, name), context) for name in fields._fields}
+        return Fields(fields.__name__, kinds)
 
     def kind_of(name: str, item: Any, context: Any) -> Any:
         kind = extending.typeof_impl(item, context)
@@ -53,6 +68,50 @@ def seen_as_grids(fields: Any) -> Any:
         return Grid(kind.dtype, kind.ndim)
 
     return fields
+
+
+def kept_apart(builder: Any, access: Any, name: str) -> Any:
+    """Tell LLVM that fields and numbers of grids are different memory: a number that is written changes no field."""
+    add, number = builder.module.add_metadata, ir.Constant(WORD, 0)
+    root = add([ir.MetaDataString(builder.module, "kernels")])
+    kind = add([ir.MetaDataString(builder.module, name), root, number])
+    access.set_metadata("tbaa", add([kind, kind, number]))
+    return access
+
+
+@extending.unbox(Fields)
+def unbox_fields(kind: Any, item: Any, c: Any) -> Any:
+    """Put all fields next to each other for as long as the kernel runs."""
+    place = cgutils.alloca_once(c.builder, c.context.get_value_type(kind).pointee)
+    for k, member in enumerate(kind.kinds.values()):
+        value = c.unbox(member, c.pyapi.tuple_getitem(item, k)).value
+        kept_apart(c.builder, c.builder.store(value, cgutils.gep_inbounds(c.builder, place, 0, k)), "field")
+    return extending.NativeValue(place)
+
+
+@templates.infer_getattr
+class FieldsAttributes(templates.AttributeTemplate):
+    key = Fields
+
+    def generic_resolve(self, value: Any, attr: str) -> Any:
+        return value.kinds.get(attr)
+
+
+@imputils.lower_getattr_generic(Fields)
+def lower_field(context: Any, builder: Any, kind: Any, place: Any, name: str) -> Any:
+    k = list(kind.kinds).index(name)
+
+    def read(*where: int) -> Any:
+        return kept_apart(builder, builder.load(cgutils.gep_inbounds(builder, place, 0, k, *where)), "field")
+
+    member = kind.kinds[name]
+    if not isinstance(member, Grid):
+        return read()
+    grid = cgutils.create_struct_proxy(member)(context, builder)
+    grid.data = read(0)
+    for axis in range(member.ndim):
+        setattr(grid, f"n{axis}", read(1 + axis))
+    return grid._getvalue()
 
 
 @extending.unbox(Grid)

@@ -17,7 +17,7 @@ from hscrf.engine.kernels.compile import INTERPRETED, unsigned
 FOUR = unsigned(4)
 form: Any = plain if INTERPRETED else vectors
 place, load, store, prefetch = form.place, form.load, form.store, form.prefetch
-spread, lanes = form.spread, form.lanes
+spread, lanes, pack = form.spread, form.lanes, form.pack
 add, multiply, multiply_add = form.add, form.multiply, form.multiply_add
 multiply_add_at_once = form.multiply_add_at_once
 higher, lower_above, where_above = form.higher, form.lower_above, form.where_above

@@ -49,110 +49,25 @@ class Values(NamedTuple):
 
 
 @seen_as_grids
-class Segments(NamedTuple):
-    """The segments of a bottom that has a table of them.
-
-    Else None stands for them: like ``mode`` a type of its own, so that models without durations compile only what
-    they need.
-    """
-
-    mass: np.ndarray  # (S, columns) logarithms, or in LINEAR scaled exponentials; no possible segment is exactly zero
-    shift: np.ndarray  # (columns,) LINEAR: the log scale of each column; else not read
-
-
-@seen_as_grids
 class Counts(NamedTuple):
     """Expected counts: the gradient of log Z, shaped like the values."""
 
     pot: np.ndarray  # flat, see ``Layer``
     ending: np.ndarray  # (depth + 1, N) posterior that a Markov level ends at t
-    child: np.ndarray  # (S, columns) posteriors of the bottom's segments; empty without a table
-
-
-@seen_as_grids
-class Scratch(NamedTuple):
-    """Work space of one run: W steps, n leaves, m nodes, m - n of them inner ones.
-
-    Which arrays of leaves there are depends on the bottom; the others are empty. "Markov" is a bottom without a table
-    whose states may last more than a step. ``up`` and ``down`` are flat and lie as those of ``Work`` do, in one row.
-    """
-
-    rows: int  # one
-    kept: int  # all steps have a place of their own
-    nodes: int  # that ``up`` has: all, or the inner ones if leaves start wherever they live and ``enter`` has them
-    starting: int  # that ``down`` has: the inner ones below the top
-    # (W + 1, n) leaves that start at j; empty if they do wherever they live and ``up`` has them. With a table
-    # (n, W + 1), the latest first
-    enter: np.ndarray
-    up: np.ndarray  # (W + 1, nodes) inner nodes that end at j; leaves that are alive or, with a table, end
-    down: np.ndarray  # (W + 1, starting) nodes that start at j, from the second number on: the top would be the first
-    enter_bar: np.ndarray  # (n, W + 1) with a table: the bars of ``enter``, gathered from all j
-    scale: np.ndarray  # (W + 1,) LINEAR: log scale of ``enter`` at j, and of all else at j - 1
-    gain: np.ndarray  # (W + 1,) what the leaves at j were multiplied by when they were rescaled
-    factor: np.ndarray  # with a table: flat, lines of W + 1 numbers, see WEIGHT .. OF_PARENTS
-    since: np.ndarray  # (W + 1,) with a table: earliest start of a segment that ends at j
-    node: np.ndarray  # (8, m + 4) values of all nodes at the current step, in the rows below
-
-
-# Rows of Scratch.node, with j for the current step.
-UP = 0  # the node ends at j; a leaf of a bottom without a table is alive at j until ``end_leaves``
-DOWN = 1  # the node starts at j; in the backward pass, at j + 1
-UP_BAR, DOWN_BAR = 2, 3  # the bars of these two
-TOKENS = 4  # product of the tokens at j of the node and those above it
-POSTERIOR = 5  # of the node at j, or with a table of its segments from one start to j
-PASSED = 6  # with a table, parents of leaves: product of TOKENS from a start to j
-GOES_ON_BAR = 7  # Markov, leaves: the bar of a leaf alive at j that goes on at j + 1
-NODE_ROWS = 8
-
-# Lines of Scratch.factor, for segments that end at the current step j.
-WEIGHT = 0  # of a segment that starts so many steps earlier
-PAST = 1  # LINEAR: log scale of ``enter``, the latest first, less PEAKS
-PEAKS = 2  # LINEAR: the sum of all peaks from the start of the run to a step
-OF_PARENTS = 3  # one line for each parent of leaves, its factor by lag; then one for each, posteriors by lag
-
-
-def make_scratch(layer, child, steps, backward, linear, new):
-    """Work space for any run of a layer up to a number of steps; ``new`` makes an array, see ``engine.space``."""
-    depth = layer.level_at.shape[1] - 2
-    leaves = int((layer.level_at[:, depth + 1] - layer.level_at[:, depth]).max())
-    leaves += -leaves % 4  # vectors may reach beyond the last
-    inner = int((layer.level_at[:, depth] - layer.level_at[:, 0]).max())
-    parents = int((layer.level_at[:, depth] - layer.level_at[:, depth - 1]).max()) if depth > 1 else 0
-    starting = linear or backward  # of a unit bottom the way back asks only for what has lived, derivatives for starts
-    nodes = inner if layer.unit and starting else inner + leaves
-    rows, segments = steps + 1, 0 if child is None else steps + 1
-    enter = (0 if layer.unit and not starting else rows, leaves) if child is None else (leaves, rows)
-    return Scratch(
-        1,
-        -1,
-        nodes,
-        inner - 1,
-        new("enter", enter),
-        new("up", rows * nodes),
-        new("down", rows * (inner - 1) + 1),
-        new("enter_bar", (leaves if backward else 0, segments)),
-        new("scale", rows),
-        new("gain", rows),
-        new("factor", (OF_PARENTS + 2 * parents) * segments),
-        new("since", segments, np.int64),
-        new("node", (NODE_ROWS, inner + leaves + 4)),
-    )
-
-
-# ------------------------------------------------------------------------------
-# Runs side by side, see ``bundles``
 
 
 @seen_as_grids
 class Leaves(NamedTuple):
     """What the leaves of all bundles of a layer meet, beside segments if the bottom has a table of them.
 
-    In LINEAR the log mass of a segment t..j is that in its table and all of ``peak`` from t to j.
+    In LINEAR the log mass of a segment t..j is that in its table and all of ``peak`` from t to j. Top states that share
+    no children have peaks of their own: all segments under one of them may be much fainter than those of another.
     """
 
-    tokens: np.ndarray  # flat (N, leaves of all top states): of whole stacks; empty with a table, or if rows are apart
+    tokens: np.ndarray  # flat (N, leaves of all top states): of whole stacks, for starts side by side; else empty
     counts: np.ndarray  # flat, like them or like the table: posteriors
-    peak: np.ndarray  # (N,) LINEAR: log scale of a step
+    peak: np.ndarray  # (peaks, N) LINEAR: log scale of a step
+    peak_of: np.ndarray  # (S_top,) which of the peaks a top state has
     number: int  # of leaves of all top states
     states: int  # of the bottom level
     top_columns: int  # of the table of the top's segments
@@ -163,16 +78,15 @@ class Leaves(NamedTuple):
 
 @seen_as_grids
 class Work(NamedTuple):
-    """Work space of one bundle: flat arrays, the row being the fastest index."""
+    """Work space of one bundle: flat arrays, the row being the fastest index. A run alone is a bundle of one row."""
 
     rows: int
-    kept: int  # step & kept is the place of a step in ``up`` and ``down``: all steps have one, or they take turns
-    nodes: int  # of a trie, and some beyond the last that vectors may reach
-    starting: int  # of them those that ``down`` has: inner ones, or all if the bottom has a table
-    up: np.ndarray  # (steps, nodes, rows) inner nodes that end; leaves that are alive or, with a table, end
+    kept: int  # step & kept is the place of a step: all steps have one, or they take turns
+    nodes: int  # that ``up`` has: those of a trie, the leaves again if ``alive``, and some that vectors may reach
+    starting: int  # nodes that ``down`` has: inner ones; leaves, too, unless they have length one
+    alive: int  # how far behind the leaves that end at a step those that are alive lie in ``up``; 0: they are the same
+    up: np.ndarray  # (steps, nodes, rows) nodes that end; leaves that are alive
     down: np.ndarray  # (steps, starting, rows) nodes that start
-    later: np.ndarray  # like it, with a table: bars of ``up`` of the leaves at this and later steps
-    lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
     up_bar: np.ndarray  # (nodes, rows) bars of ``up`` at the current step
     down_bar: np.ndarray  # (nodes, rows) bars of all nodes that start there
     goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
@@ -180,13 +94,29 @@ class Work(NamedTuple):
     rescaled: np.ndarray  # (steps,) were they
     scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step, apart without that of tokens
     top: np.ndarray  # (rows,) what is written to the table
-    group: int  # the size of what follows for one parent
-    pairs: np.ndarray  # (inner nodes, group) children u, v of a parent: up[u] * down_bar[v] of four rows
-    own: np.ndarray  # (states, rows) apart: tokens of one level by state
-    met: np.ndarray  # (inner nodes, rows) apart: tokens of a node and of all above it
-    found: np.ndarray  # (states, rows) apart: posteriors of one level by state
-    posterior: np.ndarray  # (nodes, rows) apart
+    met: np.ndarray  # (nodes, rows) alone or apart: tokens of a node and of all above it
+    posterior: np.ndarray  # (nodes, rows) alone or apart
+    # Rows side by side: pairs of children u, v of a parent, up[u] * down_bar[v] of four rows each; their number
+    group: int
+    pairs: np.ndarray  # (inner nodes, group)
+    # Sequences side by side
+    own: np.ndarray  # (states, rows) tokens of one level by state
+    found: np.ndarray  # (states, rows) posteriors of one level by state
+    # With a table
+    entered: np.ndarray  # leaves that start, see ``structure.entered_at``, on the scale of the latest step
+    origin: int  # where it has the first row of the first leaf at the first step
+    by_leaf: int  # from one leaf to the next
+    by_step: int  # from one step to the next; alone the latest is first
+    segment_bar: np.ndarray  # like it: bars of leaves that end at this and later steps; alone, of those that start
+    shift: np.ndarray  # (steps, rows) the sum of the logarithms, to base two, of all gains up to a step
+    lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
+    since: np.ndarray  # (steps,) alone: earliest start of a segment that ends at a step
+    factor: np.ndarray  # alone: lines of ``longest`` numbers, by lag, see WEIGHT and OF_PARENTS
 
+
+# Lines of Work.factor, for segments that end at the current step.
+WEIGHT = 0  # the mass of a segment of the current leaf, times the factor of its parent
+OF_PARENTS = 1  # one for each parent of leaves: tokens since a start, its own and those above; then posteriors of each
 
 BLOCK = 8  # rows are computed by so many
 # Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
@@ -197,37 +127,55 @@ TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
 SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 
-def make_work(layer, rows, steps, longest, apart, keep, new):
-    """Work space for any bundle of a layer up to a number of steps; are all of them kept, for a way back?"""
-    slack = int((-layer.node[COUNT] % 4).max())
-    nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max()) + slack
+def make_work(layer, rows, steps, longest, apart, keep, backward, new):
+    """Work space for any bundle of a layer up to a number of steps; ``new`` makes an array, see ``engine.space``.
+
+    ``keep``: have all steps a place of their own, for a way back; ``backward``: is there a derivative.
+    """
+    alone, table = rows == 1, longest > 0
+    slack = 4 if alone else int((-layer.node[COUNT] % 4).max())
+    size = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
     inner = int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
-    starting = nodes if longest else inner
-    places = steps if keep or longest else 2
+    leaves = int((layer.level_at[:, -1] - layer.level_at[:, -2]).max())
+    parents = int((layer.level_at[:, -2] - layer.level_at[:, -3]).max()) if layer.level_at.shape[1] > 3 else 0
+    alive = leaves + -leaves % 4 + 4 if layer.stops and not layer.unit and not table else 0
+    nodes = size + alive + slack
+    starting = inner if layer.unit else size + slack
+    places = steps if keep or table else 2
     down = (places * starting + slack) * rows
-    widest = int(layer.node[COUNT].max())
-    states = int(layer.node[STATE].max()) + 4 if apart else 0
+    widest, states = int(layer.node[COUNT].max()), int(layer.node[STATE].max()) + 4
     group = 4 * widest * (widest + -widest % 4)
+    here = nodes * rows + -nodes * rows % 4  # numbers of one step
+    by_step = -1 if alone else leaves * rows + 8  # no multiple of a large power of two: caches would be slow
+    segments = steps * leaves if alone else steps * by_step
     return Work(
         rows,
-        -1 if keep or longest else 1,
+        -1 if keep or table else 1,
         nodes,
         starting,
+        alive,
         new("up", places * nodes * rows),
         new("down", down),
-        new("later", down if longest and keep else 0),
-        new("lines", longest, np.int64),
-        new("up_bar", nodes * rows),
-        new("down_bar", nodes * rows),
-        new("goes_on_bar", nodes * rows),
-        new("row gain", steps * rows),
-        new("rescaled", steps, np.bool_),
-        new("row scale", rows),
+        new("up_bar", here if backward else 0),
+        new("down_bar", here if backward else 0),
+        new("goes_on_bar", here if backward else 0),
+        new("gain", places * rows),
+        new("rescaled", places, np.bool_),
+        new("scale", rows),
         new("top", rows),
+        new("met", here if alone or apart else 0),
+        new("posterior", here if backward and (alone or apart) else 0),
         group,
-        new("pairs", group * inner if keep else 0),
-        new("own", states * rows),
-        new("met", inner * rows if apart else 0),
-        new("found", states * rows),
-        new("posterior", nodes * rows if apart else 0),
+        new("pairs", group * inner if backward and not alone else 0),
+        new("own", states * rows if apart else 0),
+        new("found", states * rows if apart else 0),
+        new("entered", segments if table else 0),
+        steps - 1 if alone else 0,
+        steps if alone else rows,
+        by_step,
+        new("segment_bar", segments if table and backward else 0),
+        new("shift", places * rows if table else 0),
+        new("lines", longest if not alone else 0, np.int64),
+        new("since", steps if table and alone else 0, np.int64),
+        new("factor", (OF_PARENTS + 2 * parents) * longest if alone else 0),
     )

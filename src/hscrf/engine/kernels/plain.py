@@ -78,6 +78,10 @@ def lanes(value: Four) -> Four:
     return value
 
 
+def pack(a: float, b: float, c: float, d: float) -> Four:
+    return a, b, c, d
+
+
 def lane_sum(value: Four) -> float:
     a, b, c, d = value
     return (a + c) + (b + d)

@@ -3,23 +3,21 @@
 import numpy as np
 
 from hscrf.engine.kernels.arithmetic import padded
-from hscrf.engine.kernels.compile import as_written, inlined, part
+from hscrf.engine.kernels.compile import as_written, inlined, part, unsigned
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
+    CHILD_REACH,
     COUNT,
     END,
     FIRST,
     INIT,
     PARENT,
-    PASSED,
     STATE,
-    STOP,
     TRANS,
 )
-from hscrf.engine.kernels.row_trie import at, at_down
+from hscrf.engine.kernels.leaves import factors_of, pass_tokens
 from hscrf.engine.kernels.runs import forward_run
-from hscrf.engine.kernels.segmental import begin_tokens, pass_tokens, reaches, when
-from hscrf.engine.kernels.trie import cell, shape_of
+from hscrf.engine.kernels.structure import at, at_down, cell, entered_at, shape_of
 
 # An item of the walk is (kind, node, time): the node ends there, lives there, starts there, or starts with the run.
 # Its candidates are the items that may come next on the way back.
@@ -36,42 +34,53 @@ def put(weight, where, k, value, kind, node, t):
 
 
 @part
-def value_of_end(layer, pot, child, s, i, node, t, work):
-    """UP of a node at t, in LOG or MAX."""
+def value_of_end(layer, table, s, i, node, t, work):
+    """The value of a node that ends at t, in LOG or MAX."""
     depth, root, bottom, _ = shape_of(layer, s)
-    value = work.up[at(work, t - i, node - root)]
-    if node < bottom or child is not None:
-        return value
-    if not layer.may_end[depth, t]:
+    if node >= bottom and table is None and not layer.may_end[depth, t]:
         return -np.inf
-    return value + pot[cell(layer, STOP, node, t)] if layer.stops else value
+    return work.up[at(work, t - i, node - root)]
 
 
 @inlined
-def value_of_segment(layer, child, s, i, node, begin, t, work):
-    """A leaf that lives from ``begin`` to t, if the bottom has a table; PASSED are the tokens above it since then."""
-    _, root, bottom, _ = shape_of(layer, s)
-    value = child.mass[layer.node[STATE, node], layer.table[t, CHILD_BASE] + t - begin]
-    entered = work.enter[node - bottom, when(work, begin - i)]
-    return value + (entered + work.node[PASSED, layer.node[PARENT, node] - root])
+def reaches(layer, t, j):
+    """May a segment of the bottom that starts at t end at j."""
+    return t + layer.table[t, CHILD_REACH] > j
 
 
 @part
-def incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where):
+def pass_tokens_to(mode, layer, pot, leaves, s, i, t, work):
+    """Have the tokens of Markov levels above segments that end at t at hand, see ``value_of_segment``."""
+    if layer.level_at.shape[1] > 3:
+        pass_tokens(mode, layer, pot, leaves, s, t, (0, t - work.since[t - i] + 1), work)
+
+
+@inlined
+def value_of_segment(layer, leaves, table, s, i, leaf, begin, t, work):
+    """A leaf that lives from ``begin`` to t, if the bottom has a table."""
+    columns, bottom = table.size // leaves.states, layer.level_at[s, layer.level_at.shape[1] - 2]
+    value = table[unsigned(layer.node[STATE, leaf] * columns + layer.table[t, CHILD_BASE] + t - begin)]
+    entered = work.entered[entered_at(work, leaf - bottom, begin - i)]
+    if layer.level_at.shape[1] > 3:
+        entered += work.factor[factors_of(layer, leaves, s, layer.node[PARENT, leaf]) + unsigned(t - begin)]
+    return value + entered
+
+
+@part
+def incoming_segments(mode, layer, pot, leaves, table, s, i, node, t, work, weight, where):
     """``incoming`` for a leaf that lives at t, if the bottom has a table: the starts of its segment."""
     k = 0
-    if child is not None:
-        begin_tokens(mode, layer, s, work)
+    if table is not None:
+        pass_tokens_to(mode, layer, pot, leaves, s, i, t, work)
         for begin in range(t, work.since[t - i] - 1, -1):
-            pass_tokens(mode, layer, pot, s, begin, work)
             if reaches(layer, begin, t):
-                value = value_of_segment(layer, child, s, i, node, begin, t, work)
+                value = value_of_segment(layer, leaves, table, s, i, node, begin, t, work)
                 k = put(weight, where, k, value, STARTS, node, begin)
     return k
 
 
 @part
-def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
+def incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where):
     """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
 
     A candidate's weight is its own value plus that of the step. The order breaks ties: siblings in the topology's
@@ -86,15 +95,15 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
     elif kind == ENDS:
         place = cell(layer, END, node, t)
         for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
-            value = value_of_end(layer, pot, child, s, i, last, t, work)
+            value = value_of_end(layer, table, s, i, last, t, work)
             k = put(weight, where, k, value + pot[place + k], ENDS, last, t)
-    elif kind == LIVES and child is None:
-        value = 0.0 if layer.unit else work.enter[t - i, node - bottom]
+    elif kind == LIVES and table is None:
+        value = 0.0 if layer.unit else work.down[at_down(work, t - i, node - root)]
         k = put(weight, where, k, value, STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root)], LIVES, node, t - 1)
+            k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root + work.alive)], LIVES, node, t - 1)
     elif kind == LIVES:
-        k = incoming_segments(mode, layer, pot, child, s, i, node, t, work, weight, where)
+        k = incoming_segments(mode, layer, pot, leaves, table, s, i, node, t, work, weight, where)
     elif t == i:
         k = put(weight, where, k, 0.0, FRESH, node, t)
     else:  # the node starts at t
@@ -104,7 +113,7 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
             place = cell(layer, TRANS, parent, t - 1) + node - first
             row = np.int64(padded(layer.node[COUNT, parent]))
             for u in range(layer.node[COUNT, parent]):
-                value = value_of_end(layer, pot, child, s, i, first + u, t - 1, work)
+                value = value_of_end(layer, table, s, i, first + u, t - 1, work)
                 k = put(weight, where, k, value + pot[place + u * row], ENDS, first + u, t - 1)
         if level > 1:
             value = work.down[at_down(work, t - i, parent - root)] + pot[cell(layer, INIT, parent, t) + node - first]
@@ -113,9 +122,9 @@ def incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, wher
 
 
 @as_written
-def list_incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where):
+def list_incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where):
     """``incoming`` for Python."""
-    return incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
+    return incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where)
 
 
 @as_written
@@ -156,7 +165,25 @@ def record(layer, top, depth, node, t, j, states):
 
 
 @as_written
-def trace(mode, layer, values, child, top, segments, rng, states, ends, work, mass, weight, where):
+def trace(
+    mode,
+    layer,
+    values,
+    leaves,
+    table,
+    top,
+    segments,
+    bundle,
+    run,
+    nothing,
+    work,
+    states,
+    ends,
+    mass,
+    rng,
+    weight,
+    where,
+):
     """Write a draw of the levels below each top segment, and its mass (n,); nothing where that is zero. In LOG.
 
     segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
@@ -167,7 +194,7 @@ def trace(mode, layer, values, child, top, segments, rng, states, ends, work, ma
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, child, i, s, j - i + 1, work)
+            forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, work)
         mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] == -np.inf:
             continue
@@ -177,7 +204,7 @@ def trace(mode, layer, values, child, top, segments, rng, states, ends, work, ma
         picked = 0
         while where[picked, 0] != FRESH:
             kind, node, t = where[picked]
-            count = incoming(mode, layer, values, child, s, i, kind, node, t, work, weight, where)
+            count = incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where)
             picked = choose(weight, count, rng)
             if kind == LIVES:
                 record(layer, top, depth, node, where[picked, 2], t, states[draw])

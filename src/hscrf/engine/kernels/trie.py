@@ -1,122 +1,144 @@
-"""One time step of the trie: up by end, across by trans, down by init; and the reverse of each."""
+"""One time step of the trie: up by end, across by trans, down by init; and the reverse of each.
 
-from hscrf.engine.kernels.arithmetic import one, probability, times, zero
+All runs of a bundle take it together. ``groups`` and ``rows`` hold what a parent and its children do in a run that goes
+alone and in many side by side; apart from that nothing here depends on it.
+"""
+
+from hscrf.engine.kernels import groups, rows
+from hscrf.engine.kernels.arithmetic import zero
 from hscrf.engine.kernels.compile import inlined, unsigned
-from hscrf.engine.kernels.groups import end, end_back, init, init_back, product, product_back
-from hscrf.engine.kernels.layout import BEGIN, COUNT, DOWN, DOWN_BAR, END, FIRST, INIT, STOP, TRANS, UP, UP_BAR
+from hscrf.engine.kernels.lanes import larger
+from hscrf.engine.kernels.layout import BEGIN, COUNT, END, FIRST, INIT, STOP, TRANS
+from hscrf.engine.kernels.structure import at, at_down, cell, shape_of
+from hscrf.engine.kernels.tokens import count_endings, fill, meet, meet_back
 
 
 @inlined
-def cell(layer, part, node, t):
-    """Address of a part of a node at time t."""
-    return layer.node[part, node] + t * layer.node[part + 1, node]
+def changes(layer, level, t):
+    """May a node of a level end at t and a sibling follow it. Leaves that are alive need not be allowed to end."""
+    leaves = level == layer.level_at.shape[1] - 2
+    return layer.may_cross[level, t] and (not leaves or layer.may_end[level, t])
 
 
 @inlined
-def shape_of(layer, s):
-    """Depth of the layer, the first node of the trie of s, its first leaf and its end."""
+def closes(layer, apart, level, t, last):
+    """May a node of a level end at t with one of its children; ``last``: is that the last step of any sequence."""
     depth = layer.level_at.shape[1] - 2
-    return depth, layer.level_at[s, 0], layer.level_at[s, depth], layer.level_at[s, depth + 1]
+    may_end = last if apart is not None and level == 0 else layer.may_end[level, t]
+    return may_end and (level < depth - 1 or layer.may_end[depth, t])
 
 
 @inlined
-def end_leaves(mode, layer, pot, s, j, work):
-    """Turn UP of the leaves of a bottom without a table from those alive at j into those that end there."""
-    depth, root, bottom, stop = shape_of(layer, s)
-    if not layer.may_end[depth, j]:
-        leaf = unsigned(bottom - root)
-        for k in range(unsigned(stop - bottom)):
-            work.node[UP, leaf + k] = zero(mode)
-    elif layer.stops:
-        for x in range(bottom - root, stop - root):
-            work.node[UP, x] = times(mode, work.node[UP, x], pot[cell(layer, STOP, root + x, j)])
+def descend(mode, layer, pot, alone, apart, s, runs, t, step, born, span, work):
+    """Fill ``down`` at t, the mass of each node that starts there; that of leaves of length one goes to ``up``.
 
-
-@inlined
-def ascend(mode, layer, pot, s, j, work):
-    """Fill UP of the inner nodes at j, the mass of each that ends there, from the leaves'.
-
-    Cost O(nodes).
+    The top's is given: it starts in the rows of runs that are ``born``.
     """
     depth, root, _, _ = shape_of(layer, s)
-    for level in range(depth - 1, -1, -1):
-        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            value = zero(mode)
-            if layer.may_end[level, j]:
-                at, first = cell(layer, END, node, j), layer.node[FIRST, node] - root
-                value = end(mode, pot, at, work.node, first, layer.node[COUNT, node])
-                if level > 0 and layer.stops:
-                    value = times(mode, value, pot[cell(layer, STOP, node, j)])
-            work.node[UP, node - root] = value
-
-
-@inlined
-def ascend_back(mode, layer, pot, counts, s, j, work):
-    """Reverse of ``ascend``: UP_BAR holds what comes from ``descend_back`` and the top's; complete it downwards."""
-    depth, root, _, _ = shape_of(layer, s)
-    for level in range(depth):
-        if not layer.may_end[level, j]:
-            continue
-        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
-            bar = work.node[UP_BAR, node - root]
-            if level > 0:
-                posterior = probability(mode, work.node[UP, node - root], bar)
-                counts.ending[level, j] += posterior
-                if layer.stops:
-                    counts.pot[cell(layer, STOP, node, j)] += posterior
-                    bar = times(mode, bar, pot[cell(layer, STOP, node, j)])
-            at, first = cell(layer, END, node, j), layer.node[FIRST, node] - root
-            end_back(mode, pot, counts.pot, at, work.node, bar, first, layer.node[COUNT, node])
-
-
-@inlined
-def descend(mode, layer, pot, s, i, j, work):
-    """Fill DOWN at j + 1: the mass of each node that starts there; the top itself does if j < i.
-
-    Cost O(sum over sibling groups of their size squared).
-    """
-    depth, root, _, _ = shape_of(layer, s)
-    fresh = j < i
-    work.node[DOWN, 0] = one(mode) if fresh else zero(mode)
     for level in range(1, depth + 1):
-        across = not fresh and layer.may_cross[level, j]
+        across = step > 0 and changes(layer, level, t - 1)
+        lives = level == depth and layer.unit
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            kid = layer.node[FIRST, node]
-            n = layer.node[COUNT, node]
-            # the node itself starts at j + 1
-            init(mode, pot, cell(layer, INIT, node, j + 1), work.node, work.node[DOWN, node - root], kid - root, n)
-            if across:
-                # or, under the node, u ends at j and v starts at j + 1
-                product(mode, pot, cell(layer, TRANS, node, j), work.node, kid - root, n)
-            if layer.starts:
-                for k in range(n):
-                    x = kid - root + k
-                    work.node[DOWN, x] = times(mode, work.node[DOWN, x], pot[cell(layer, BEGIN, kid + k, j + 1)])
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            init, trans = unsigned(cell(layer, INIT, node, t)), unsigned(cell(layer, TRANS, node, t - 1))
+            parent = work.down, at_down(work, step, node - root), born or level > 1
+            before = work.up, at(work, larger(step - 1, 0), kid), n if across else 0
+            target = work.up, at(work, step, kid)
+            if not lives:
+                target = work.down, at_down(work, step, kid)
+            if alone is not None:
+                groups.product(mode, pot, init, trans, n, parent, before, target)
+            else:
+                rows.product(mode, pot, init, trans, n, parent, before, target, span)
+        if layer.starts and not lives:
+            begin = at_down(work, step, layer.level_at[s, level] - root)
+            meet(mode, layer, pot, BEGIN, alone, apart, s, level, runs, t, work.down, begin, span, work)
 
 
 @inlined
-def descend_back(mode, layer, pot, grad, s, i, j, work):
-    """Reverse of ``descend``: from DOWN_BAR of the leaves at j + 1 to UP_BAR of every node at j."""
+def descend_back(mode, layer, pot, grad, alone, apart, s, runs, first, t, step, born, span, work):
+    """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
-        across = j >= i and layer.may_cross[level, j]
+        if layer.starts and (level < depth or not layer.unit):
+            x = layer.level_at[s, level] - root
+            places = work.down, at_down(work, step, x), work.down_bar, at(work, 0, x)
+            meet_back(mode, layer, pot, grad, BEGIN, alone, apart, s, level, runs, first, t, *places, span, work)
+        across = step > 0 and changes(layer, level, t - 1)
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
-            kid = layer.node[FIRST, node]
-            n = layer.node[COUNT, node]
-            if layer.starts:
-                for k in range(n):
-                    where, x = cell(layer, BEGIN, kid + k, j + 1), kid - root + k
-                    grad[where] += probability(mode, work.node[DOWN, x], work.node[DOWN_BAR, x])
-                    work.node[DOWN_BAR, x] = times(mode, work.node[DOWN_BAR, x], pot[where])
-            above = work.node[DOWN, node - root]
-            above_bar = zero(mode)
-            if above > zero(mode):
-                at = cell(layer, INIT, node, j + 1)
-                above_bar = init_back(mode, pot, grad, at, work.node, above, kid - root, n)
-            work.node[DOWN_BAR, node - root] = above_bar
-            if across:
-                product_back(mode, pot, grad, cell(layer, TRANS, node, j), work.node, kid - root, n)
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            init, above = unsigned(cell(layer, INIT, node, t)), at_down(work, step, node - root)
+            trans, before = unsigned(cell(layer, TRANS, node, t - 1)), at(work, larger(step - 1, 0), kid)
+            bars, bar = at(work, 0, kid), at(work, 0, node - root)
+            if alone is not None:
+                groups.init_back(mode, pot, grad, init, n, work.down, above, work.down_bar, bars, bar)
+            elif born or level > 1:
+                rows.init_back(pot, grad, init, n, work.down, above, work.down_bar, bars, bar, span)
+            if not across:
+                fill(alone, work.up_bar, bars, n, zero(mode), span)
+            elif alone is not None:
+                groups.product_back(mode, pot, grad, trans, n, work.up, before, work.down_bar, work.up_bar, bars)
             else:
-                first = unsigned(kid - root)
-                for k in range(unsigned(n)):
-                    work.node[UP_BAR, first + k] = zero(mode)
+                pairs = pairs_of(work, node - root)
+                rows.product_back(pot, trans, n, work.down_bar, work.up_bar, bars, span)
+                rows.add_pairs(n, work.up, before, work.down_bar, bars, work.pairs, pairs, span)
+                if layer.node[TRANS + 1, node] > 0:
+                    rows.count_pairs(pot, grad, trans, n, work.pairs, pairs)
+
+
+@inlined
+def pairs_of(work, x):
+    """Where the pairs of children of a node lie in ``pairs``."""
+    return unsigned(x) * unsigned(work.group)
+
+
+@inlined
+def count_all_pairs(layer, pot, grad, s, work):
+    """Count what a bundle of several rows has gathered for tables that do not change in time."""
+    _, root, bottom, _ = shape_of(layer, s)
+    for node in range(root, bottom):
+        n, trans = layer.node[COUNT, node], unsigned(layer.node[TRANS, node])
+        if layer.node[TRANS + 1, node] == 0:
+            rows.count_pairs(pot, grad, trans, n, work.pairs, pairs_of(work, node - root))
+
+
+@inlined
+def ascend(mode, layer, pot, alone, apart, s, runs, t, step, last, span, work):
+    """Fill ``up`` of the inner nodes at t from that of the leaves."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth - 1, -1, -1):
+        may_end = closes(layer, apart, level, t, last)
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
+            where, up, above = unsigned(cell(layer, END, node, t)), at(work, step, kid), at(work, step, node - root)
+            if alone is not None:
+                groups.end(mode, pot, where, n, work.up, up, above)
+            else:
+                rows.end(mode, pot, where, n, work.up, up, above, span)
+        if layer.stops and level > 0 and may_end:
+            begin = at(work, step, layer.level_at[s, level] - root)
+            meet(mode, layer, pot, STOP, alone, apart, s, level, runs, t, work.up, begin, span, work)
+
+
+@inlined
+def ascend_back(mode, layer, pot, counts, alone, apart, s, runs, first, t, step, last, span, work):
+    """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth):
+        if not closes(layer, apart, level, t, last):
+            continue
+        x = layer.level_at[s, level] - root
+        if level > 0:
+            number = layer.level_at[s, level + 1] - layer.level_at[s, level]
+            count_endings(mode, counts, alone, apart, level, x, number, runs, first, t, step, span, work)
+        if layer.stops and level > 0:
+            places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
+            meet_back(mode, layer, pot, counts.pot, STOP, alone, apart, s, level, runs, first, t, *places, span, work)
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
+            where, up = unsigned(cell(layer, END, node, t)), at(work, step, kid)
+            bar, bars = at(work, 0, node - root), at(work, 0, kid)
+            if alone is not None:
+                groups.end_back(mode, pot, counts.pot, where, n, work.up, up, work.up_bar, bar, bars)
+            else:
+                rows.end_back(pot, counts.pot, where, n, work.up, up, work.up_bar, bar, bars, span)

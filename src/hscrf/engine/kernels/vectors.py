@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import errors
 
-from hscrf.engine.kernels.grids import Grid, part_of
+from hscrf.engine.kernels.grids import Grid, kept_apart, part_of
 
 intrinsic: Any = extending.intrinsic  # what it makes takes no first argument, which a checker cannot know
 VECTOR = ir.VectorType(ir.DoubleType(), 4)
@@ -47,7 +47,9 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
     _refuse_views(array)
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.load(_address(context, builder, signature.args[0], *given), align=8)
+        return kept_apart(
+            builder, builder.load(_address(context, builder, signature.args[0], *given), align=8), "number"
+        )
 
     return four(array, types.uint64), generate
 
@@ -58,7 +60,8 @@ def store(_typing: Any, value: Any, array: Any, index: Any) -> Any:
     _refuse_views(array)
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[0], _address(context, builder, signature.args[1], *given[1:]), align=8)
+        target = _address(context, builder, signature.args[1], *given[1:])
+        kept_apart(builder, builder.store(given[0], target, align=8), "number")
         return context.get_dummy_value()
 
     return types.void(four, array, types.uint64), generate
@@ -202,6 +205,19 @@ def lanes(_typing: Any, value: Any) -> Any:
         return context.make_tuple(builder, result, _lanes(builder, given[0]))
 
     return result(four), generate
+
+
+@intrinsic
+def pack(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Four numbers as one vector."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        vector = ir.Constant(VECTOR, ir.Undefined)
+        for k, number in enumerate(given):
+            vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), k))
+        return vector
+
+    return four(*[types.float64] * 4), generate
 
 
 @intrinsic

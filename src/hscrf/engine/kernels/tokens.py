@@ -1,11 +1,14 @@
-"""Tokens of sequences side by side: states lie innermost in memory and rows in a bundle, so they are turned.
+"""What nodes meet at a step, one by one: their tokens, and their starts and stops; and who ends there.
 
-So are their starts and stops. Those of starts of one sequence are the same in all rows.
+Starts of one sequence, side by side, meet the same in all rows; tokens of their whole stacks are multiplied beforehand
+(``leaves.stack_tokens``). A run alone multiplies them step by step. Sequences side by side have their own: states lie
+innermost in memory and rows in a bundle, so they are turned.
 """
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import both, one, padded
+from hscrf.engine.kernels import rows
+from hscrf.engine.kernels.arithmetic import both, one, padded, probability, times
 from hscrf.engine.kernels.compile import inlined, part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
@@ -20,9 +23,67 @@ from hscrf.engine.kernels.lanes import (
     store,
     turn,
 )
-from hscrf.engine.kernels.layout import AHEAD, PARENT, STATE, TOKEN, UNTIL
-from hscrf.engine.kernels.rows import fill
-from hscrf.engine.kernels.trie import cell, shape_of
+from hscrf.engine.kernels.layout import AHEAD, COUNT, FIRST, PARENT, STATE, TOKEN, UNTIL
+from hscrf.engine.kernels.structure import at, cell, shape_of
+
+
+@inlined
+def fill(alone, values, at, n, value, span):
+    """The same number for n nodes."""
+    if alone is not None:
+        for x in range(at, at + unsigned(n)):
+            values[x] = value
+    else:
+        rows.fill(values, at, n, span, value)
+
+
+# ------------------------------------------------------------------------------
+# A run alone
+
+
+@inlined
+def fetch_tokens(layer, pot, s, t):
+    """Have the tokens of time t, or their counts, in the cache when they are needed: processors do not guess them."""
+    for level in range(1, layer.level_at.shape[1] - 1):
+        node = layer.level_at[s, level]
+        row = unsigned(cell(layer, TOKEN, node, t) - layer.node[STATE, node])
+        for k in range(unsigned(0), unsigned(layer.node[TOKEN + 1, node]), unsigned(8)):
+            prefetch(pot, row + k)
+
+
+@inlined
+def multiply_tokens(mode, layer, pot, s, t, last, work):
+    """Fill ``met`` of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
+    root = layer.level_at[s, 0]
+    work.met[0] = one(mode)
+    for level in range(last):
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            above = work.met[node - root]
+            kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
+            passed = t * layer.node[TOKEN + 1, kid]
+            for k in range(unsigned(layer.node[COUNT, node])):
+                work.met[first + k] = times(mode, above, pot[unsigned(layer.node[TOKEN, kid + k] + passed)])
+
+
+@inlined
+def count_tokens(layer, counts, s, t, work):
+    """Reverse of ``multiply_tokens``: add ``posterior`` of the leaves to the counts of their tokens and all above."""
+    depth, root, _, _ = shape_of(layer, s)
+    for level in range(depth - 1, -1, -1):
+        for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
+            kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
+            passed, total = t * layer.node[TOKEN + 1, kid], 0.0
+            for k in range(unsigned(layer.node[COUNT, node])):
+                posterior = work.posterior[first + k]
+                counts.pot[unsigned(layer.node[TOKEN, kid + k] + passed)] += posterior
+                total += posterior
+            work.posterior[node - root] = total
+    if layer.unit:  # and each has ended there
+        counts.ending[depth, t] += work.posterior[0]
+
+
+# ------------------------------------------------------------------------------
+# Sequences side by side
 
 FETCHED = 6  # processors do not guess which tokens so many sequences will need: they are asked for these steps ahead
 
@@ -73,7 +134,7 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
     """Fill ``own`` of the bottom's states at t, and ``met`` of the inner nodes: their tokens and those above them."""
     depth, root, _, _ = shape_of(layer, s)
     q, low, high = span
-    fill(work.met, unsigned(0), 1, span, one(mode))
+    rows.fill(work.met, unsigned(0), 1, span, one(mode))
     for level in range(1, depth + 1):
         first, width = block_of(layer, TOKEN, s, level)
         gather_level(pot, first, width, runs, t, ahead, work.own, span)
@@ -114,71 +175,100 @@ def scatter_counts(layer, counts, s, runs, alive, t, span, work):
     q, low, high = span
     first, width = block_of(layer, TOKEN, s, depth)
     scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
-    fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
+    rows.fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     for node in range(stop - 1, root, -1):
         x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
         for r in range(low, high, FOUR):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
     for level in range(1, depth):
         first, width = block_of(layer, TOKEN, s, level)
-        fill(work.found, unsigned(0), width, span, 0.0)
+        rows.fill(work.found, unsigned(0), width, span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
                 store(add(load(work.found, own + r), load(work.posterior, x + r)), work.found, own + r)
         scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
     if layer.unit:  # and each has ended there
-        count_endings(counts.ending, depth, runs, alive, t, work.posterior, unsigned(0))
+        add_endings(counts.ending, depth, runs, alive, t, work.posterior)
 
 
 @inlined
-def count_endings(ending, level, runs, alive, t, values, at):
-    """Add a row of posteriors, at a place, to those that a level ends at t."""
+def add_endings(ending, level, runs, alive, t, values):
+    """Add a row of posteriors to those that a level ends at t."""
     for row in range(alive, runs.shape[0]):
-        ending[level, t + runs[row, AHEAD]] += values[at + unsigned(row)]
+        ending[level, t + runs[row, AHEAD]] += values[unsigned(row)]
 
 
 # ------------------------------------------------------------------------------
-# First and last steps of the Markov levels between the top and the leaves
+# Ends, and what nodes meet at their first and last steps
+
+
+@inlined
+def count_endings(mode, counts, alone, apart, level, x, number, runs, first, t, step, span, work):
+    """Add the posteriors that some nodes of a level, from x on, end at t."""
+    up, bars = at(work, step, x), at(work, 0, x)
+    if alone is not None:
+        total = 0.0
+        for k in range(unsigned(number)):
+            total += probability(mode, work.up[up + k], work.up_bar[bars + k])
+        counts.ending[level, t] += total
+    elif apart is None:
+        for _ in range(number):
+            counts.ending[level, t] += rows.sum_of_products(work.up, up, work.up_bar, bars, span)
+            up, bars = up + span[0], bars + span[0]
+    else:
+        rows.fill(work.found, unsigned(0), 1, span, 0.0)
+        for _ in range(number):
+            rows.add_products(work.up, up, work.up_bar, bars, work.found, span)
+            up, bars = up + span[0], bars + span[0]
+        add_endings(counts.ending, level, runs, first, t, work.found)
 
 
 @part
-def meet(mode, layer, pot, part, apart, s, level, runs, t, values, at, span, work):
+def meet(mode, layer, pot, part, alone, apart, s, level, runs, t, values, at, span, work):
     """Multiply the values of all nodes of a level, from a place on, by what they meet when they start, or end, at t."""
     q, low, high = span
     first, width = block_of(layer, part, s, level)
     if apart is not None and width > 0:
         gather_level(pot, first, width, runs, t, 0, work.own, span)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
-        own, factor = unsigned(layer.node[STATE, node]) * q, spread(pot[cell(layer, part, node, t)])
-        for r in range(low, high, FOUR):
-            if apart is not None:
-                factor = load(work.own, own + r)
-            store(both(mode, load(values, at + r), factor), values, at + r)
+        factor = pot[cell(layer, part, node, t)]
+        if alone is not None:
+            values[at] = times(mode, values[at], factor)
+        else:
+            factors, own = spread(factor), unsigned(layer.node[STATE, node]) * q
+            for r in range(low, high, FOUR):
+                if apart is not None:
+                    factors = load(work.own, own + r)
+                store(both(mode, load(values, at + r), factors), values, at + r)
         at += q
 
 
 @part
-def meet_back(layer, pot, grad, part, apart, s, level, runs, alive, t, values, at, bars, here, span, work):
+def meet_back(mode, layer, pot, grad, part, alone, apart, s, level, runs, alive, t, values, at, bars, here, span, work):
     """Reverse of ``meet``, the values being those after it: multiply the bars, and count."""
     q, low, high = span
     first, width = block_of(layer, part, s, level)
     if apart is not None and width > 0:
         gather_level(pot, first, width, runs, t, 0, work.own, span)
-        fill(work.found, unsigned(0), width, span, 0.0)
+        rows.fill(work.found, unsigned(0), width, span, 0.0)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
         where, own = cell(layer, part, node, t), unsigned(layer.node[STATE, node]) * q
-        factor, total = spread(pot[where]), spread(0.0)
-        for r in range(low, high, FOUR):
-            bar = load(bars, here + r)
-            posterior = multiply(load(values, at + r), bar)
-            if apart is not None:
-                factor = load(work.own, own + r)
-                store(add(load(work.found, own + r), posterior), work.found, own + r)
-            total = add(total, posterior)
-            store(multiply(bar, factor), bars, here + r)
-        if apart is None:
-            grad[where] += lane_sum(total)
+        if alone is not None:
+            grad[where] += probability(mode, values[at], bars[here])
+            bars[here] = times(mode, bars[here], pot[where])
+        else:
+            factor, total = spread(pot[where]), spread(0.0)
+            for r in range(low, high, FOUR):
+                bar = load(bars, here + r)
+                posterior = multiply(load(values, at + r), bar)
+                if apart is not None:
+                    factor = load(work.own, own + r)
+                    store(add(load(work.found, own + r), posterior), work.found, own + r)
+                total = add(total, posterior)
+                store(multiply(bar, factor), bars, here + r)
+            if apart is None:
+                grad[where] += lane_sum(total)
         at, here = at + q, here + q
     if apart is not None and width > 0:
         scatter_level(grad, first, width, runs, alive, t, work.found, span)

@@ -93,8 +93,8 @@ def unbox_fields(kind: Any, item: Any, c: Any) -> Any:
 class FieldsAttributes(templates.AttributeTemplate):
     key = Fields
 
-    def generic_resolve(self, value: Any, attr: str) -> Any:
-        return value.kinds.get(attr)
+    def generic_resolve(self, typ: Any, attr: str) -> Any:
+        return typ.kinds.get(attr)
 
 
 @imputils.lower_getattr_generic(Fields)

@@ -141,12 +141,15 @@ def poisoned(monkeypatch):
 
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
+@pytest.mark.parametrize("borders", [True, False], ids=["borders", "no borders"])
 @pytest.mark.parametrize("seed", range(12))
-def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, seed):
+def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, borders, seed):
     """Sums take four children at a time; groups of 1 to 9 end anywhere, and neighbours must not mix."""
     rng = np.random.default_rng([seed, len(bottom)])
     kinds = (*("markov",) * (seed % 3), bottom)
     p = draw_model(rng, kinds, 9, size=int(rng.integers(4, 10)), sparse=True, classes=1 + seed % 2, longest=4)
+    if not borders:
+        p = hscrf.Potentials(p.topology, p.length, **{**parts_of(p), "start": {}, "stop": {}})
     batch, values = batch_of(p, draw_evidence(rng, p, 0.1) if seed % 4 == 3 else None), values_of(p)
     plan = batch.plan(values)
     scaled, lossy = outside(plan, LINEAR, values)

@@ -27,7 +27,7 @@ from hscrf.engine.kernels.layout import (
 SPARSE = 4  # a bundle of starts is worth its rows if at least one in so many is alive, over all steps of its blocks
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
-MANY = 32  # so many sequences walk side by side
+MANY = 16  # so many sequences walk side by side
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
 ROOM = 2**21  # numbers that a bundle of sequences may keep: as many as ``engine.space`` keeps
 

@@ -70,6 +70,8 @@ def live(mode, layer, leaves, alone, apart, s, leaf, t, step, span, work):
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
     source, started, _ = starting_leaves(layer, s, step, work)
     count, low, high = lines_of(alone, stop - bottom, span)
+    if alone is not None and not layer.unit:
+        store(none(mode), work.up, up + unsigned(stop - bottom))  # nothing comes from there, but vectors reach it
     for x in range(bottom, bottom + count):
         for r in range(low, high, FOUR):
             value = load(source, started + r)
@@ -123,11 +125,12 @@ def live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t
     rescaled = mode is LINEAR and work.rescaled[place_of(work, step)]
     if apart is not None:
         rows.fill(work.found, unsigned(0), leaves.states, span, 0.0)
+        rows.fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     if not layer.unit:
         started = at_down(work, step, bottom - root)
     count, low, high = lines_of(alone, stop - bottom, span)
     for x in range(bottom, bottom + count):
-        total, own = spread(0.0), unsigned(layer.node[STATE, x]) * q
+        total, own, above = spread(0.0), unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
         for r in range(low, high, FOUR):
             value = load(work.up, up + r)
             bar = load(work.up_bar, bars + r) if may_end else nothing
@@ -135,12 +138,13 @@ def live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t
                 bar = either(mode, bar, load(work.goes_on_bar, bars + r))
             bar = where_above(value, nothing, bar, nothing)
             posterior = probabilities(mode, value, bar)
-            if alone is None and apart is None:
+            if alone is not None:
+                store(posterior, work.posterior, bars + r)
+            elif apart is None:
                 total = add(total, posterior)
             else:
-                store(posterior, work.posterior, bars + r)
-                if apart is not None:
-                    store(add(load(work.found, own + r), posterior), work.found, own + r)
+                store(add(load(work.found, own + r), posterior), work.found, own + r)
+                store(add(load(work.posterior, above + r), posterior), work.posterior, above + r)
             bar = both(mode, bar, token_of(mode, layer, leaves, alone, apart, s, x, token, r, work))
             if rescaled:
                 bar = both(mode, bar, spread(work.gain[gain]) if alone is not None else load(work.gain, gain + r))

@@ -170,13 +170,15 @@ def scatter_level(grad, first, width, runs, alive, t, own, span):
 
 @part
 def scatter_counts(layer, counts, s, runs, alive, t, span, work):
-    """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them."""
-    depth, root, bottom, stop = shape_of(layer, s)
+    """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them.
+
+    ``posterior`` of the inner nodes holds the sums of their leaves.
+    """
+    depth, root, bottom, _ = shape_of(layer, s)
     q, low, high = span
     first, width = block_of(layer, TOKEN, s, depth)
     scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
-    rows.fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
-    for node in range(stop - 1, root, -1):
+    for node in range(bottom - 1, root, -1):
         x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
         for r in range(low, high, FOUR):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)

@@ -17,6 +17,7 @@ from numba.core.typing import templates
 
 HEADER = object.__basicsize__  # of any object; NumPy puts address, dimensions and shape of an array after it
 WORD = ir.IntType(64)
+Attributes: Any = templates.AttributeTemplate
 
 
 class Grid(types.Type):
@@ -90,7 +91,7 @@ def unbox_fields(kind: Any, item: Any, c: Any) -> Any:
 
 
 @templates.infer_getattr
-class FieldsAttributes(templates.AttributeTemplate):
+class FieldsAttributes(Attributes):
     key = Fields
 
     def generic_resolve(self, typ: Any, attr: str) -> Any:

@@ -1,11 +1,12 @@
 """The choice of L2 penalties by what is held out.
 
 All training sequences are held out once, fold by fold. The folds are fitted along a path of penalties from strong to
-weak, each fit starting where the last one ended, as long as it pays. Then a factor is sought in the same way for each
-group of weights: transitions, and the features of each level. The measure is the number of labels that are expected to
-be wrong, the sum of the posteriors of wrong states. It is as smooth as the likelihood, but asks only for what decoding
-is judged by: where the steps of long segments resemble each other, the most probable penalties are not the most
-accurate ones.
+weak, each fit starting where the last one ended. The path leads to the penalty of the plain call, which suits most
+data: it ends before if that is surely worse, and goes beyond only while that is surely better. Then each group of
+weights, transitions and the features of each level, gets a factor if it is surely better with it. The measure is the
+number of labels that are wrong where the most probable states are guessed, made smooth. The errors that a model itself
+expects would fall as it gets more sure of itself, even if it is not more often right. A difference is sure if it is
+larger than its standard error over the sequences by a half.
 """
 
 from __future__ import annotations
@@ -24,12 +25,11 @@ from hscrf.solvers.course import INTERRUPTED, Progress
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
 FOLDS = 2
-STEP = math.sqrt(10.0)  # from one penalty to the next
-STRONG = STEP  # where the path begins; it turns to even stronger ones if the next is worse
+STEP = math.sqrt(10.0)  # from one penalty to the next, of all weights or of a group
+STRONG = 1.0  # where the path begins; it turns to even stronger ones if the next is worse
+PLAIN = 0.1  # to which it leads
 LIMITS = (1e-6, 1e6)  # of the overall penalty
-MOST = 100.0  # a factor, and its inverse
-GAIN = 0.02  # of the expected errors, which a change must take away: less is chance, and strong penalties learn faster
-FACTOR = 10.0  # from one factor to the next
+SURE = 1.5  # standard errors of a difference
 SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds: what it leaves undone shows in no decision
 
 
@@ -73,8 +73,9 @@ class Search:
         self.progress = Progress(self.verbose, None)
         self.began = time.perf_counter()
         self.path: list[dict[str, Any]] = []
-        self.best: dict[str, Any] = {"errors": np.inf, "c2": STRONG, "factors": {}}  # entry
-        self.weights = [self.start] * len(self.folds)  # of the best entry
+        self.best: dict[str, Any] = {"c2": np.inf, "factors": {}}  # entry
+        self.errors: Floats | None = None  # of each sequence, with the best entry
+        self.weights = [self.start] * len(self.folds)
 
     def run(self) -> None:
         """Look for the overall penalty, then for the factor of each group; Ctrl-C ends the search where it is."""
@@ -82,31 +83,28 @@ class Search:
             self.attempt(STRONG, {})
             self.change(1 / STEP) or self.change(STEP)
             for group in self.weighting.names:
-                step = 1 / FACTOR if group == TRANSITIONS else FACTOR  # what most data ask for
-                self.weigh(group, step) or self.weigh(group, 1 / step)
+                if self.weigh(group, rounded(STEP)) < -SURE:
+                    self.weigh(group, rounded(1 / STEP))
             self.progress.close(f"the best is c2 {self.best['c2']:.3g}{spoken(self.best['factors'])}")
         except KeyboardInterrupt:
             self.progress.close("the search for c2 was interrupted")
 
     def change(self, step: float) -> bool:
         """Change the overall penalty step by step while it gets better; whether it got better at all."""
-        moved, c2 = False, self.best["c2"] * step
-        while LIMITS[0] <= c2 <= LIMITS[1] and self.attempt(c2, {}):
-            moved, c2 = True, c2 * step
-        return moved
+        former = self.best
+        while LIMITS[0] <= (c2 := rounded(self.best["c2"] * step)) <= LIMITS[1]:
+            self.attempt(c2, {})
+            if not self.path[-1]["better"]:
+                break
+        return self.best is not former
 
-    def weigh(self, group: str, step: float) -> bool:
-        """Change the factor of a group step by step while it gets better; whether it got better at all."""
-        moved, factor = False, step
-        while 1 / MOST <= factor <= MOST and self.attempt(
-            self.best["c2"], {**self.best["factors"], group: factor}, group
-        ):
-            moved, factor = True, factor * step
-        return moved
+    def weigh(self, group: str, factor: float) -> float:
+        """Change the factor of a group; its lead."""
+        return self.attempt(self.best["c2"], {**self.best["factors"], group: factor}, group)
 
-    def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> bool:
-        """Fit all folds with these penalties; does what they hold out have fewer errors than with the best so far."""
-        total, weights, n_iter = 0.0, [], 0
+    def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> float:
+        """Fit all folds with these penalties; the lead of what they hold out over the best so far."""
+        errors, weights, n_iter = np.zeros(self.objective.n_parts), [], 0
         penalties = self.weighting.each(self.c1, {}), self.weighting.each(c2, factors)
         for (rest, held_out), start in zip(self.folds, self.weights, strict=True):
             result = SOLVER.minimize(rest, start, *penalties)
@@ -114,15 +112,16 @@ class Search:
                 raise KeyboardInterrupt
             weights.append(result.weights)
             n_iter += result.n_iter
-            total += held_out.expected_errors(result.weights)
+            errors += held_out.soft_errors(result.weights)
         seconds = time.perf_counter() - self.began
-        better = total < (1 - GAIN) * self.best["errors"]
-        entry = {"c2": c2, "factors": factors, "group": group, "errors": total, "better": better}
-        self.path.append({**entry, "n_iter": n_iter, "seconds": seconds})
-        self.progress.write(f"c2 {c2:.3g}{spoken(factors)}  expected errors {total:.1f}  {seconds:.1f} s")
+        lead = 0.0 if self.errors is None else lead_of(self.errors - errors)
+        better = lead > (-SURE if PLAIN <= c2 < self.best["c2"] else SURE)  # a tie leads to the plain penalty
+        entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": lead}
+        self.path.append({**entry, "better": better, "n_iter": n_iter, "seconds": seconds})
+        self.progress.write(f"c2 {c2:.3g}{spoken(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s")
         if better:
-            self.best, self.weights = self.path[-1], weights
-        return better
+            self.best, self.errors, self.weights = self.path[-1], errors, weights
+        return lead
 
     def first_weights(self) -> Floats:
         """Where a fit to all data may start: between the folds, or at one, for partial labels have several optima."""
@@ -133,6 +132,17 @@ def chosen(path: Sequence[Mapping[str, Any]]) -> tuple[float, dict[str, float]]:
     """The penalty and the factors where a path ended."""
     best = [entry for entry in path if entry["better"]][-1]
     return best["c2"], dict(best["factors"])
+
+
+def lead_of(gains: Floats) -> float:
+    """By how much the errors of sequences fell in all, in standard errors of that sum; 0 if none changed."""
+    chance = math.sqrt(gains @ gains)
+    return float(gains.sum()) / chance if chance else 0.0
+
+
+def rounded(penalty: float) -> float:
+    """Two digits of it, so that two steps are a power of ten."""
+    return float(f"{penalty:.2g}")
 
 
 def spoken(factors: Mapping[str, float]) -> str:

@@ -38,10 +38,9 @@ def numbers(X):
 
 
 def short_search(monkeypatch):
-    """Let ``c2="auto"`` try two penalties only."""
+    """Let ``c2="auto"`` try two overall penalties only, and each for a moment."""
     monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
     monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
-    monkeypatch.setattr(penalties, "MOST", 4.0)
 
 
 def small_shards(monkeypatch, steps=150, chunk=40):

@@ -1,7 +1,5 @@
 """Penalties that are chosen by what is held out: what the path says is true, and it leads to the best of it."""
 
-from itertools import pairwise
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from hscrf import HSCRF, LBFGS, datasets, plots
 from hscrf.cli import main
 from hscrf.estimator import penalties
 from hscrf.objective.sharded import ShardedLoss
+from hscrf.solvers.course import Result
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +26,81 @@ def model(data):
     return HSCRF(c2="auto", random_state=1).fit(*data)
 
 
-def test_the_path_goes_from_strong_to_weak_as_long_as_it_pays(model):
+def test_the_path_goes_to_the_plain_penalty_before_it_looks_beyond(model):
     overall = [entry for entry in model.penalties_ if entry["group"] is None]
-    assert overall[0]["c2"] == penalties.STRONG
-    turned = [entry["better"] for entry in overall]
-    assert turned == [True] * (len(overall) - 1) + [False]
-    for former, entry in pairwise(overall):
-        assert entry["better"] == (entry["errors"] < (1 - penalties.GAIN) * former["errors"])
-    assert model.c2_ == overall[-2]["c2"] < penalties.STRONG
+    assert [entry["c2"] for entry in overall[:3]] == list(penalties.WAY)
+    plain = overall[2]
+    assert plain["c2"] == HSCRF().c2
+    assert plain["lead"] == 0
+    for entry in overall[:2]:
+        assert (entry["lead"] > 0) == (entry["errors"] < plain["errors"])
+    assert [entry["c2"] for entry in overall if entry["better"]][-1] == model.c2_
     tried = {entry["group"] for entry in model.penalties_} - {None}
     assert tried == {"transitions", *model.topology_.levels[1:]}
+
+
+class Invented:
+    """Stands for folds, their losses and the solver: the weights are the penalties, and errors are made of them."""
+
+    n_parts, is_complete = 16, True
+
+    def __init__(self, errors):
+        self.errors = errors
+
+    def folds(self, parts):
+        return [(self, Held(self.errors, part)) for part in parts]
+
+    @staticmethod
+    def minimize(objective, start, c1, c2):
+        return Result(np.broadcast_to(c2, 2), 0.0, True, 1, "", [], None)
+
+
+class Held:
+    def __init__(self, errors, part):
+        self.errors, self.part = errors, part
+
+    def soft_errors(self, weights):
+        found = np.zeros(Invented.n_parts)
+        found[self.part] = self.errors(*weights)[self.part]
+        return found
+
+
+SAME = np.ones(Invented.n_parts)
+MIXED = np.resize([1.0, -1.0], Invented.n_parts)  # large for each sequence, nothing in all
+FEW = np.resize([1.0, -0.3, 0.0, 0.0], Invented.n_parts)  # a lead of 1.3: too little to be sure
+DOWN, ON, BACK = [1, 0.32, 0.1], [1, 0.32, 0.1, 0.032], [1, 0.32, 0.1, 3.2]
+
+
+@pytest.mark.parametrize(
+    ("errors", "path", "c2", "factors"),
+    [
+        (lambda a, b: 9 * SAME, ON, 0.1, {}),
+        (lambda a, b: (9 + np.log(a)) * MIXED, ON, 0.1, {}),
+        (lambda a, b: 9 * SAME - np.log(a) * FEW, ON, 0.1, {}),
+        (lambda a, b: 9 * SAME + np.log(a) * FEW, ON, 0.1, {}),
+        (lambda a, b: 9 * SAME + (0.2 < a < 0.5) * SAME, ON, 0.1, {}),
+        (lambda a, b: 9 * SAME + (a < 0.5) * FEW + (a < 0.2) * SAME, BACK, 1, {}),
+        (lambda a, b: 9 * SAME + max(np.log(a), -4) * SAME, [*ON, 0.01, 0.0032], 0.01, {}),
+        (lambda a, b: 9 * SAME + abs(np.log(a / 0.32)) * SAME, DOWN, 0.32, {}),
+        (lambda a, b: 9 * SAME + abs(np.log(a / 3.2)) * SAME, [*BACK, 10], 3.2, {}),
+        (lambda a, b: 9 * SAME - np.log(a / b) * SAME, ON, 0.1, {"tag": 0.32, "transitions": 3.2}),
+    ],
+    ids=["equal", "mixed", "perhaps strong", "perhaps weak", "a hill", "first", "weak", "between", "strong", "factors"],
+)
+def test_only_what_is_surely_better_leads_away_from_the_plain_penalty(errors, path, c2, factors, monkeypatch):
+    monkeypatch.setattr(penalties, "SOLVER", Invented)
+    weighting = penalties.Weighting(["transitions", "tag"], [1, 1], [1.0, 1.0])
+    search = penalties.Search(Invented(errors), weighting, 0.0, np.zeros(2))
+    search.run()
+    assert [entry["c2"] for entry in search.path if entry["group"] is None] == path
+    assert penalties.chosen(search.path) == (c2, factors)
+
+
+def test_a_lead_is_counted_in_standard_errors():
+    gains = np.random.default_rng(0).normal(0.1, 1.0, size=4000)
+    usual = gains.mean() / (gains.std(ddof=1) / np.sqrt(gains.size))
+    np.testing.assert_allclose(penalties.lead_of(gains), usual, rtol=0.01)
+    assert penalties.lead_of(np.zeros(3)) == 0.0
 
 
 def test_what_is_chosen_is_what_is_used(data, model):
@@ -55,8 +119,8 @@ def test_what_is_chosen_is_what_is_used(data, model):
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_errors_are_those_that_models_of_the_other_folds_expect(data, hidden):
-    """The posteriors of wrong states, by models that are fitted by hand to the rest of each fold."""
+def test_errors_are_those_of_models_of_the_other_folds(data, hidden):
+    """The fourth powers of posteriors of wrong states, by models that are fitted by hand to the rest of each fold."""
     X, Y = data
     topology = hscrf.Topology.from_labels(Y)
     if hidden:
@@ -69,13 +133,14 @@ def test_errors_are_those_that_models_of_the_other_folds_expect(data, hidden):
     total = 0.0
     for held_out in [order[k :: penalties.FOLDS] for k in range(penalties.FOLDS)]:
         rest = np.setdiff1d(order, held_out)
-        fitted = HSCRF(topology, c2=penalties.STRONG, **options)
+        fitted = HSCRF(topology, c2=penalties.WAY[0], **options)
         fitted.fit([X[n] for n in rest], [Y[n] for n in rest], sample_weight=weights[rest])
         for n, found in zip(held_out, fitted.predict_marginals([X[n] for n in held_out]), strict=True):
             for level, column in Y[n].items():
                 names = topology.states[topology.level(level)]
                 steps = [(t, names.index(name)) for t, name in enumerate(column) if name != "?"]
-                total += weights[n] * sum(1 - found.state[level][t, s] for t, s in steps)
+                powers = found.state[level] ** 4
+                total += weights[n] * sum(1 - powers[t, s] / powers[t].sum() for t, s in steps)
     np.testing.assert_allclose(path[0]["errors"], total, rtol=0.01)
 
 
@@ -143,13 +208,13 @@ def test_what_cannot_be_chosen(options, message):
 def test_an_interrupt_ends_the_search_and_the_fit_goes_on(data, monkeypatch):
     calls = []
 
-    def interrupted(held_out, weights, original=ShardedLoss.expected_errors):
+    def interrupted(held_out, weights, original=ShardedLoss.soft_errors):
         calls.append(1)
         if len(calls) > 2 * penalties.FOLDS:
             raise KeyboardInterrupt
         return original(held_out, weights)
 
-    monkeypatch.setattr(ShardedLoss, "expected_errors", interrupted)
+    monkeypatch.setattr(ShardedLoss, "soft_errors", interrupted)
     fitted = HSCRF(c2="auto").fit(*data)
     assert len(fitted.penalties_) == 2
     assert fitted.converged_
@@ -158,7 +223,7 @@ def test_an_interrupt_ends_the_search_and_the_fit_goes_on(data, monkeypatch):
 def test_the_search_is_shown(data, capsys):
     HSCRF(c2="auto", verbose=2, solver=LBFGS(max_iter=2)).fit(*data)
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0].startswith("c2 3.16  expected errors ")
+    assert shown[0].startswith("c2 1  held-out errors ")
     assert any(line.startswith("stopped: the best is c2 ") for line in shown)
 
 

@@ -63,9 +63,9 @@ class HSCRF(Predictor):
     c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Transitions among the
         default features of nested models have a tenth of them; see the guide for why. Features may be penalised
         more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both. ``c2="auto"`` chooses
-        it, and a factor for the features of each level and for transitions, by the errors to be expected in training
-        data that are held out; it takes about three times as long as a fit with a number. ``random_state`` deals the
-        folds.
+        it, and a factor for the features of each level and for transitions, by the errors in training data that are
+        held out: 0.1 and no factors, unless others are surely better. It takes two to four times as long as a fit
+        with a number. ``random_state`` deals the folds.
     margin : cost of each step with a wrong state, added to its score in training only (softmax-margin): other labels
         must be outscored by what they have wrong. A number for all levels, or by level: ``{"phrase": 1, "tag": 0.3}``.
         0 is maximum likelihood; ``loss_`` and ``history_`` are of whichever loss is minimised.

@@ -1,11 +1,12 @@
 """The choice of L2 penalties by what is held out.
 
 All training sequences are held out once, fold by fold. The folds are fitted along a path of penalties from strong to
-weak, each fit starting where the last one ended, as long as it pays. Then a factor is sought in the same way for each
-group of weights: transitions, and the features of each level. The measure is the number of labels that are expected to
-be wrong, the sum of the posteriors of wrong states. It is as smooth as the likelihood, but asks only for what decoding
-is judged by: where the steps of long segments resemble each other, the most probable penalties are not the most
-accurate ones.
+weak, each fit starting where the last one ended. The path leads to the penalty of the plain call, which suits most data
+and is taken unless another is surely better: one on the way, or, from either end of the way, ones beyond it. Then each
+group of weights, transitions and the features of each level, gets a factor if it is surely better with it. The measure
+is the number of labels that are wrong where the most probable states are guessed, made smooth. The errors that a model
+itself expects would fall as it gets more sure of itself, even if it is not more often right. A difference is sure if it
+is larger than twice its standard error over the sequences.
 """
 
 from __future__ import annotations
@@ -24,12 +25,10 @@ from hscrf.solvers.course import INTERRUPTED, Progress
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
 FOLDS = 2
-STEP = math.sqrt(10.0)  # from one penalty to the next
-STRONG = STEP  # where the path begins; it turns to even stronger ones if the next is worse
+STEP = math.sqrt(10.0)  # from one penalty to the next, of all weights or of a group
+WAY = (1.0, 0.32, 0.1)  # where the path begins, and how it leads to the penalty of the plain call
 LIMITS = (1e-6, 1e6)  # of the overall penalty
-MOST = 100.0  # a factor, and its inverse
-GAIN = 0.02  # of the expected errors, which a change must take away: less is chance, and strong penalties learn faster
-FACTOR = 10.0  # from one factor to the next
+SURE = 2.0  # standard errors of a difference
 SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds: what it leaves undone shows in no decision
 
 
@@ -53,6 +52,19 @@ class Weighting:
         return amount if set(times) <= {1.0} else amount * np.repeat(times, self.sizes)
 
 
+@dataclass(frozen=True)
+class Trial:
+    """An entry of the path, and what is known of it besides."""
+
+    entry: dict[str, Any]
+    errors: Floats  # of each sequence
+    weights: list[Floats]  # of each fold
+
+    def lead(self, other: Trial) -> float:
+        """How surely it has fewer errors than another."""
+        return lead_of(other.errors - self.errors)
+
+
 @dataclass
 class Search:
     """The path through penalties, and the weights of all folds at the best place of it."""
@@ -73,66 +85,91 @@ class Search:
         self.progress = Progress(self.verbose, None)
         self.began = time.perf_counter()
         self.path: list[dict[str, Any]] = []
-        self.best: dict[str, Any] = {"errors": np.inf, "c2": STRONG, "factors": {}}  # entry
-        self.weights = [self.start] * len(self.folds)  # of the best entry
+        self.best = Trial({"c2": np.inf, "factors": {}}, np.full(n, np.inf), [self.start] * len(self.folds))
 
     def run(self) -> None:
         """Look for the overall penalty, then for the factor of each group; Ctrl-C ends the search where it is."""
         try:
-            self.attempt(STRONG, {})
-            self.change(1 / STEP) or self.change(STEP)
+            self.go()
+            if self.best.entry["c2"] == WAY[0]:
+                self.go_on(STEP)
+            elif self.best.entry["c2"] == WAY[-1]:
+                self.go_on(1 / STEP)
             for group in self.weighting.names:
-                step = 1 / FACTOR if group == TRANSITIONS else FACTOR  # what most data ask for
-                self.weigh(group, step) or self.weigh(group, 1 / step)
-            self.progress.close(f"the best is c2 {self.best['c2']:.3g}{spoken(self.best['factors'])}")
+                if self.weigh(group, rounded(STEP)) < -SURE:
+                    self.weigh(group, rounded(1 / STEP))
+            self.progress.close(f"the best is c2 {self.best.entry['c2']:.3g}{spoken(self.best.entry['factors'])}")
         except KeyboardInterrupt:
             self.progress.close("the search for c2 was interrupted")
 
-    def change(self, step: float) -> bool:
-        """Change the overall penalty step by step while it gets better; whether it got better at all."""
-        moved, c2 = False, self.best["c2"] * step
-        while LIMITS[0] <= c2 <= LIMITS[1] and self.attempt(c2, {}):
-            moved, c2 = True, c2 * step
-        return moved
+    def go(self) -> None:
+        """Go all the way to the plain penalty, and back to the best on the way if that is surely better."""
+        way = []
+        for c2 in WAY:
+            self.best = self.attempt(c2, {})
+            self.best.entry["better"] = True
+            way.append(self.best)
+        plain, fewest = self.best, min(way, key=lambda trial: trial.entry["errors"])
+        self.best = fewest if fewest.lead(plain) > SURE else plain
+        for trial in way:
+            trial.entry.update(lead=trial.lead(plain), better=trial is self.best)
 
-    def weigh(self, group: str, step: float) -> bool:
-        """Change the factor of a group step by step while it gets better; whether it got better at all."""
-        moved, factor = False, step
-        while 1 / MOST <= factor <= MOST and self.attempt(
-            self.best["c2"], {**self.best["factors"], group: factor}, group
-        ):
-            moved, factor = True, factor * step
-        return moved
+    def go_on(self, step: float) -> None:
+        """Change the overall penalty step by step while it gets surely better."""
+        while LIMITS[0] <= (c2 := rounded(self.best.entry["c2"] * step)) <= LIMITS[1]:
+            if self.judge(self.attempt(c2, {})) <= SURE:
+                break
 
-    def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> bool:
-        """Fit all folds with these penalties; does what they hold out have fewer errors than with the best so far."""
-        total, weights, n_iter = 0.0, [], 0
+    def weigh(self, group: str, factor: float) -> float:
+        """Change the factor of a group; its lead."""
+        return self.judge(self.attempt(self.best.entry["c2"], {**self.best.entry["factors"], group: factor}, group))
+
+    def judge(self, trial: Trial) -> float:
+        """Take what is surely better than the best so far; its lead."""
+        lead = trial.lead(self.best)
+        trial.entry.update(lead=lead, better=lead > SURE)
+        if lead > SURE:
+            self.best = trial
+        return lead
+
+    def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> Trial:
+        """Fit all folds with these penalties, from the best weights so far; the errors in what they hold out."""
+        errors, weights, n_iter = np.zeros(self.objective.n_parts), [], 0
         penalties = self.weighting.each(self.c1, {}), self.weighting.each(c2, factors)
-        for (rest, held_out), start in zip(self.folds, self.weights, strict=True):
+        for (rest, held_out), start in zip(self.folds, self.best.weights, strict=True):
             result = SOLVER.minimize(rest, start, *penalties)
             if result.reason == INTERRUPTED:
                 raise KeyboardInterrupt
             weights.append(result.weights)
             n_iter += result.n_iter
-            total += held_out.expected_errors(result.weights)
+            errors += held_out.soft_errors(result.weights)
         seconds = time.perf_counter() - self.began
-        better = total < (1 - GAIN) * self.best["errors"]
-        entry = {"c2": c2, "factors": factors, "group": group, "errors": total, "better": better}
-        self.path.append({**entry, "n_iter": n_iter, "seconds": seconds})
-        self.progress.write(f"c2 {c2:.3g}{spoken(factors)}  expected errors {total:.1f}  {seconds:.1f} s")
-        if better:
-            self.best, self.weights = self.path[-1], weights
-        return better
+        entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": 0.0}
+        self.path.append({**entry, "better": False, "n_iter": n_iter, "seconds": seconds})
+        self.progress.write(f"c2 {c2:.3g}{spoken(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s")
+        return Trial(self.path[-1], errors, weights)
 
     def first_weights(self) -> Floats:
         """Where a fit to all data may start: between the folds, or at one, for partial labels have several optima."""
-        return np.mean(self.weights, axis=0) if self.objective.is_complete else self.weights[0]
+        weights = self.best.weights
+        return np.mean(weights, axis=0) if self.objective.is_complete else weights[0]
 
 
 def chosen(path: Sequence[Mapping[str, Any]]) -> tuple[float, dict[str, float]]:
     """The penalty and the factors where a path ended."""
     best = [entry for entry in path if entry["better"]][-1]
     return best["c2"], dict(best["factors"])
+
+
+def lead_of(gains: Floats) -> float:
+    """By how much the errors of sequences fell in all, in standard errors of that sum; 0 if none changed."""
+    chance = math.sqrt(gains @ gains)
+    return float(gains.sum()) / chance if chance else 0.0
+
+
+def rounded(penalty: float) -> float:
+    """Two digits of it, so that two steps are a power of ten."""
+    return float(f"{penalty:.2g}")
 
 
 def spoken(factors: Mapping[str, float]) -> str:

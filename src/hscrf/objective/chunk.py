@@ -18,6 +18,8 @@ from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
 
+SHARPNESS = 4  # power of posteriors, by which soft errors are shared out
+
 
 class Chunk:
     """Packed observations of some sequences, their labels, and a weight for each.
@@ -103,22 +105,26 @@ class Chunk:
             counts = {key: counts[key] - known.counts[key] for key in counts}
         return loss, counts
 
-    def expected_errors(self, weights: Floats) -> float:
-        """How many labels the model expects to get wrong: the posterior of other states than those that are known.
+    def soft_errors(self, weights: Floats) -> Floats:
+        """How many labels of each sequence are wrong, times its weight, where the most probable states are guessed.
 
-        Summed over steps and levels, each sequence times its weight, without costs. Unknown labels are never wrong.
+        Summed over steps and levels, without costs. To be smooth, a guess is shared by the states of a step in
+        proportion to powers of their posteriors. Unknown labels are never wrong.
         """
-        states = self.free.expectations(self.scorer.values(weights, self.observations)).state
-        wrong = sum(posterior.sum(axis=1) - self._right(posterior, d) for d, posterior in enumerate(states))
+        wrong = np.zeros(self.observations.steps)
+        for d, posterior in enumerate(self.free.expectations(self.scorer.values(weights, self.observations)).state):
+            shares = posterior**SHARPNESS
+            shares /= shares.sum(axis=1, keepdims=True)
+            wrong += 1 - self._right(shares, d)
         sums = np.add.reduceat(wrong, self.observations.offsets[:-1])
-        return self._total(sums)
+        return sums if self.weights is None else self.weights * sums
 
-    def _right(self, posterior: Floats, d: int) -> Floats:
-        """What a posterior (N, S) of the states of a level gives to those that the labels allow, (N,)."""
+    def _right(self, shares: Floats, d: int) -> Floats:
+        """What shares (N, S) of the states of a level give to those that the labels allow, (N,)."""
         if isinstance(self.labels, Known):
-            return posterior[np.arange(len(posterior)), self.labels.states[d]]
+            return shares[np.arange(len(shares)), self.labels.states[d]]
         allowed = self.labels.allowed[d]
-        return posterior.sum(axis=1, where=True if allowed is None else allowed)
+        return shares.sum(axis=1, where=True if allowed is None else allowed)
 
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
         """By how much the best configurations outscore the best ones that have the labels, and its gradient.

@@ -16,7 +16,6 @@ from hscrf.labels.labels import Labels
 from hscrf.objective.bundles import Bundles
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.tree import TreeSum
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Potentials
@@ -86,19 +85,19 @@ class ShardedLoss:
         """Loss and gradient over all data."""
         return self._sum(weights, [[(shard, item) for item in shard.items] for shard in self.shards])
 
-    def expected_errors(self, weights: Floats) -> float:
-        """Weighted sum of the posteriors of wrong states, over steps and levels: labels that are expected wrong."""
+    def soft_errors(self, weights: Floats) -> Floats:
+        """How many labels of each sequence are wrong (see ``Chunk``), in the place of its number; 0 in all others."""
+        found = np.zeros(self.n_parts)
 
-        def of_chunk(pair: tuple[Any, Any]) -> float:
+        def of_chunk(pair: tuple[Any, Any]) -> None:
             shard, item = pair
             which, chunk = shard.chunk(item)
             with self._explained(weights, which):
-                return chunk.expected_errors(weights)
+                found[which] = chunk.soft_errors(weights)
 
-        tree, nothing = TreeSum(), np.zeros(0)
         for shard in self.shards:
-            tree.add(sum(self.workers.map(of_chunk, [(shard, item) for item in shard.items])), nothing)
-        return tree.total()[0]
+            self.workers.map(of_chunk, [(shard, item) for item in shard.items])
+        return found
 
     def folds(self: Self, parts: Sequence[Ints]) -> list[tuple[Self, Self]]:
         """For each part of the sequences the loss of all others, and its own; they share their chunks.

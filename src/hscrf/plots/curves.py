@@ -114,7 +114,7 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw how many held-out labels were expected wrong along the path of ``c2="auto"``, with a dot at what was chosen.
+    """Draw how many held-out labels were wrong along the path of ``c2="auto"``, with a dot at what was chosen.
 
     One line is the overall penalty; the others are the penalties of groups of weights that were changed by themselves.
     """
@@ -133,7 +133,7 @@ def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
         lines += ax.plot(*zip(*sorted(points), strict=True), color=INK, label=plain_text(group or "all"), **style)
     best = [entry for entry in path if entry["better"]][-1]
     ax.plot(best["c2"] * best["factors"].get(best["group"], 1.0), best["errors"], "o", color=INK, markersize=9)
-    ax.set(xlabel="penalty", ylabel="held-out labels expected wrong", xscale="log")
+    ax.set(xlabel="penalty", ylabel="held-out labels wrong", xscale="log")
     ax.spines[["right", "top"]].set_visible(False)
     if len(lines) > 1:
         legend_below(ax, [lines], own)
@@ -141,7 +141,7 @@ def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def _penalty_lines(path: Sequence[Mapping[str, Any]]) -> dict[str | None, list[tuple[float, float]]]:
-    """Penalty and expected errors of the entries that changed each group, and of the one they started from."""
+    """Penalty and errors of the entries that changed each group, and of the one they started from."""
     lines: dict[str | None, list[tuple[float, float]]] = {}
     best = path[0]
     for entry in path:

@@ -171,8 +171,8 @@ class ClusterLoss(StoredLoss):
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         return self._sum_of("loss", weights)
 
-    def expected_errors(self, weights: Floats) -> float:
-        return self._sum_of("expected_errors", weights)[0]
+    def soft_errors(self, weights: Floats) -> Floats:
+        return self._sum_of("errors", weights)[1]
 
     def _sum_of(self, what: str, weights: Floats) -> tuple[float, Floats]:
         if self.sent is None:
@@ -232,7 +232,7 @@ def opened(key: str, content: bytes) -> Any:
 def evaluate(
     begin: int, stop: int, key: str, content: bytes, weights: Floats, what: str, n_jobs: int, expected: dict[str, str]
 ) -> tuple[float, Floats]:
-    """The loss, or the expected errors, of the shards of a subtree."""
+    """The loss, or the errors, of the shards of a subtree."""
     compare_versions(expected, versions(), "that joined later")
     keep_memory()
     loss = opened(key, content)
@@ -240,7 +240,7 @@ def evaluate(
         own = loss.over(loss.shards[begin:stop])
         own.workers = workers
         weights = np.array(weights)  # writable, and where it should be in memory
-        return own(weights) if what == "loss" else (own.expected_errors(weights), np.zeros(0))
+        return own(weights) if what == "loss" else (0.0, own.soft_errors(weights))
 
 
 def added(one: tuple[float, Floats], other: tuple[float, Floats]) -> tuple[float, Floats]:

@@ -145,9 +145,9 @@ class StoredLoss(ShardedLoss):
         with self._placed():
             return super().__call__(weights)
 
-    def expected_errors(self, weights: Floats) -> float:
+    def soft_errors(self, weights: Floats) -> Floats:
         with self._placed():
-            return super().expected_errors(weights)
+            return super().soft_errors(weights)
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         with self._placed():

@@ -5,6 +5,7 @@ import pytest
 
 import hscrf.engine.passes
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
+from hscrf.engine import Batch, Evidence
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
 from hscrf.engine.kernels.exponentials import exponentiate
 from hscrf.engine.kernels.layout import make_work
@@ -589,6 +590,59 @@ def test_segments_far_below_those_of_other_parents_need_no_logarithms():
     np.testing.assert_allclose(
         log_z_of(plan, LINEAR, tables[0]), log_z_of(plan, LOG, inside(plan, LOG, values)[0][0]), rtol=1e-9
     )
+
+
+# ------------------------------------------------------------------- segments that end at some steps only
+
+
+def agrees_with_logarithms(topology, length, values, evidence=None):
+    """Log Z and all counts are those of LOG, whether or not scaled arithmetic can hold them."""
+    batch = Batch(topology, np.array([0, length]), evidence)
+    expected = outside(batch.plan(values), LOG, values)[0]
+    assert np.isfinite(expected.log_z).all()
+    same_expectations(expected, batch.expectations(values), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(batch.log_partition(values), expected.log_z, rtol=1e-9)
+
+
+@pytest.mark.parametrize("cost", [-12.0, -3.0, 4.0])
+@pytest.mark.parametrize("every", [3, 4, 6, 7])
+def test_ends_between_which_nothing_can_be_looked_at(every, cost):
+    topology = hscrf.Topology({"chord": ["C", "F", "G"]}, max_duration={"chord": 12})
+    length, rng = 100 * every + 1, np.random.default_rng(every)
+    values = {
+        ("token", 1): rng.standard_normal((length, 3)),
+        ("trans", 0): cost + rng.standard_normal((1, 1, 3, 3)),
+    }
+    ends = np.zeros((2, length), dtype=np.int8)
+    ends[1, ::every] = ends[:, -1] = 1
+    known = hscrf.Labels(topology, np.full((2, length), -1), ends)
+    agrees_with_logarithms(topology, length, values, Evidence.of([known.closed()]))
+
+
+@pytest.mark.parametrize("cost", [-3.0, -9.0, -21.0])
+def test_what_waits_long_for_its_end(cost):
+    """What started long ago and cannot end yet is lifted by every gain since."""
+    limits = {"b": {"short": 1, "long": None}}
+    topology = hscrf.Topology({"b": ["short", "long"]}, min_duration={"b": {"long": 298}}, max_duration=limits)
+    trans = np.zeros((1, 1, 2, 2))
+    trans[0, 0, 0, 0] = cost
+    agrees_with_logarithms(topology, 300, {("trans", 0): trans})
+
+
+def test_runs_that_have_ended_do_no_harm():
+    shortest, longest = {"b": {"long": 40}}, {"a": 30, "b": {"short": 1, "long": None}}
+    topology = hscrf.Topology({"a": ["x"], "b": ["short", "long"]}, min_duration=shortest, max_duration=longest)
+    values = {("trans", 1): np.full((1, 1, 2, 2), -21.0), ("duration", 1): np.zeros((30, 1))}
+    agrees_with_logarithms(topology, 60, values)
+
+
+def test_a_high_start_lifts_no_faint_segment():
+    exact = {"b": {"one": 1, "two": 1, "X": 3, "Y": 3, "Z": 1}}
+    topology = hscrf.Topology({"b": list(exact["b"])}, min_duration=exact, max_duration=exact)
+    init, trans, token = np.full((1, 1, 5), -np.inf), np.full((1, 1, 5, 5), -np.inf), np.zeros((6, 5))
+    init[0, 0, 0], token[2:5, 2] = 0.0, -400 / 3
+    trans[0, 0, 0, 1], trans[0, 0, 1, 2], trans[0, 0, 1, 3], trans[0, 0, 2, 4] = 44.0, 95.0, 0.0, 0.0
+    agrees_with_logarithms(topology, 6, {("init", 0): init, ("trans", 0): trans, ("token", 1): token})
 
 
 def test_exponentials_are_right_to_the_last_bits():

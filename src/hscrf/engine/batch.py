@@ -129,7 +129,9 @@ def weighted(plan: Plan, values: Arrays, weights: Floats | None, new: New) -> Ex
     merged = passes.empty(plan)
     for mode, which in ((LINEAR, np.flatnonzero(~lossy)), (LOG, np.flatnonzero(lossy))):
         part, own = plan.select(which, values)
-        found = passes.outside(part, mode, own, None if weights is None else weights[which], new)[0]
+        given = own, None if weights is None else weights[which], new
+        # without the others what LINEAR can hold is judged anew
+        found = weighted(part, *given) if mode is LINEAR else passes.outside(part, LOG, *given)[0]
         merge(plan, merged, which, part, found)
     return merged
 

@@ -1,4 +1,4 @@
-"""Which runs walk side by side, see ``kernels.bundles``: starts of a segmental level, or whole sequences."""
+"""Which runs walk side by side, see ``kernels.runs``: starts of a segmental level, or whole sequences."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ Bools = NDArray[np.bool_]
 
 SPREAD = 300.0  # scaled numbers may be multiplied by exp(-SPREAD) between two checks and stay normal floats
 CHECKED = 250.0  # and by exp(-CHECKED) between two checks of rows, which need not be at every step
-# Segments may differ by more. Then all that are less than FAINTEST, next to the best way, are taken for that: they add
-# nothing to what is at least SAFE, and what is less makes a sequence lossy. SAFE times FAINTEST, and one step of what
-# is NARROW, is still a normal float.
-NARROW, SAFE = 100.0, 1e-100
+# Segments may differ by more. Then all that are less than FAINTEST, next to the best way, are taken for that, and what
+# is less than SAFE makes a sequence lossy. A row is at most HIGH, and a step may raise it by exp(NARROW): many such
+# starts times FAINTEST are less than the last digit of SAFE. And SAFE * exp(-NARROW) * FAINTEST is a normal float.
+NARROW, SAFE = 60.0, 1e-90
 ABSENT = np.empty((0, 0))
 NO_COUNTS = Counts(np.empty(0), ABSENT)
 
@@ -291,13 +291,12 @@ def leaves_of(
     peak += numbers.values.peak
     spread = numbers.spread + np.log(longest)
     beside = spread + numbers.low * longest  # tokens of Markov levels above a segment are met at all of its steps
-    every, faintest, least = steps_between_checks(mode, beside - lowest), -np.inf, TINY
-    if not every and spread < NARROW:
-        every, faintest, least = 1, np.log(FAINTEST), SAFE
-    elif not every:
-        ranges = beside - lowest_of_sequences(plan, table, segments)
-        lossy |= ranges > CHECKED
-        every = steps_between_checks(mode, float(ranges[~lossy].max(initial=0.0))) if not lossy.all() else 0
+    every, faintest, least = 1, -np.inf, TINY  # segments may end at some steps only, so all are looked at
+    if beside - lowest > CHECKED and spread < NARROW:
+        faintest, least = np.log(FAINTEST), SAFE
+    elif beside - lowest > CHECKED:
+        lossy |= beside - lowest_of_sequences(plan, table, segments) > CHECKED
+        every = int(not lossy.all())
     exponentiate(flat, faintest)
     return Leaves(none, posteriors, peak, peak_of, *shape, longest, every, least), flat
 

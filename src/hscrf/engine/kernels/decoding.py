@@ -95,7 +95,7 @@ def walk_back(mode, layer, pot, leaves, table, top, s, i, steps, r, states, ends
                 above += pot[cell(layer, INIT, parent, begin) + node - first]
             if level == depth and table is None and not layer.unit and layer.may_cross[depth + 1, t]:
                 starts = work.down[at_down(work, step, leaf - root) + row]
-                if work.up[at(work, step - 1, leaf - root + work.alive) + row] > starts:
+                if work.up[at(work, step - 1, leaf - root + work.alive_at) + row] > starts:
                     break
             if across >= above:
                 # the sibling ``before`` ends at t, and so do all levels below

@@ -72,7 +72,7 @@ class Leaves(NamedTuple):
     states: int  # of the bottom level
     top_columns: int  # of the table of the top's segments
     longest: int  # segment of the bottom, 0 without a table
-    every: int  # LINEAR: so many steps cannot take a row from one end of the range of floats to the other; 0: not one
+    every: int  # LINEAR: rows are looked at after so many steps: fewer than take one out of range; 0: one step may
     least: float  # LINEAR: what is possible is never less, or the sequence is lossy
 
 
@@ -82,9 +82,9 @@ class Work(NamedTuple):
 
     rows: int
     kept: int  # step & kept is the place of a step: all steps have one, or they take turns
-    nodes: int  # that ``up`` has: those of a trie, the leaves again if ``alive``, and some that vectors may reach
+    nodes: int  # that ``up`` has: those of a trie, the leaves again if ``alive_at``, and some that vectors may reach
     starting: int  # nodes that ``down`` has: inner ones; leaves, too, unless they have length one
-    alive: int  # how far behind the leaves that end at a step those that are alive lie in ``up``; 0: they are the same
+    alive_at: int  # how far behind leaves that end at a step those that are alive lie in ``up``; 0: they are the same
     up: np.ndarray  # (steps, nodes, rows) nodes that end; leaves that are alive
     down: np.ndarray  # (steps, starting, rows) nodes that start
     up_bar: np.ndarray  # (nodes, rows) bars of ``up`` at the current step
@@ -92,7 +92,7 @@ class Work(NamedTuple):
     goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
     gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
     rescaled: np.ndarray  # (steps,) were they
-    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step, apart without that of tokens
+    scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step; of sequences without peaks
     top: np.ndarray  # (rows,) what is written to the table
     met: np.ndarray  # (nodes, rows) alone or apart: tokens of a node and of all above it
     posterior: np.ndarray  # (nodes, rows) alone or apart
@@ -108,7 +108,7 @@ class Work(NamedTuple):
     by_leaf: int  # from one leaf to the next
     by_step: int  # from one step to the next; alone the latest is first
     segment_bar: np.ndarray  # like it: bars of leaves that end at this and later steps; alone, of those that start
-    shift: np.ndarray  # (steps, rows) the sum of the logarithms, to base two, of all gains up to a step
+    total_gain: np.ndarray  # (steps, rows) the sum of the logarithms, to base two, of all gains up to a step
     lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
     since: np.ndarray  # (steps,) alone: earliest start of a segment that ends at a step
     factor: np.ndarray  # alone: lines of ``longest`` numbers, by lag, see WEIGHT and OF_PARENTS
@@ -174,7 +174,7 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
         steps if alone else rows,
         by_step,
         new("segment_bar", segments if table and backward else 0),
-        new("shift", places * rows if table else 0),
+        new("total gain", places * rows if table else 0),
         new("lines", longest if not alone else 0, np.int64),
         new("since", steps if table and alone else 0, np.int64),
         new("factor", (OF_PARENTS + 2 * parents) * longest if alone else 0),

@@ -65,7 +65,7 @@ def token_of(mode, layer, leaves, alone, apart, s, x, token, r, work):
 def live(mode, layer, leaves, alone, apart, s, leaf, t, step, span, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
-    q, token, x = unsigned(work.rows), first_token(leaves, leaf, t), bottom - root + work.alive
+    q, token, x = unsigned(work.rows), first_token(leaves, leaf, t), bottom - root + work.alive_at
     up, before = at(work, step, x), at(work, larger(step - 1, 0), x)
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
     source, started, _ = starting_leaves(layer, s, step, work)
@@ -86,8 +86,8 @@ def live(mode, layer, leaves, alone, apart, s, leaf, t, step, span, work):
 def end_leaves(mode, layer, pot, alone, apart, s, runs, t, step, span, work):
     """Leaves that are alive at t and end there meet their last step, where they have potentials of it."""
     depth, root, bottom, stop = shape_of(layer, s)
-    if work.alive > 0:
-        here, end = at(work, step, bottom - root + work.alive), at(work, step, bottom - root)
+    if work.alive_at > 0:
+        here, end = at(work, step, bottom - root + work.alive_at), at(work, step, bottom - root)
         count, low, high = lines_of(alone, stop - bottom, span)
         if alone is not None:
             store(none(mode), work.up, end + unsigned(stop - bottom))  # which vectors reach
@@ -106,7 +106,7 @@ def end_leaves_back(mode, layer, pot, counts, alone, apart, s, runs, first, t, s
     if not layer.unit and layer.may_end[depth, t]:
         x = bottom - root
         count_endings(mode, counts, alone, apart, depth, x, stop - bottom, runs, first, t, step, span, work)
-        if work.alive > 0:
+        if work.alive_at > 0:
             places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
             meet_back(mode, layer, pot, counts.pot, STOP, alone, apart, s, depth, runs, first, t, *places, span, work)
 
@@ -119,7 +119,7 @@ def live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t
     """
     depth, root, bottom, stop = shape_of(layer, s)
     q, token, nothing = unsigned(work.rows), first_token(leaves, leaf, t), none(mode)
-    up, bars, started = at(work, step, bottom - root + work.alive), at(work, 0, bottom - root), unsigned(0)
+    up, bars, started = at(work, step, bottom - root + work.alive_at), at(work, 0, bottom - root), unsigned(0)
     may_end, gain = layer.may_end[depth, t], place_of(work, step) * q
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
     rescaled = mode is LINEAR and work.rescaled[place_of(work, step)]

@@ -149,7 +149,11 @@ def count_pairs(pot, grad, trans, n, pairs, at):
     for k in range(trans, trans + unsigned(n) * padded(n), FOUR):
         a, b = load(pairs, at), load(pairs, at + FOUR)
         c, d = load(pairs, at + EIGHT), load(pairs, at + EIGHT + FOUR)
-        store(multiply_add(lane_sums(a, b, c, d), load(pot, k), load(grad, k)), grad, k)
+        factor, nothing = load(pot, k), spread(0.0)
+        found = where_above(
+            factor, nothing, multiply(lane_sums(a, b, c, d), factor), nothing
+        )  # a forbidden pair has none
+        store(add(load(grad, k), found), grad, k)
         for z in range(FOUR):
             store(spread(0.0), pairs, at + FOUR * z)
         at += SIXTEEN
@@ -217,16 +221,16 @@ def add_products(a, x, b, y, total, span):
 def segments(mode, mass, line, lags, started, target, span):
     """up of a leaf: the sum over lags of what started so many steps earlier, times the mass of a segment from there.
 
-    The segment of lag 0 lies at ``line`` and the next ones after it; ``started`` is ``down``, where the leaf lies in
-    it, and how far back it lies a step earlier.
+    The segment of lag 0 lies at ``line`` and the next ones after it; ``started`` is ``entered``, where the leaf lies
+    in it, and how far back it lies a step earlier.
     """
-    down, x, size = started
+    entered, x, size = started
     up, y = target
     for r in range(span[1], span[2], EIGHT):
         a = b = none(mode)
         for lag in range(unsigned(lags[0]), unsigned(lags[1])):
             factor, s = spread(mass[line + lag]), x - lag * size + r
-            a, b = sum_up(mode, a, load(down, s), factor), sum_up(mode, b, load(down, s + FOUR), factor)
+            a, b = sum_up(mode, a, load(entered, s), factor), sum_up(mode, b, load(entered, s + FOUR), factor)
         store(a, up, y + r)
         store(b, up, y + r + FOUR)
 
@@ -236,17 +240,17 @@ def segments_back(table, lines, started, ends, down_bar, y, span):
     """Reverse of ``segments``: the bars of what starts from those of where its segments end; and their posteriors.
 
     ``table`` is masses and posteriors; ``lines`` says where in it the segment of each lag lies, -1 if there is none,
-    and how many lags there are; ``started`` is ``down`` and where the leaf lies in it; ``ends`` is the bars, at the
+    and how many lags there are; ``started`` is ``entered`` and where the leaf lies in it; ``ends`` is the bars, at the
     same place for lag 0, and how far on they lie a step later.
     """
     mass, post = table
     line_of, lags = lines
-    down, x = started
+    entered, x = started
     later, size = ends
     nothing = spread(0.0)
     for r in range(x + span[1], x + span[2], SIXTEEN):
-        v0, v1 = load(down, r), load(down, r + FOUR)
-        v2, v3 = load(down, r + EIGHT), load(down, r + EIGHT + FOUR)
+        v0, v1 = load(entered, r), load(entered, r + FOUR)
+        v2, v3 = load(entered, r + EIGHT), load(entered, r + EIGHT + FOUR)
         a0 = a1 = a2 = a3 = nothing
         at = r
         for lag in range(lags):

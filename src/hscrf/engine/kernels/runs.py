@@ -12,8 +12,8 @@ kind does not need is not compiled for it.
 
 Runs have their rows in the order in which they start, which is that in which they end, so those that are alive at a
 time lie together. Rows are computed in blocks, from the step in which the first row of a block is born to that in which
-its last one ends. Before a run starts all is impossible in its row, and what is computed after it has ended stays
-finite, as rows are rescaled, and is never used: its bars are zero.
+its last one ends. Before a run starts all is impossible in its row. What is computed after it has ended stays finite,
+as rows are rescaled and with a table nothing is left to start from, and is never used: its bars are zero.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ from hscrf.engine.kernels.layout import (
     UNTIL,
 )
 from hscrf.engine.kernels.leaves import end_leaves, end_leaves_back, live, live_back, sum_segments, sum_segments_back
-from hscrf.engine.kernels.scales import extremes, note_shift, rescale, rescale_entered
+from hscrf.engine.kernels.scales import extremes, note_gains, rescale, rescale_entered
 from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of, shape_of, starting_leaves
 from hscrf.engine.kernels.tokens import FETCHED, fetch_tokens, fill, gather_tokens, multiply_tokens
 from hscrf.engine.kernels.trie import ascend, ascend_back, count_all_pairs, descend, descend_back
@@ -87,7 +87,7 @@ def in_table(layer, leaves, s, t, ahead):
 def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work, mass, lossy):
     """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
-    first, last, since, end, unchecked = 0, 0, begin, unsigned(0), larger(leaves.every, 1)
+    first, last, since, end, until_check = 0, 0, begin, unsigned(0), larger(leaves.every, 1)
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
@@ -112,11 +112,12 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
             read_tokens(mode, layer, values.pot, alone, apart, s, runs, t, 1, span, work)
             live(mode, layer, leaves, alone, apart, s, bundle[LEAF], t, step, span, work)
         if mode is LINEAR:
-            add_peaks(leaves, apart, s, t, step, span, work)
-            unchecked -= 1
-            if unchecked == 0:
+            add_peaks(leaves, apart, s, t, span, work)
+            until_check -= 1
+            work.rescaled[place_of(work, step)] = False
+            if until_check == 0:
                 keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
-                unchecked = larger(leaves.every, 1)
+                until_check = larger(leaves.every, 1)
             if table is not None:
                 keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
         if table is None:
@@ -150,20 +151,19 @@ def look_at_starts(layer, s, step, runs, work, lossy):
 
 
 @inlined
-def add_peaks(leaves, apart, s, t, step, span, work):
+def add_peaks(leaves, apart, s, t, span, work):
     """LINEAR: add the log scale of t to that of each row; sequences side by side have theirs when they end."""
     if apart is None:
         peak = leaves.peak[leaves.peak_of[s], t]
         for r in range(span[1], span[2]):
             work.scale[r] += peak
-    work.rescaled[place_of(work, step)] = False
 
 
 @inlined
 def keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
     """LINEAR: bring rows back that have left the comfortable range."""
     _, root, bottom, stop = shape_of(layer, s)
-    nodes = bottom - root + work.alive, stop - root + work.alive
+    nodes = bottom - root + work.alive_at, stop - root + work.alive_at
     rescaled = rescale(alone, nodes, step, leaves.least, first, last, runs, span, work, lossy)
     work.rescaled[place_of(work, step)] = rescaled
 
@@ -172,7 +172,7 @@ def keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, los
 def keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
     """LINEAR, with a table: what has started has the scale of the leaves."""
     _, root, bottom, stop = shape_of(layer, s)
-    note_shift(alone, step, span, work)
+    note_gains(alone, step, span, work)
     if work.rescaled[step]:
         unsure = rescale_entered(leaves, bottom - root, stop - bottom, step, first, last, span, work)
         lossy[runs[0, SEQUENCE]] |= unsure

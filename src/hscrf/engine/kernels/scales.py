@@ -20,9 +20,9 @@ from hscrf.engine.kernels.lanes import (
 from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of
 
-# Where faint segments stand for fainter ones, see ``passes``, these times the faintest, and what has entered and is
-# fainter than FLOOR and stands for less, are still far below what is trusted.
-LIFTED, FLOOR = 1e40, 1e-130
+# Where faint segments stand for fainter ones (``passes``: FAINTEST, SAFE), FLOOR stands for what has started and is
+# fainter. Many times LIFTED * FAINTEST, and many times FLOOR, are less than the last digit of SAFE.
+LIFTED, FLOOR = 1e50, 1e-120
 
 
 @part
@@ -87,33 +87,33 @@ def multiply_row(values, begin, stop, rows, factor):
 
 
 @inlined
-def note_shift(alone, step, span, work):
+def note_gains(alone, step, span, work):
     """The sum of all gains up to a step is that up to the one before, before its own are added."""
     here = unsigned(step) * span[0]
     if alone is not None:
-        work.shift[here] = work.shift[here - unsigned(1)] if step > 0 else 0.0
+        work.total_gain[here] = work.total_gain[here - unsigned(1)] if step > 0 else 0.0
     else:
         for r in range(here, here + span[0], FOUR):
-            store(load(work.shift, r - span[0]) if step > 0 else spread(0.0), work.shift, r)
+            store(load(work.total_gain, r - span[0]) if step > 0 else spread(0.0), work.total_gain, r)
 
 
 @part
-def enter_again(leaves, leaf, n, step, stage, r, work):
-    """Put what has started, and may end after a step, on the scale of another one, the stage.
+def enter_again(leaves, leaf, n, step, stage, r, living, work):
+    """Put what has started, and may end after a step, on the scale of another one, the stage; in a run that is living.
 
     Where faint segments stand for fainter ones, so does FLOOR. Return the least of it above zero, and the highest.
     """
     low, high, q = HIGH, 0.0, unsigned(work.rows)
     floor = FLOOR if leaves.least > TINY else 0.0
-    now, factor = work.shift[unsigned(stage) * q + r] if stage >= 0 else 0.0, 1.0
+    now, factor = work.total_gain[unsigned(stage) * q + r] if stage >= 0 else 0.0, 1.0
     since = now  # which the factor belongs to
     for begin in range(larger(0, step - leaves.longest + 1), step + 1):
-        before = work.shift[unsigned(begin - 1) * q + r] if begin > 0 else 0.0
+        before = work.total_gain[unsigned(begin - 1) * q + r] if begin > 0 else 0.0
         if before != since:  # gains are rare
             since, factor = before, math.ldexp(1.0, int(now - before))
         started, here = at_down(work, begin, leaf) + r, entered_at(work, 0, begin) + r
         for _ in range(n):
-            value = work.down[started]
+            value = work.down[started] if living else 0.0
             if value > 0.0:
                 value = larger(value * factor, floor)
                 low, high = smaller(low, value), larger(high, value)
@@ -132,10 +132,9 @@ def rescale_entered(leaves, leaf, n, step, first, last, span, work):
     for r in range(span[1], span[2]):
         here = unsigned(step) * span[0] + r
         if work.gain[here] != 1.0:
-            work.shift[here] += math.log2(work.gain[here])
-            low, high = enter_again(leaves, leaf, n, step, step, r, work)
-            unsure = high > LIFTED if leaves.least > TINY else low < leaves.least
-            lossy |= unsure and first <= r < last
+            work.total_gain[here] += math.log2(work.gain[here])
+            low, high = enter_again(leaves, leaf, n, step, step, r, first <= r < last, work)
+            lossy |= high > LIFTED or (leaves.least == TINY and low < TINY)
     return lossy
 
 
@@ -148,7 +147,7 @@ def unscale(alone, leaves, leaf, n, step, steps, span, work):
     for r in range(span[1], span[2]):
         gain = work.gain[unsigned(step) * span[0] + r]
         if gain != 1.0:
-            enter_again(leaves, leaf, n, step, step - 1, r, work)
+            enter_again(leaves, leaf, n, step, step - 1, r, True, work)
             for k in range(n):
                 for t in range(begin, end):
                     work.segment_bar[entered_at(work, k, t) + r] *= gain

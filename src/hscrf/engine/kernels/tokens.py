@@ -147,12 +147,12 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
 
 
 @part
-def scatter_level(grad, first, width, runs, alive, t, own, span):
-    """Reverse of ``gather_level``: add own[state, row] of the rows that are alive to the counts of the tokens at t."""
+def scatter_level(grad, first, width, runs, first_row, t, own, span):
+    """Reverse of ``gather_level``: add own[state, row], from a row on, to the counts of the tokens at t."""
     q, end, ahead = span[0], runs.shape[0], unsigned(FETCHED * width)
-    for r in range(alive - alive % 4, end, 4):
+    for r in range(first_row - first_row % 4, end, 4):
         a, b, c, d = times_of(runs, r, t, first, width)
-        whole = unsigned(width - width % 4) if alive <= r and r + 4 <= end else unsigned(0)
+        whole = unsigned(width - width % 4) if first_row <= r and r + 4 <= end else unsigned(0)
         for v in range(unsigned(0), whole, FOUR):
             at = v * q + unsigned(r)
             turned = turn(load(own, at), load(own, at + q), load(own, at + q + q), load(own, at + q + q + q))
@@ -160,7 +160,7 @@ def scatter_level(grad, first, width, runs, alive, t, own, span):
             store(add(turned[1], load(grad, b + v)), grad, b + v)
             store(add(turned[2], load(grad, c + v)), grad, c + v)
             store(add(turned[3], load(grad, d + v)), grad, d + v)
-        for row in range(larger(r, alive), smaller(r + 4, end)):
+        for row in range(larger(r, first_row), smaller(r + 4, end)):
             at = unsigned(first + (t + runs[row, AHEAD]) * width)
             for v in range(unsigned(0), unsigned(width), unsigned(8)):
                 prefetch(grad, at + v - ahead)
@@ -169,7 +169,7 @@ def scatter_level(grad, first, width, runs, alive, t, own, span):
 
 
 @part
-def scatter_counts(layer, counts, s, runs, alive, t, span, work):
+def scatter_counts(layer, counts, s, runs, first_row, t, span, work):
     """Reverse of ``gather_tokens``: count the tokens of leaves, ``found`` by their states, and of all above them.
 
     ``posterior`` of the inner nodes holds the sums of their leaves.
@@ -177,7 +177,7 @@ def scatter_counts(layer, counts, s, runs, alive, t, span, work):
     depth, root, bottom, _ = shape_of(layer, s)
     q, low, high = span
     first, width = block_of(layer, TOKEN, s, depth)
-    scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
+    scatter_level(counts.pot, first, width, runs, first_row, t, work.found, span)
     for node in range(bottom - 1, root, -1):
         x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
         for r in range(low, high, FOUR):
@@ -189,15 +189,15 @@ def scatter_counts(layer, counts, s, runs, alive, t, span, work):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
                 store(add(load(work.found, own + r), load(work.posterior, x + r)), work.found, own + r)
-        scatter_level(counts.pot, first, width, runs, alive, t, work.found, span)
+        scatter_level(counts.pot, first, width, runs, first_row, t, work.found, span)
     if layer.unit:  # and each has ended there
-        add_endings(counts.ending, depth, runs, alive, t, work.posterior)
+        add_endings(counts.ending, depth, runs, first_row, t, work.posterior)
 
 
 @inlined
-def add_endings(ending, level, runs, alive, t, values):
+def add_endings(ending, level, runs, first_row, t, values):
     """Add a row of posteriors to those that a level ends at t."""
-    for row in range(alive, runs.shape[0]):
+    for row in range(first_row, runs.shape[0]):
         ending[level, t + runs[row, AHEAD]] += values[unsigned(row)]
 
 
@@ -247,7 +247,9 @@ def meet(mode, layer, pot, part, alone, apart, s, level, runs, t, values, at, sp
 
 
 @part
-def meet_back(mode, layer, pot, grad, part, alone, apart, s, level, runs, alive, t, values, at, bars, here, span, work):
+def meet_back(
+    mode, layer, pot, grad, part, alone, apart, s, level, runs, first_row, t, values, at, bars, here, span, work
+):
     """Reverse of ``meet``, the values being those after it: multiply the bars, and count."""
     q, low, high = span
     first, width = block_of(layer, part, s, level)
@@ -273,4 +275,4 @@ def meet_back(mode, layer, pot, grad, part, alone, apart, s, level, runs, alive,
                 grad[where] += lane_sum(total)
         at, here = at + q, here + q
     if apart is not None and width > 0:
-        scatter_level(grad, first, width, runs, alive, t, work.found, span)
+        scatter_level(grad, first, width, runs, first_row, t, work.found, span)

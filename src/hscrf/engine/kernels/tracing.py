@@ -101,7 +101,7 @@ def incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weig
         value = 0.0 if layer.unit else work.down[at_down(work, t - i, node - root)]
         k = put(weight, where, k, value, STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
-            k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root + work.alive)], LIVES, node, t - 1)
+            k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root + work.alive_at)], LIVES, node, t - 1)
     elif kind == LIVES:
         k = incoming_segments(mode, layer, pot, leaves, table, s, i, node, t, work, weight, where)
     elif t == i:

@@ -1,4 +1,4 @@
-"""One time step of the trie: up by end, across by trans, down by init; and the reverse of each.
+"""One time step of the trie: down by init and across by trans at once, then up by end; and the reverse of each.
 
 All runs of a bundle take it together. ``groups`` and ``rows`` hold what a parent and its children do in a run that goes
 alone and in many side by side; apart from that nothing here depends on it.

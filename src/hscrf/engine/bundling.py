@@ -29,7 +29,7 @@ FEW = 8  # if less than one in so many would be left alone they go along: alone 
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
 MANY = 16  # so many sequences walk side by side
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
-ROOM = 2**21  # numbers that a bundle of sequences may keep: as many as ``engine.space`` keeps
+ROOM = 2**20  # numbers that a bundle of sequences may keep
 
 
 class Bundling(NamedTuple):

@@ -114,18 +114,20 @@ def test_a_training_process_that_is_killed_harms_nothing(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)
     news = []
-    seen = threading.Event()
+    listening, seen = threading.Event(), threading.Event()
 
     def listen():
         with person.http.stream("GET", "/api/news", timeout=60) as lines:
             for line in lines.iter_lines():
                 news.append(line)
+                listening.set()  # the first line is a greeting
                 if "training failed" in line:
                     seen.set()
                     return
 
     listener = threading.Thread(target=listen)
     listener.start()
+    assert listening.wait(60)
     person.post("/api/training", {})
     os.kill(session.studio.school.training.process.pid, signal.SIGKILL)
     assert seen.wait(60)

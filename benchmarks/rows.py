@@ -61,7 +61,10 @@ def sequences(rounds):
     yield "## Sequences\n\n" + head(["children", "sequences", "T", "16 rows", "32 rows", "chosen"], texts=0)
     for children in CHILDREN:
         for count in SEQUENCES:
-            settings = [{"ROOM": 0}, *({"ROOM": np.inf, "FULL": np.inf, "MANY": rows} for rows in (16, 32))]
+            settings = [
+                {"ROOM": 0},
+                *({"ROOM": np.inf, "CACHED": np.inf, "FULL": np.inf, "MANY": rows} for rows in (16, 32)),
+            ]
             for steps in STEPS:
                 offsets = np.concatenate([[0], np.cumsum(lengths_of(steps, count))])
                 p = make((PARENTS, children), int(offsets[-1]), (0, 0))

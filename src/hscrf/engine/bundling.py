@@ -27,9 +27,9 @@ from hscrf.engine.kernels.layout import (
 SPARSE = 4  # a bundle of starts is worth its rows if at least one in so many is alive, over all steps of its blocks
 FEW = 8  # if less than one in so many would be left alone they go along: alone they need kernels of their own
 LONG = 64  # from this length of segments on, more rows are worth the steps in which not all of them are alive
-MANY = 16  # so many sequences walk side by side
+MANY = 32  # so many sequences walk side by side, or half of them if they would keep more than CACHED numbers
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
-ROOM = 2**20  # numbers that a bundle of sequences may keep
+CACHED, ROOM = 2**19, 2**16  # ROOM: numbers that one sequence may keep
 
 
 class Bundling(NamedTuple):
@@ -93,15 +93,16 @@ def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
         return None
     first, lengths = offsets[:-1], np.diff(offsets)
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
-    whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes * MANY <= ROOM))[:, None]
+    rows = MANY if lengths.mean() * nodes * MANY <= CACHED else MANY // 2
+    whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes <= ROOM))[:, None]
     order = np.argsort(lengths, kind="stable")
     top, place = np.nonzero(whole[order].T)
     sequence = order[place]
-    group = top * (lengths.size // MANY + 1) + (np.arange(top.size) - np.searchsorted(top, top)) // MANY
+    group = top * (lengths.size // rows + 1) + (np.arange(top.size) - np.searchsorted(top, top)) // rows
     longest = np.searchsorted(group, group, side="right") - 1
     clock = first[sequence[longest]]  # a bundle has the time of its longest sequence
     runs = np.column_stack([clock, clock + lengths[sequence], -clock, sequence, first[sequence] - clock])
-    return gather(layer, MANY, FULL, BLOCK, top, group, runs, True)
+    return gather(layer, rows, FULL, BLOCK, top, group, runs, True)
 
 
 def are_free(layer: Layer, offsets: Ints) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 LLVM vectorises loops by itself, but takes a row of 42 numbers sixteen at a time and its last ten one by one, and
 checks before every row that no two arrays overlap. In models of many small groups that takes as long as the sums
 themselves. Here a kernel says what it means: rows are padded to multiples of four and walked in steps of ``FOUR``.
+``benchmarks/lanes.py`` shows what that is worth, also beside LLVM's own packing of scalars, which kernels leave out.
 Arrays are taken for flat memory: the item of a table at (row, column) has the index row * columns + column, unsigned.
 
 ``vectors`` holds these functions as vector instructions; ``plain`` holds the same in Python, for

@@ -101,7 +101,8 @@ def note_gains(alone, step, span, work):
 def enter_again(leaves, leaf, n, step, stage, r, living, work):
     """Put what has started, and may end after a step, on the scale of another step, the stage.
 
-    If the run has ended, nothing is left of it. Where faint segments stand for fainter ones, so does FLOOR. Return the least of it above zero, and the highest.
+    If the run has ended, nothing is left of it. Where faint segments stand for fainter ones, so does FLOOR. Return the
+    least of it above zero, and the highest.
     """
     low, high, q = HIGH, 0.0, unsigned(work.rows)
     floor = FLOOR if leaves.least > TINY else 0.0

@@ -60,8 +60,8 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
 
 as_written: Any = partial(kernel, **AS_WRITTEN)  # where LLVM's work on loops is not worth its time
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
-ordered_part = jit(**{**PARTS, **COMMON, "fastmath": {"contract"}})
-part = jit(**PARTS, **COMMON)  # what only other kernels call
+ordered_part = jit(**{"forceinline": False, **PARTS, **COMMON, "fastmath": {"contract"}})
+part = jit(forceinline=False, **PARTS, **COMMON)  # what only other kernels call
 inlined = jit(forceinline=True, **PARTS, **COMMON)  # where a call at every step would cost more than the work
 
 

@@ -36,9 +36,8 @@ class Bundling(NamedTuple):
     """The bundles of a layer, and the runs that go alone."""
 
     rows: int
-    bundles: Ints  # (n, 6)
+    bundles: Ints  # (n, 5)
     runs: Ints  # (m, 5)
-    leaves: int  # of all top states
     apart: bool  # are the runs whole sequences, each with its own time
     lone: Layer | None  # with the runs that go alone, None if there are none
 
@@ -133,15 +132,14 @@ def gather(
     if alive[~kept].sum() * FEW < alive.sum():
         kept[:] = True
     begin, end = begin[kept], end[kept]
-    leaf = first_leaves(layer)
-    s, first = top[begin], since[begin]
-    bundles = np.column_stack([s, leaf[s], first, steps[kept], begin, end])
+    first = since[begin]
+    bundles = np.column_stack([top[begin], first, steps[kept], begin, end])
     bundles = bundles[np.argsort(first, kind="stable")]  # top states that write to the same places after each other
     left = layer.reach.copy()
     taken = ranges(begin, end - begin)
     left[since[taken] + runs[taken, AHEAD], top[taken]] = 0
     lone = layer._replace(reach=left) if left.any() else None
-    return Bundling(rows, bundles, runs, int(leaf[-1]), apart, lone)
+    return Bundling(rows, bundles, runs, apart, lone)
 
 
 def rows_computed(block: int, begin: Ints, end: Ints, since: Ints, until: Ints) -> Ints:
@@ -150,8 +148,3 @@ def rows_computed(block: int, begin: Ints, end: Ints, since: Ints, until: Ints) 
     first = ranges(np.zeros_like(begin), blocks) * block + np.repeat(begin, blocks)
     last = np.minimum(first + block, np.repeat(end, blocks)) - 1
     return np.add.reduceat(block * (until[last] - since[first]), np.cumsum(blocks) - blocks)
-
-
-def first_leaves(layer: Layer) -> Ints:
-    """The number of the first leaf of each top state among all leaves, and the number of all (S + 1,)."""
-    return np.concatenate([[0], np.cumsum(layer.level_at[:, -1] - layer.level_at[:, -2])])

@@ -235,7 +235,7 @@ def _sweep(
 
 def make_bundle() -> tuple[Ints, Ints]:
     """Room for a bundle of one run, see ``kernels.runs.sweep``."""
-    return np.zeros(6, dtype=np.int64), np.zeros((1, 5), dtype=np.int64)
+    return np.zeros(5, dtype=np.int64), np.zeros((1, 5), dtype=np.int64)
 
 
 def _sweep_bundles(
@@ -253,15 +253,19 @@ def _sweep_bundles(
     keep, stacked = counts is not None, table is None and not bundling.apart
     work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep, keep, SPACE.array)
     if stacked:
-        tokens = SPACE.array("tokens", (plan.steps, bundling.leaves))
-        stack_tokens(mode, layer, values.pot, tokens)
-        posteriors = np.zeros(tokens.size) if keep else leaves.counts
-        leaves = leaves._replace(tokens=tokens.reshape(-1), counts=posteriors, number=bundling.leaves)
-    kind = (table, bundling.apart or None)  # None, a type of its own: what is not needed is not compiled
+        leaves = stacked_leaves(plan, mode, layer, values, leaves)
+        leaves = leaves._replace(counts=np.zeros(leaves.tokens.size if keep else 0))
     found = NO_COUNTS if counts is None and mode is LINEAR else counts
-    sweep_bundles(mode, layer, values, leaves, *kind, found, bundling.bundles, bundling.runs, *out, work)
+    sweep_bundles(mode, layer, values, leaves, table, found, bundling.bundles, bundling.runs, *out, work)
     if stacked and keep:
-        unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(-1, leaves.number))
+        unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(plan.steps, -1))
+
+
+def stacked_leaves(plan: Plan, mode: Mode, layer: Layer, values: Values, leaves: Leaves) -> Leaves:
+    """The leaves with the tokens of their whole stacks, for starts side by side."""
+    tokens = SPACE.array("tokens", (plan.steps, layer.node.shape[1]))
+    stack_tokens(mode, layer, values.pot, tokens)
+    return leaves._replace(tokens=tokens.reshape(-1))
 
 
 def leaves_of(
@@ -273,7 +277,7 @@ def leaves_of(
     then all sequences are lossy.
     """
     none, peak, tops = np.empty(0), numbers.values.peak[None], len(layer.layer.level_at)
-    shape = (0, plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
+    shape = (plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
     shared = (peak, np.zeros(tops, dtype=np.int64), *shape)
     if child is None:
         return Leaves(none, none, *shared, 0, steps_between_checks(mode, numbers.spread), TINY), None

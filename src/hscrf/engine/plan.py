@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
+from hscrf.engine.kernels.grids import flag
 from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
@@ -170,9 +171,9 @@ class Plan:
             may_cross,
             self.tables[top].reach,
             table,
-            any(span.given for span in spans if span.key[0] == "start"),
-            any(span.given for span in spans if span.key[0] == "stop"),
-            self.is_unit(bottom),
+            flag(any(span.given for span in spans if span.key[0] in ("start", "stop"))),
+            flag(segmental and depth > 1),
+            flag(self.is_unit(bottom)),
         )
         bundling = None
         if top > 0 and (child is None or depth == 1):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats
 from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.decoding import trace_best, trace_bundles
-from hscrf.engine.kernels.layout import make_work
+from hscrf.engine.kernels.layout import BLOCK, make_work
 from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.passes import (
     ABSENT,
@@ -20,6 +20,7 @@ from hscrf.engine.passes import (
     log_z_of,
     make_bundle,
     numbers_of,
+    stacked_leaves,
 )
 from hscrf.engine.plan import LayerPlan, Plan
 from hscrf.engine.space import SPACE
@@ -92,10 +93,15 @@ def trace_alone(
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
 ) -> Floats:
-    """Write a configuration below each segment; return their masses."""
-    steps = int((segments[:, 2] - segments[:, 1]).max()) + 1
+    """Write a configuration below each segment; return their masses.
+
+    One run needs one row. But where all have walked side by side, a block of rows needs no kernels of its own.
+    """
+    steps, rows = int((segments[:, 2] - segments[:, 1]).max()) + 1, 1
     leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, UNUSED)
-    work = make_work(layer.layer, 1, steps, leaves.longest, False, True, False, SPACE.array)
+    if mode is MAX and table is None and layer.top > 0 and layer.bundling is not None and layer.bundling.lone is None:
+        leaves, rows = stacked_leaves(plan, mode, layer.layer, numbers.values, leaves), BLOCK
+    work = make_work(layer.layer, rows, steps, leaves.longest, False, True, False, SPACE.array)
     run = (*make_bundle(), np.empty(0), work)
     given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:

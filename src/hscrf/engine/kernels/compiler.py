@@ -15,8 +15,12 @@ from typing import Any
 
 from llvmlite import binding, ir
 from numba.core import analysis, cgutils, codegen, compiler, typed_passes, types, untyped_passes
+from numba.core import ir as written
 from numba.core.compiler_machinery import PassManager, _pass_registry
+from numba.core.ir_utils import get_definition, guard
 from numba.core.targetconfig import ConfigStack
+
+from hscrf.engine.kernels.grids import Fields
 
 Library: Any = codegen.JITCodeLibrary
 Compiler: Any = compiler.CompilerBase
@@ -149,8 +153,37 @@ class Given:
         self.literal_type = kind
 
 
+def told_by_kinds(state: Any, expression: Any) -> bool | None:
+    """What the types of the parameters tell of an expression: a truth value among fields, or if a mode is MAX."""
+
+    def definition(variable: Any) -> Any:
+        return guard(get_definition, state.func_ir, variable)
+
+    def kind_of(variable: Any) -> Any:
+        found = definition(variable)
+        return state.args[found.index] if isinstance(found, written.Arg) else None
+
+    if expression.op == "getattr":
+        fields = kind_of(expression.value)
+        member = fields.kinds.get(expression.attr) if isinstance(fields, Fields) else None
+        return member.literal_value if isinstance(member, types.BooleanLiteral) else None
+    function = definition(expression.func) if expression.op == "call" else None
+    if isinstance(function, written.Global) and function.name == "is_best":
+        return isinstance(kind_of(expression.args[0]), types.Integer)
+    return None
+
+
 def leave_out_branches(state: Any) -> None:
-    """Leave out what is never done where a parameter is None and, which Numba does not, where it is not."""
+    """Leave out what is never done, so far as Numba, or ``told_by_kinds``, can tell from the types of the parameters.
+
+    Numba does so where a parameter is None; here also where it is not.
+    """
+    for block in state.func_ir.blocks.values():
+        for line in block.find_insts(written.Assign):
+            truth = told_by_kinds(state, line.value) if isinstance(line.value, written.Expr) else None
+            if truth is not None:
+                line.value = written.Const(truth, line.loc)
+                state.func_ir._definitions[line.target.name] = [line.value]
     kinds = [kind if isinstance(kind, (types.NoneType, types.Omitted)) else Given(kind) for kind in state.args]
     analysis.dead_branch_prune(state.func_ir, kinds)
 

@@ -129,7 +129,7 @@ def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, loss
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        forward(mode, layer, values, leaves, None, None, True, bundle, own, work, score[:0], lossy)
+        forward(mode, layer, values, leaves, None, bundle, own, work, score[:0], lossy)
         for r in range(own.shape[0]):
             i, steps = bundle[FROM] + own[r, AHEAD], own[r, UNTIL] - bundle[FROM]
             value = work.up[at(work, steps - 1, 0) + unsigned(r)]

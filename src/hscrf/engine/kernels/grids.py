@@ -4,6 +4,9 @@ Numba's own arrays carry seven numbers and more, all of them passed by value thr
 their end. Those of ``layout`` lie in memory row by row and are indexed from their beginning only, so here a part gets
 what it reads and no more: a kernel is half as long before it is optimised. With ``NUMBA_DISABLE_JIT=1`` they are those
 of NumPy.
+
+A truth value beside them belongs to the type: a kernel is compiled for it, without what it never does. It is True or
+None, see ``flag``: Numba takes a tuple that differs from an earlier one in False alone to be of the same type.
 """
 
 import operator
@@ -60,8 +63,8 @@ def seen_as_grids(fields: Any) -> Any:
 
     def kind_of(name: str, item: Any, context: Any) -> Any:
         kind = extending.typeof_impl(item, context)
-        if isinstance(item, bool):
-            return types.intp
+        if item is True or item is None:
+            return types.literal(item is True)
         if not isinstance(item, np.ndarray):
             return kind
         if kind.layout != "C":
@@ -69,6 +72,11 @@ def seen_as_grids(fields: Any) -> Any:
         return Grid(kind.dtype, kind.ndim)
 
     return fields
+
+
+def flag(truth: bool) -> bool | None:
+    """A truth value as kernels are told it."""
+    return True if truth else None
 
 
 def kept_apart(builder: Any, access: Any, name: str) -> Any:
@@ -106,6 +114,8 @@ def lower_field(context: Any, builder: Any, kind: Any, place: Any, name: str) ->
         return kept_apart(builder, builder.load(cgutils.gep_inbounds(builder, place, 0, k, *where)), "field")
 
     member = kind.kinds[name]
+    if isinstance(member, types.BooleanLiteral):
+        return ir.Constant(ir.IntType(1), int(member.literal_value))
     if not isinstance(member, Grid):
         return read()
     grid = cgutils.create_struct_proxy(member)(context, builder)

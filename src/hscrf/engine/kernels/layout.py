@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hscrf.engine.kernels.grids import seen_as_grids
+from hscrf.engine.kernels.grids import flag, seen_as_grids
 
 
 @seen_as_grids
@@ -21,9 +21,9 @@ class Layer(NamedTuple):
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
     table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
-    starts: bool  # is there any start potential (else they are all one)
-    stops: bool
-    unit: bool  # the bottom has length one
+    borders: bool | None  # has it any start or stop potential (else they are all one)
+    between: bool | None  # has it Markov levels between the top and a bottom with a table
+    unit: bool | None  # has its bottom length one
 
 
 # Rows of Layer.node. The children of a node are COUNT consecutive ones from FIRST on. From TOKEN on, a row holds the
@@ -64,11 +64,10 @@ class Leaves(NamedTuple):
     no children have peaks of their own: all segments under one of them may be much fainter than those of another.
     """
 
-    tokens: np.ndarray  # flat (N, leaves of all top states): of whole stacks, for starts side by side; else empty
+    tokens: np.ndarray  # flat (N, nodes): of the whole stacks of leaves, for starts side by side; else empty
     counts: np.ndarray  # flat, like them or like the table: posteriors
     peak: np.ndarray  # (peaks, N) LINEAR: log scale of a step
     peak_of: np.ndarray  # (S_top,) which of the peaks a top state has
-    number: int  # of leaves of all top states
     states: int  # of the bottom level
     top_columns: int  # of the table of the top's segments
     longest: int  # segment of the bottom, 0 without a table
@@ -80,6 +79,8 @@ class Leaves(NamedTuple):
 class Work(NamedTuple):
     """Work space of one bundle: flat arrays, the row being the fastest index. A run alone is a bundle of one row."""
 
+    alone: bool | None  # is it one run, children innermost
+    apart: bool | None  # are its rows whole sequences, each with its own time
     rows: int
     kept: int  # step & kept is the place of a step: all steps have one, or they take turns
     nodes: int  # that ``up`` has: those of a trie, the leaves again if ``alive_at``, and some that vectors may reach
@@ -119,9 +120,8 @@ WEIGHT = 0  # the mass of a segment of the current leaf, times the factor of its
 OF_PARENTS = 1  # one for each parent of leaves: tokens since a start, its own and those above; then posteriors of each
 
 BLOCK = 8  # rows are computed by so many
-# Columns of a list of bundles: top state, its first leaf among those of all top states, first time, number of steps,
-# and which of the runs.
-TOP, LEAF, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4, 5
+# Columns of a list of bundles: top state, first time, number of steps, and which of the runs.
+TOP, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4
 # Columns of a list of runs: alive from a time up to, not including, another; the column of its segment that ends at t
 # in the table lies so far from t + BASE; the sequence; and how far its own time is ahead of that of its bundle.
 SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
@@ -138,7 +138,7 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     inner = int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
     leaves = int((layer.level_at[:, -1] - layer.level_at[:, -2]).max())
     parents = int((layer.level_at[:, -2] - layer.level_at[:, -3]).max()) if layer.level_at.shape[1] > 3 else 0
-    alive = leaves + -leaves % 4 + 4 if layer.stops and not layer.unit and not table else 0
+    alive = leaves + -leaves % 4 + 4 if layer.borders and not layer.unit and not table else 0
     nodes = size + alive + slack
     starting = inner if layer.unit else size + slack
     places = steps if keep or table else 2
@@ -149,6 +149,8 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     by_step = -1 if alone else leaves * rows + 8  # no multiple of a large power of two: caches would be slow
     segments = steps * leaves if alone else steps * by_step
     return Work(
+        flag(alone),
+        flag(apart),
         rows,
         -1 if keep or table else 1,
         nodes,

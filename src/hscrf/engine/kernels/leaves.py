@@ -45,90 +45,90 @@ from hscrf.engine.kernels.tokens import (
 
 
 @inlined
-def first_token(leaves, leaf, t):
-    """Where the token of a leaf lies at t; those of the next ones follow."""
-    return unsigned(t) * unsigned(leaves.number) + unsigned(leaf)
+def first_token(layer, bottom, t):
+    """Where the token of the first leaf lies at t; those of the next ones follow."""
+    return unsigned(t) * unsigned(layer.node.shape[1]) + unsigned(bottom)
 
 
 @inlined
-def token_of(mode, layer, leaves, alone, apart, s, x, token, r, work):
+def token_of(mode, layer, leaves, s, x, token, r, work):
     """What leaf x is multiplied by in four rows, or alone the four leaves from x + r on."""
-    if alone is not None:
+    if work.alone:
         return load(work.met, unsigned(x - layer.level_at[s, 0]) + r)
-    if apart is None:
+    if not work.apart:
         return spread(leaves.tokens[token])
     own, above = unsigned(layer.node[STATE, x] * work.rows), at(work, 0, layer.node[PARENT, x] - layer.level_at[s, 0])
     return both(mode, load(work.own, own + r), load(work.met, above + r))
 
 
 @inlined
-def live(mode, layer, leaves, alone, apart, s, leaf, t, step, span, work):
+def live(mode, layer, leaves, s, t, step, span, work):
     """Leaves that start at t, or go on from t - 1, live through t."""
     depth, root, bottom, stop = shape_of(layer, s)
-    q, token, x = unsigned(work.rows), first_token(leaves, leaf, t), bottom - root + work.alive_at
+    q, token, x = unsigned(work.rows), first_token(layer, bottom, t), bottom - root + work.alive_at
     up, before = at(work, step, x), at(work, larger(step - 1, 0), x)
     goes_on = not layer.unit and step > 0 and layer.may_cross[depth + 1, t - 1]
     source, started, _ = starting_leaves(layer, s, step, work)
-    count, low, high = lines_of(alone, stop - bottom, span)
-    if alone is not None and not layer.unit:
+    count, low, high = lines_of(work, stop - bottom, span)
+    if work.alone and not layer.unit:
         store(none(mode), work.up, up + unsigned(stop - bottom))  # nothing comes from there, but vectors reach it
     for x in range(bottom, bottom + count):
         for r in range(low, high, FOUR):
             value = load(source, started + r)
             if goes_on:
                 value = either(mode, value, load(work.up, before + r))
-            own = token_of(mode, layer, leaves, alone, apart, s, x, token, r, work)
+            own = token_of(mode, layer, leaves, s, x, token, r, work)
             store(both(mode, value, own), work.up, up + r)
         up, before, started, token = up + q, before + q, started + q, token + unsigned(1)
 
 
 @inlined
-def end_leaves(mode, layer, pot, alone, apart, s, runs, t, step, span, work):
+def end_leaves(mode, layer, pot, s, runs, t, step, span, work):
     """Leaves that are alive at t and end there meet their last step, where they have potentials of it."""
     depth, root, bottom, stop = shape_of(layer, s)
-    if work.alive_at > 0:
+    if layer.borders and not layer.unit:
         here, end = at(work, step, bottom - root + work.alive_at), at(work, step, bottom - root)
-        count, low, high = lines_of(alone, stop - bottom, span)
-        if alone is not None:
+        count, low, high = lines_of(work, stop - bottom, span)
+        if work.alone:
             store(none(mode), work.up, end + unsigned(stop - bottom))  # which vectors reach
         for _ in range(count):
             for r in range(low, high, FOUR):
                 store(load(work.up, here + r), work.up, end + r)
             here, end = here + span[0], end + span[0]
         end = at(work, step, bottom - root)
-        meet(mode, layer, pot, STOP, alone, apart, s, depth, runs, t, work.up, end, span, work)
+        meet(mode, layer, pot, STOP, s, depth, runs, t, work.up, end, span, work)
 
 
 @inlined
-def end_leaves_back(mode, layer, pot, counts, alone, apart, s, runs, first, t, step, span, work):
+def end_leaves_back(mode, layer, pot, counts, s, runs, first, t, step, span, work):
     """Reverse of ``end_leaves``: ``up_bar`` becomes that of leaves that are alive; and who ends."""
     depth, root, bottom, stop = shape_of(layer, s)
     if not layer.unit and layer.may_end[depth, t]:
         x = bottom - root
-        count_endings(mode, counts, alone, apart, depth, x, stop - bottom, runs, first, t, step, span, work)
-        if work.alive_at > 0:
+        count_endings(mode, counts, depth, x, stop - bottom, runs, first, t, step, span, work)
+        if layer.borders:
             places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, counts.pot, STOP, alone, apart, s, depth, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, counts.pot, STOP, s, depth, runs, first, t, *places, span, work)
 
 
 @inlined
-def live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t, step, steps, span, work):
+def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span, work):
     """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
 
     A unit bottom ends wherever it lives, which is counted with its tokens.
     """
     depth, root, bottom, stop = shape_of(layer, s)
-    q, token, nothing = unsigned(work.rows), first_token(leaves, leaf, t), none(mode)
+    q, token, nothing = unsigned(work.rows), first_token(layer, bottom, t), none(mode)
     up, bars, started = at(work, step, bottom - root + work.alive_at), at(work, 0, bottom - root), unsigned(0)
     may_end, gain = layer.may_end[depth, t], place_of(work, step) * q
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
     rescaled = mode is LINEAR and work.rescaled[place_of(work, step)]
-    if apart is not None:
+    if work.apart:
         rows.fill(work.found, unsigned(0), leaves.states, span, 0.0)
         rows.fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     if not layer.unit:
         started = at_down(work, step, bottom - root)
-    count, low, high = lines_of(alone, stop - bottom, span)
+    count, low, high = lines_of(work, stop - bottom, span)
     for x in range(bottom, bottom + count):
         total, own, above = spread(0.0), unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
         for r in range(low, high, FOUR):
@@ -138,63 +138,59 @@ def live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t
                 bar = either(mode, bar, load(work.goes_on_bar, bars + r))
             bar = where_above(value, nothing, bar, nothing)
             posterior = probabilities(mode, value, bar)
-            if alone is not None:
+            if work.alone:
                 store(posterior, work.posterior, bars + r)
-            elif apart is None:
+            elif not work.apart:
                 total = add(total, posterior)
             else:
                 store(add(load(work.found, own + r), posterior), work.found, own + r)
                 store(add(load(work.posterior, above + r), posterior), work.posterior, above + r)
-            bar = both(mode, bar, token_of(mode, layer, leaves, alone, apart, s, x, token, r, work))
+            bar = both(mode, bar, token_of(mode, layer, leaves, s, x, token, r, work))
             if rescaled:
-                bar = both(mode, bar, spread(work.gain[gain]) if alone is not None else load(work.gain, gain + r))
+                bar = both(mode, bar, spread(work.gain[gain]) if work.alone else load(work.gain, gain + r))
             if not layer.unit:
                 store(bar, work.goes_on_bar, bars + r)
                 bar = where_above(load(work.down, started + r), nothing, bar, nothing)
             store(bar, work.down_bar, bars + r)
-        if alone is None and apart is None:
+        if not work.alone and not work.apart:
             leaves.counts[token] += lane_sum(total)
         up, bars, started, token = up + q, bars + q, started + q, token + unsigned(1)
-    if alone is not None:
+    if work.alone:
         count_tokens(layer, counts, s, t, work)
-    elif apart is not None:
+    elif work.apart:
         scatter_counts(layer, counts, s, runs, first, t, span, work)
 
 
 @as_written
 def stack_tokens(mode, layer, pot, tokens):
-    """Fill tokens (N, leaves): the product of the tokens of a leaf and of all above it."""
+    """Fill tokens (N, nodes), of leaves: the product of the tokens of a leaf and of all above it."""
     depth = layer.level_at.shape[1] - 2
     for t in range(tokens.shape[0]):
-        k = 0
         for s in range(layer.level_at.shape[0]):
             for leaf in range(layer.level_at[s, depth], layer.level_at[s, depth + 1]):
                 value, node = one(mode), leaf
                 while layer.node[PARENT, node] >= 0:
                     value = times(mode, value, pot[cell(layer, TOKEN, node, t)])
                     node = layer.node[PARENT, node]
-                tokens[t, k] = value
-                k += 1
+                tokens[t, leaf] = value
 
 
 @as_written
 def unstack_counts(layer, grad, ending, counts):
-    """Reverse of ``stack_tokens``: add the posteriors (N, leaves) to the counts of all tokens of their stacks.
+    """Reverse of ``stack_tokens``: add the posteriors (N, nodes) of leaves to the counts of all tokens of their stacks.
 
     A unit bottom ends wherever it lives.
     """
     depth = layer.level_at.shape[1] - 2
     for t in range(counts.shape[0]):
-        k = 0
         for s in range(layer.level_at.shape[0]):
             for leaf in range(layer.level_at[s, depth], layer.level_at[s, depth + 1]):
                 node = leaf
                 while layer.node[PARENT, node] >= 0:
-                    grad[cell(layer, TOKEN, node, t)] += counts[t, k]
+                    grad[cell(layer, TOKEN, node, t)] += counts[t, leaf]
                     node = layer.node[PARENT, node]
                 if layer.unit:
-                    ending[depth, t] += counts[t, k]
-                k += 1
+                    ending[depth, t] += counts[t, leaf]
 
 
 # ------------------------------------------------------------------------------
@@ -202,29 +198,29 @@ def unstack_counts(layer, grad, ending, counts):
 
 
 @part
-def sum_segments(mode, layer, pot, leaves, table, alone, s, t, step, since, span, work):
+def sum_segments(mode, layer, pot, leaves, table, s, t, step, since, span, work):
     """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
     depth, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
         since += 1
     base, columns, n = layer.table[t, CHILD_BASE], table.size // leaves.states, stop - bottom
     up, lags = at(work, step, bottom - root), (layer.table[t, CHILD_SKIP], t - since + 1)
-    enter(alone, bottom - root, n, step, work)
-    if alone is not None:
+    enter(bottom - root, n, step, work)
+    if work.alone:
         work.since[step] = since
         store(none(mode), work.up, up + unsigned(n))  # nothing comes from there, but vectors reach it
-        if base != NOWHERE and depth > 1:
+        if layer.between and base != NOWHERE:
             pass_tokens(mode, layer, pot, leaves, s, t, lags, work)
     if base == NOWHERE:
-        fill(alone, work.up, up, n, zero(mode), span)
+        fill(work.up, up, n, zero(mode), span, work)
         return since
     for k in range(n):
         line = unsigned(layer.node[STATE, bottom + k] * columns + base)
         here, target = entered_at(work, k, step), at(work, step, bottom - root + k)
-        if alone is None:
+        if not work.alone:
             started = work.entered, here, unsigned(work.by_step)
             rows.segments(mode, table, line, lags, started, (work.up, target), span)
-        elif depth == 1:
+        elif not layer.between:
             work.up[target] = groups.segments(mode, table, line, lags, work.entered, here)
         else:
             weigh(mode, layer, leaves, table, line, s, bottom + k, lags, work)
@@ -234,10 +230,10 @@ def sum_segments(mode, layer, pot, leaves, table, alone, s, t, step, since, span
 
 
 @inlined
-def enter(alone, leaf, n, step, work):
+def enter(leaf, n, step, work):
     """Note the leaves that start at a step."""
     started, here = at_down(work, step, leaf), entered_at(work, 0, step)
-    if alone is not None:
+    if work.alone:
         for k in range(n):
             work.entered[entered_at(work, k, step)] = work.down[started + unsigned(k)]
     else:
@@ -246,20 +242,20 @@ def enter(alone, leaf, n, step, work):
 
 
 @part
-def sum_segments_back(mode, layer, pot, leaves, table, alone, counts, s, t, step, steps, span, work):
+def sum_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, steps, span, work):
     """Reverse of ``sum_segments``: from the bars of leaves that end at t or later to those that start at t.
 
     Alone those that end at t spread to all starts. Side by side those that start at t gather from all ends.
     """
     _, root, bottom, stop = shape_of(layer, s)
-    if alone is None:
+    if not work.alone:
         for k in range(stop - bottom):
             bars, here = at(work, 0, bottom - root + k), entered_at(work, k, step)
             for r in range(span[1], span[2], FOUR):
                 store(load(work.up_bar, bars + r), work.segment_bar, here + r)
     if mode is LINEAR and work.rescaled[step]:
-        unscale(alone, leaves, bottom - root, stop - bottom, step, steps, span, work)
-    if alone is not None:
+        unscale(leaves, bottom - root, stop - bottom, step, steps, span, work)
+    if work.alone:
         spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work)
     else:
         gather_bars(layer, leaves, table, s, t, step, steps, span, work)
@@ -335,7 +331,7 @@ def spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work):
     lags, bars, gain = (layer.table[t, CHILD_SKIP], t - work.since[step] + 1), at(work, 0, bottom - root), one(mode)
     if mode is LINEAR and work.rescaled[step]:
         gain = work.gain[step]
-    if base != NOWHERE and depth > 1:
+    if layer.between and base != NOWHERE:
         parents = bottom - layer.level_at[s, depth - 1]
         pass_tokens(mode, layer, pot, leaves, s, t, lags, work)
         for k in range(line_of(leaves, OF_PARENTS + parents), line_of(leaves, OF_PARENTS + 2 * parents)):
@@ -345,14 +341,14 @@ def spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work):
         if base != NOWHERE:
             bar, line = times(mode, work.up_bar[place], gain), unsigned(layer.node[STATE, bottom + k] * columns + base)
             given = leaves.counts, line, lags, work.entered, work.segment_bar, here, bar, work.factor
-            if depth == 1:
+            if not layer.between:
                 groups.segments_back(mode, table, line, *given, unsigned(0))
             else:
                 weigh(mode, layer, leaves, table, line, s, bottom + k, lags, work)
                 seen = factors_of(layer, leaves, s, layer.node[PARENT, bottom + k] + parents)
                 groups.segments_back(mode, work.factor, line_of(leaves, WEIGHT), *given, seen)
         work.down_bar[place] = work.segment_bar[here] if work.entered[here] > zero(mode) else zero(mode)
-    if base != NOWHERE and depth > 1:
+    if layer.between and base != NOWHERE:
         for lag in range(lags[0], lags[1]):
             for parent in range(layer.level_at[s, depth - 1], bottom):
                 seen = factors_of(layer, leaves, s, parent + parents)

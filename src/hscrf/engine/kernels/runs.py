@@ -7,8 +7,8 @@ Where a run has a number a bundle has a row of them, and all rows share their ta
     apart           whole sequences side by side that share no time: each has its own tokens; so far as the structure is
                     concerned, the time of a bundle is that of its longest
 
-A kernel is told its kind by ``alone`` and ``apart``, None or True. As with ``mode``, None has a type of its own: what a
-kind does not need is not compiled for it.
+Which of them a kernel walks stands in its work space (``alone``, ``apart``). What a kind does not need is not compiled
+for it, see ``grids``.
 
 Runs have their rows in the order in which they start, which is that in which they end, so those that are alive at a
 time lie together. Rows are computed in blocks, from the step in which the first row of a block is born to that in which
@@ -28,7 +28,6 @@ from hscrf.engine.kernels.layout import (
     BASE,
     BLOCK,
     FROM,
-    LEAF,
     NOWHERE,
     RUN,
     RUN_END,
@@ -63,12 +62,12 @@ def skip_ended(runs, first, t):
 
 
 @inlined
-def span_of(work, alone, table, first, last):
+def span_of(work, table, first, last):
     """The number of rows, and the first and the end of the blocks in which runs first .. last have theirs.
 
     With a table all rows are computed: what has started is asked for as long as its segments may end.
     """
-    if alone is not None or table is not None:
+    if work.alone or table is not None:
         return unsigned(work.rows), unsigned(0), unsigned(work.rows)
     return unsigned(work.rows), unsigned(first - first % BLOCK), unsigned(last + -last % BLOCK)
 
@@ -84,7 +83,7 @@ def in_table(layer, leaves, s, t, ahead):
 
 
 @part
-def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work, mass, lossy):
+def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy):
     """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     first, last, since, end, until_check = 0, 0, begin, unsigned(0), larger(leaves.every, 1)
@@ -92,53 +91,53 @@ def forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
         last = count_born(runs, last, t)
-        span, ends = span_of(work, alone, table, first, last), runs[first, UNTIL] == t + 1
-        if alone is None and step > 0 and span[2] > end:  # nothing has happened yet in rows that are born now
+        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        if not work.alone and step > 0 and span[2] > end:  # nothing has happened yet in rows that are born now
             rows.fill(work.up, at(work, step - 1, 0), work.nodes, (span[0], end, span[2]), zero(mode))
         end = span[2]
-        fill(alone, work.down, top, 1, zero(mode), span)
+        fill(work.down, top, 1, zero(mode), span, work)
         for r in range(born, last):
             work.down[top + unsigned(r)] = one(mode)
             work.scale[r] = 0.0
-        descend(mode, layer, values.pot, alone, apart, s, runs, t, step, last > born, span, work)
+        descend(mode, layer, values.pot, s, runs, t, step, last > born, span, work)
         if table is not None:
-            since = sum_segments(mode, layer, values.pot, leaves, table, alone, s, t, step, since, span, work)
+            since = sum_segments(mode, layer, values.pot, leaves, table, s, t, step, since, span, work)
         else:
-            if alone is not None:
+            if work.alone:
                 starting, _, beyond = starting_leaves(layer, s, step, work)
                 store(none(mode), starting, beyond)  # nothing comes from there, but vectors reach it
                 if mode is LINEAR and leaves.every == 0:
                     look_at_starts(layer, s, step, runs, work, lossy)
-            read_tokens(mode, layer, values.pot, alone, apart, s, runs, t, 1, span, work)
-            live(mode, layer, leaves, alone, apart, s, bundle[LEAF], t, step, span, work)
+            read_tokens(mode, layer, values.pot, s, runs, t, 1, span, work)
+            live(mode, layer, leaves, s, t, step, span, work)
         if mode is LINEAR:
-            add_peaks(leaves, apart, s, t, span, work)
+            add_peaks(leaves, s, t, span, work)
             until_check -= 1
             work.rescaled[place_of(work, step)] = False
             if until_check == 0:
-                keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
+                keep_scale(layer, leaves, s, step, first, last, runs, span, work, lossy)
                 until_check = larger(leaves.every, 1)
             if table is not None:
-                keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy)
+                keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy)
         if table is None:
-            end_leaves(mode, layer, values.pot, alone, apart, s, runs, t, step, span, work)
-        ascend(mode, layer, values.pot, alone, apart, s, runs, t, step, ends, span, work)
+            end_leaves(mode, layer, values.pot, s, runs, t, step, span, work)
+        ascend(mode, layer, values.pot, s, runs, t, step, ends, span, work)
         if mass.size > 0:
-            if apart is None:
-                write_masses(mode, layer, leaves, alone, s, t, step, first, last, runs, work, mass)
+            if not work.apart:
+                write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
             elif ends:
                 write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
 
 
 @inlined
-def read_tokens(mode, layer, pot, alone, apart, s, runs, t, way, span, work):
+def read_tokens(mode, layer, pot, s, runs, t, way, span, work):
     """Have the tokens of t at hand, if they are not multiplied beforehand; walking in this way, 1 or -1."""
-    if alone is not None:
+    if work.alone:
         fetch_tokens(layer, pot, s, t + way)
         multiply_tokens(mode, layer, pot, s, t, layer.level_at.shape[1] - 2, work)
         beyond = layer.level_at[s, layer.level_at.shape[1] - 1] - layer.level_at[s, 0]
         store(none(mode), work.met, unsigned(beyond))  # vectors reach beyond the last leaf
-    elif apart is not None:
+    elif work.apart:
         gather_tokens(mode, layer, pot, s, runs, t, way * FETCHED, span, work)
 
 
@@ -151,35 +150,35 @@ def look_at_starts(layer, s, step, runs, work, lossy):
 
 
 @inlined
-def add_peaks(leaves, apart, s, t, span, work):
+def add_peaks(leaves, s, t, span, work):
     """LINEAR: add the log scale of t to that of each row; sequences side by side have theirs when they end."""
-    if apart is None:
+    if not work.apart:
         peak = leaves.peak[leaves.peak_of[s], t]
         for r in range(span[1], span[2]):
             work.scale[r] += peak
 
 
 @inlined
-def keep_scale(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
+def keep_scale(layer, leaves, s, step, first, last, runs, span, work, lossy):
     """LINEAR: bring rows back that have left the comfortable range."""
     _, root, bottom, stop = shape_of(layer, s)
     nodes = bottom - root + work.alive_at, stop - root + work.alive_at
-    rescaled = rescale(alone, nodes, step, leaves.least, first, last, runs, span, work, lossy)
+    rescaled = rescale(nodes, step, leaves.least, first, last, runs, span, work, lossy)
     work.rescaled[place_of(work, step)] = rescaled
 
 
 @inlined
-def keep_scale_of_entered(layer, leaves, alone, s, step, first, last, runs, span, work, lossy):
+def keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy):
     """LINEAR, with a table: what has started has the scale of the leaves."""
     _, root, bottom, stop = shape_of(layer, s)
-    note_gains(alone, step, span, work)
+    note_gains(step, span, work)
     if work.rescaled[step]:
         unsure = rescale_entered(leaves, bottom - root, stop - bottom, step, first, last, span, work)
         lossy[runs[0, SEQUENCE]] |= unsure
 
 
 @inlined
-def write_masses(mode, layer, leaves, alone, s, t, step, first, last, runs, work, mass):
+def write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass):
     """Write the log masses of the top's segments that end at t, of all starts."""
     column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
     if column == NOWHERE:
@@ -187,7 +186,7 @@ def write_masses(mode, layer, leaves, alone, s, t, step, first, last, runs, work
     for r in range(unsigned(first), unsigned(last)):
         work.top[r] = work.up[top + r]
     if mode is LINEAR:
-        if alone is not None:
+        if work.alone:
             work.top[0] = np.log(work.top[0])
         else:
             take_logs(work.top, first, last)
@@ -212,13 +211,13 @@ def write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, ma
 
 
 @part
-def backward(mode, layer, values, leaves, table, alone, apart, counts, bundle, runs, work, post):
+def backward(mode, layer, values, leaves, table, counts, bundle, runs, work, post):
     """Reverse of ``forward``: from the posteriors of the top's segments to the expected counts of all in the bundle."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     clear(mode, work.up_bar)
     clear(mode, work.down_bar)
     clear(mode, work.goes_on_bar)
-    if alone is None:
+    if not work.alone:
         clear(mode, work.pairs)
     elif table is not None:
         clear_segments(mode, layer, s, steps, work)
@@ -227,23 +226,22 @@ def backward(mode, layer, values, leaves, table, alone, apart, counts, bundle, r
         t = begin + step
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
-        span, ends = span_of(work, alone, table, first, last), runs[first, UNTIL] == t + 1
-        read_bars(mode, layer, leaves, alone, apart, s, t, step, first, last, ends, runs, span, work, post)
-        ascend_back(mode, layer, values.pot, counts, alone, apart, s, runs, first, t, step, ends, span, work)
+        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        read_bars(mode, layer, leaves, s, t, step, first, last, ends, runs, span, work, post)
+        ascend_back(mode, layer, values.pot, counts, s, runs, first, t, step, ends, span, work)
         if table is not None:
             pot = values.pot
-            sum_segments_back(mode, layer, pot, leaves, table, alone, counts, s, t, step, steps, span, work)
+            sum_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, steps, span, work)
         else:
-            end_leaves_back(mode, layer, values.pot, counts, alone, apart, s, runs, first, t, step, span, work)
-            read_tokens(mode, layer, values.pot, alone, apart, s, runs, t, -1, span, work)
-            leaf = bundle[LEAF]
-            live_back(mode, layer, leaves, alone, apart, counts, s, leaf, runs, first, t, step, steps, span, work)
+            end_leaves_back(mode, layer, values.pot, counts, s, runs, first, t, step, span, work)
+            read_tokens(mode, layer, values.pot, s, runs, t, -1, span, work)
+            live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span, work)
         born = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
         given = s, runs, first, t, step, last < born, span, work
-        descend_back(mode, layer, values.pot, counts.pot, alone, apart, *given)
-    if alone is None:
+        descend_back(mode, layer, values.pot, counts.pot, *given)
+    if not work.alone:
         count_all_pairs(layer, values.pot, counts.pot, s, work)
 
 
@@ -265,14 +263,14 @@ def clear_segments(mode, layer, s, steps, work):
 
 
 @inlined
-def read_bars(mode, layer, leaves, alone, apart, s, t, step, first, last, ends, runs, span, work, post):
+def read_bars(mode, layer, leaves, s, t, step, first, last, ends, runs, span, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
-    fill(alone, work.up_bar, unsigned(0), 1, zero(mode), span)
-    if apart is not None and not ends:
+    fill(work.up_bar, unsigned(0), 1, zero(mode), span, work)
+    if work.apart and not ends:
         return
     column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
     for r in range(unsigned(first), unsigned(last)):
-        if apart is not None:
+        if work.apart:
             column = in_table(layer, leaves, s, t, runs[r, AHEAD])
         if column != NOWHERE:
             posterior, value = post[unsigned(column + runs[r, SHIFT])], work.up[top + r]
@@ -292,18 +290,18 @@ def has_posterior(layer, leaves, bundle, runs, post):
 
 
 @part
-def walk(mode, layer, values, leaves, table, alone, apart, counts, bundle, runs, post, mass, lossy, work):
+def walk(mode, layer, values, leaves, table, counts, bundle, runs, post, mass, lossy, work):
     """Walk a bundle forward and, if there are counts to fill and posteriors to begin with, backward."""
     wanted = counts is not None and counts.pot.size > 0
     if wanted and not has_posterior(layer, leaves, bundle, runs, post):
         return
-    forward(mode, layer, values, leaves, table, alone, apart, bundle, runs, work, mass, lossy)
+    forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy)
     if counts is not None and wanted:
-        backward(mode, layer, values, leaves, table, alone, apart, counts, bundle, runs, work, post)
+        backward(mode, layer, values, leaves, table, counts, bundle, runs, work, post)
 
 
 @kernel
-def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, runs, post, mass, lossy, work):
+def sweep_bundles(mode, layer, values, leaves, table, counts, bundles, runs, post, mass, lossy, work):
     """Walk all bundles of several rows of a layer in LINEAR or MAX; lossy (sequences,).
 
     Fill the log mass (S, columns) of the top's segments, flat, unless it is empty. Unless ``counts`` is None or empty,
@@ -315,33 +313,33 @@ def sweep_bundles(mode, layer, values, leaves, table, apart, counts, bundles, ru
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        walk(mode, layer, values, leaves, table, None, apart, counts, bundle, own, post, mass, lossy, work)
+        walk(mode, layer, values, leaves, table, counts, bundle, own, post, mass, lossy, work)
 
 
 @part
 def make_run(n, i, s, reach, bundle, run):
     """A bundle of the one run of sequence n from i on under s."""
-    bundle[TOP], bundle[LEAF], bundle[FROM], bundle[STEPS] = s, 0, i, reach
+    bundle[TOP], bundle[FROM], bundle[STEPS] = s, i, reach
     run[0, SINCE], run[0, UNTIL], run[0, SHIFT], run[0, SEQUENCE], run[0, AHEAD] = i, i + reach, -i, n, 0
 
 
 @as_written
 def sweep(mode, layer, values, leaves, table, counts, offsets, bundle, run, post, mass, lossy, work):
-    """``sweep_bundles`` for runs alone, in any arithmetic; ``bundle`` (6,) and ``run`` (1, 5) are filled here."""
+    """``sweep_bundles`` for runs alone, in any arithmetic; ``bundle`` (5,) and ``run`` (1, 5) are filled here."""
     for n in range(offsets.size - 1):
         for i in range(offsets[n], offsets[n + 1]):
             for s in range(layer.reach.shape[1]):
                 reach = layer.reach[i, s]
                 if reach > 0:
                     make_run(n, i, s, reach, bundle, run)
-                    walk(mode, layer, values, leaves, table, True, None, counts, bundle, run, post, mass, lossy, work)
+                    walk(mode, layer, values, leaves, table, counts, bundle, run, post, mass, lossy, work)
 
 
 @part
 def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, work):
     """Walk one run in LOG or MAX, which lose nothing; ``nothing`` is an empty table."""
     make_run(0, i, s, steps, bundle, run)
-    forward(mode, layer, values, leaves, table, True, None, bundle, run, work, nothing, work.rescaled)
+    forward(mode, layer, values, leaves, table, bundle, run, work, nothing, work.rescaled)
 
 
 @as_written

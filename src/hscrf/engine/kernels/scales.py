@@ -26,7 +26,7 @@ LIFTED, FLOOR = 1e50, 1e-120
 
 
 @part
-def rescale(alone, nodes, step, least, first, last, runs, span, work, lossy):
+def rescale(nodes, step, least, first, last, runs, span, work, lossy):
     """Multiply the leaves of rows whose highest has left the range by a power of two; were there any such rows?
 
     A run, alive in rows first .. last, in which something possible is less than ``least`` makes its sequence lossy.
@@ -34,7 +34,7 @@ def rescale(alone, nodes, step, least, first, last, runs, span, work, lossy):
     """
     (q, begin_row, end_row), rescaled = span, False
     begin, stop = at(work, step, nodes[0]), at(work, step, nodes[1])
-    if alone is not None:
+    if work.alone:
         highest, lowest = extremes(work.up, begin, stop)
         return bring_back(begin, stop, 0, highest, lowest, step, least, first, last, runs, q, work, lossy)
     for r in range(begin_row, end_row, FOUR):
@@ -87,10 +87,10 @@ def multiply_row(values, begin, stop, rows, factor):
 
 
 @inlined
-def note_gains(alone, step, span, work):
+def note_gains(step, span, work):
     """The sum of all gains up to a step is that up to the one before, before its own are added."""
     here = unsigned(step) * span[0]
-    if alone is not None:
+    if work.alone:
         work.total_gain[here] = work.total_gain[here - unsigned(1)] if step > 0 else 0.0
     else:
         for r in range(here, here + span[0], FOUR):
@@ -140,10 +140,10 @@ def rescale_entered(leaves, leaf, n, step, first, last, span, work):
 
 
 @part
-def unscale(alone, leaves, leaf, n, step, steps, span, work):
+def unscale(leaves, leaf, n, step, steps, span, work):
     """Make values and bars belong to the time before the leaves of a step were rescaled."""
     begin, end = step, smaller(steps, step + leaves.longest)
-    if alone is not None:
+    if work.alone:
         begin, end = larger(0, step - leaves.longest + 1), step + 1
     for r in range(span[1], span[2]):
         gain = work.gain[unsigned(step) * span[0] + r]

@@ -51,12 +51,12 @@ def starting_leaves(layer, s, step, work):
 
 
 @inlined
-def lines_of(alone, n, span):
+def lines_of(work, n, span):
     """How n nodes are walked four numbers at a time: how many lines there are, and where each begins and ends.
 
     Side by side the line of a node is its rows. Alone all nodes are one line.
     """
     count, begin, end = n, span[1], span[2]
-    if alone is not None:
+    if work.alone:
         count, begin, end = 1, unsigned(0), unsigned(n + -n % 4)
     return count, begin, end

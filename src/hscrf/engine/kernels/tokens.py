@@ -28,9 +28,9 @@ from hscrf.engine.kernels.structure import at, cell, shape_of
 
 
 @inlined
-def fill(alone, values, at, n, value, span):
+def fill(values, at, n, value, span, work):
     """The same number for n nodes."""
-    if alone is not None:
+    if work.alone:
         for x in range(at, at + unsigned(n)):
             values[x] = value
     else:
@@ -206,15 +206,15 @@ def add_endings(ending, level, runs, first_row, t, values):
 
 
 @inlined
-def count_endings(mode, counts, alone, apart, level, x, number, runs, first, t, step, span, work):
+def count_endings(mode, counts, level, x, number, runs, first, t, step, span, work):
     """Add the posteriors that some nodes of a level, from x on, end at t."""
     up, bars = at(work, step, x), at(work, 0, x)
-    if alone is not None:
+    if work.alone:
         total = 0.0
         for k in range(unsigned(number)):
             total += probability(mode, work.up[up + k], work.up_bar[bars + k])
         counts.ending[level, t] += total
-    elif apart is None:
+    elif not work.apart:
         for _ in range(number):
             counts.ending[level, t] += rows.sum_of_products(work.up, up, work.up_bar, bars, span)
             up, bars = up + span[0], bars + span[0]
@@ -227,38 +227,36 @@ def count_endings(mode, counts, alone, apart, level, x, number, runs, first, t, 
 
 
 @part
-def meet(mode, layer, pot, part, alone, apart, s, level, runs, t, values, at, span, work):
+def meet(mode, layer, pot, part, s, level, runs, t, values, at, span, work):
     """Multiply the values of all nodes of a level, from a place on, by what they meet when they start, or end, at t."""
     q, low, high = span
     first, width = block_of(layer, part, s, level)
-    if apart is not None and width > 0:
+    if work.apart and width > 0:
         gather_level(pot, first, width, runs, t, 0, work.own, span)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
         factor = pot[cell(layer, part, node, t)]
-        if alone is not None:
+        if work.alone:
             values[at] = times(mode, values[at], factor)
         else:
             factors, own = spread(factor), unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
-                if apart is not None:
+                if work.apart:
                     factors = load(work.own, own + r)
                 store(both(mode, load(values, at + r), factors), values, at + r)
         at += q
 
 
 @part
-def meet_back(
-    mode, layer, pot, grad, part, alone, apart, s, level, runs, first_row, t, values, at, bars, here, span, work
-):
+def meet_back(mode, layer, pot, grad, part, s, level, runs, first_row, t, values, at, bars, here, span, work):
     """Reverse of ``meet``, the values being those after it: multiply the bars, and count."""
     q, low, high = span
     first, width = block_of(layer, part, s, level)
-    if apart is not None and width > 0:
+    if work.apart and width > 0:
         gather_level(pot, first, width, runs, t, 0, work.own, span)
         rows.fill(work.found, unsigned(0), width, span, 0.0)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
         where, own = cell(layer, part, node, t), unsigned(layer.node[STATE, node]) * q
-        if alone is not None:
+        if work.alone:
             grad[where] += probability(mode, values[at], bars[here])
             bars[here] = times(mode, bars[here], pot[where])
         else:
@@ -266,13 +264,13 @@ def meet_back(
             for r in range(low, high, FOUR):
                 bar = load(bars, here + r)
                 posterior = multiply(load(values, at + r), bar)
-                if apart is not None:
+                if work.apart:
                     factor = load(work.own, own + r)
                     store(add(load(work.found, own + r), posterior), work.found, own + r)
                 total = add(total, posterior)
                 store(multiply(bar, factor), bars, here + r)
-            if apart is None:
+            if not work.apart:
                 grad[where] += lane_sum(total)
         at, here = at + q, here + q
-    if apart is not None and width > 0:
+    if work.apart and width > 0:
         scatter_level(grad, first, width, runs, first_row, t, work.found, span)

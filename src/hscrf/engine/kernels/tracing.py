@@ -51,7 +51,7 @@ def reaches(layer, t, j):
 @part
 def pass_tokens_to(mode, layer, pot, leaves, s, i, t, work):
     """Have the tokens of Markov levels above segments that end at t at hand, see ``value_of_segment``."""
-    if layer.level_at.shape[1] > 3:
+    if layer.between:
         pass_tokens(mode, layer, pot, leaves, s, t, (0, t - work.since[t - i] + 1), work)
 
 
@@ -61,7 +61,7 @@ def value_of_segment(layer, leaves, table, s, i, leaf, begin, t, work):
     columns, bottom = table.size // leaves.states, layer.level_at[s, layer.level_at.shape[1] - 2]
     value = table[unsigned(layer.node[STATE, leaf] * columns + layer.table[t, CHILD_BASE] + t - begin)]
     entered = work.entered[entered_at(work, leaf - bottom, begin - i)]
-    if layer.level_at.shape[1] > 3:
+    if layer.between:
         entered += work.factor[factors_of(layer, leaves, s, layer.node[PARENT, leaf]) + unsigned(t - begin)]
     return value + entered
 

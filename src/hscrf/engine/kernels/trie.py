@@ -21,15 +21,15 @@ def changes(layer, level, t):
 
 
 @inlined
-def closes(layer, apart, level, t, last):
+def closes(layer, work, level, t, last):
     """May a node of a level end at t with one of its children; ``last``: is that the last step of any sequence."""
     depth = layer.level_at.shape[1] - 2
-    may_end = last if apart is not None and level == 0 else layer.may_end[level, t]
+    may_end = last if work.apart and level == 0 else layer.may_end[level, t]
     return may_end and (level < depth - 1 or layer.may_end[depth, t])
 
 
 @inlined
-def descend(mode, layer, pot, alone, apart, s, runs, t, step, born, span, work):
+def descend(mode, layer, pot, s, runs, t, step, born, span, work):
     """Fill ``down`` at t, the mass of each node that starts there; that of leaves of length one goes to ``up``.
 
     The top's is given: it starts in the rows of runs that are ``born``.
@@ -46,37 +46,37 @@ def descend(mode, layer, pot, alone, apart, s, runs, t, step, born, span, work):
             target = work.up, at(work, step, kid)
             if not lives:
                 target = work.down, at_down(work, step, kid)
-            if alone is not None:
+            if work.alone:
                 groups.product(mode, pot, init, trans, n, parent, before, target)
             else:
                 rows.product(mode, pot, init, trans, n, parent, before, target, span)
-        if layer.starts and not lives:
+        if layer.borders and not lives:
             begin = at_down(work, step, layer.level_at[s, level] - root)
-            meet(mode, layer, pot, BEGIN, alone, apart, s, level, runs, t, work.down, begin, span, work)
+            meet(mode, layer, pot, BEGIN, s, level, runs, t, work.down, begin, span, work)
 
 
 @inlined
-def descend_back(mode, layer, pot, grad, alone, apart, s, runs, first, t, step, born, span, work):
+def descend_back(mode, layer, pot, grad, s, runs, first, t, step, born, span, work):
     """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
-        if layer.starts and (level < depth or not layer.unit):
+        if layer.borders and (level < depth or not layer.unit):
             x = layer.level_at[s, level] - root
             places = work.down, at_down(work, step, x), work.down_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, grad, BEGIN, alone, apart, s, level, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, grad, BEGIN, s, level, runs, first, t, *places, span, work)
         across = step > 0 and changes(layer, level, t - 1)
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             init, above = unsigned(cell(layer, INIT, node, t)), at_down(work, step, node - root)
             trans, before = unsigned(cell(layer, TRANS, node, t - 1)), at(work, larger(step - 1, 0), kid)
             bars, bar = at(work, 0, kid), at(work, 0, node - root)
-            if alone is not None:
+            if work.alone:
                 groups.init_back(mode, pot, grad, init, n, work.down, above, work.down_bar, bars, bar)
             elif born or level > 1:
                 rows.init_back(pot, grad, init, n, work.down, above, work.down_bar, bars, bar, span)
             if not across:
-                fill(alone, work.up_bar, bars, n, zero(mode), span)
-            elif alone is not None:
+                fill(work.up_bar, bars, n, zero(mode), span, work)
+            elif work.alone:
                 groups.product_back(mode, pot, grad, trans, n, work.up, before, work.down_bar, work.up_bar, bars)
             else:
                 pairs = pairs_of(work, node - root)
@@ -103,42 +103,42 @@ def count_all_pairs(layer, pot, grad, s, work):
 
 
 @inlined
-def ascend(mode, layer, pot, alone, apart, s, runs, t, step, last, span, work):
+def ascend(mode, layer, pot, s, runs, t, step, last, span, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
-        may_end = closes(layer, apart, level, t, last)
+        may_end = closes(layer, work, level, t, last)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where, up, above = unsigned(cell(layer, END, node, t)), at(work, step, kid), at(work, step, node - root)
-            if alone is not None:
+            if work.alone:
                 groups.end(mode, pot, where, n, work.up, up, above)
             else:
                 rows.end(mode, pot, where, n, work.up, up, above, span)
-        if layer.stops and level > 0 and may_end:
+        if layer.borders and level > 0 and may_end:
             begin = at(work, step, layer.level_at[s, level] - root)
-            meet(mode, layer, pot, STOP, alone, apart, s, level, runs, t, work.up, begin, span, work)
+            meet(mode, layer, pot, STOP, s, level, runs, t, work.up, begin, span, work)
 
 
 @inlined
-def ascend_back(mode, layer, pot, counts, alone, apart, s, runs, first, t, step, last, span, work):
+def ascend_back(mode, layer, pot, counts, s, runs, first, t, step, last, span, work):
     """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
-        if not closes(layer, apart, level, t, last):
+        if not closes(layer, work, level, t, last):
             continue
         x = layer.level_at[s, level] - root
         if level > 0:
             number = layer.level_at[s, level + 1] - layer.level_at[s, level]
-            count_endings(mode, counts, alone, apart, level, x, number, runs, first, t, step, span, work)
-        if layer.stops and level > 0:
+            count_endings(mode, counts, level, x, number, runs, first, t, step, span, work)
+        if layer.borders and level > 0:
             places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, counts.pot, STOP, alone, apart, s, level, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, counts.pot, STOP, s, level, runs, first, t, *places, span, work)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             where, up = unsigned(cell(layer, END, node, t)), at(work, step, kid)
             bar, bars = at(work, 0, node - root), at(work, 0, kid)
-            if alone is not None:
+            if work.alone:
                 groups.end_back(mode, pot, counts.pot, where, n, work.up, up, work.up_bar, bar, bars)
             else:
                 rows.end_back(pot, counts.pot, where, n, work.up, up, work.up_bar, bar, bars, span)

@@ -192,9 +192,38 @@ def test_learning_needs_one_kernel_of_bundles():
     p = hscrf.Potentials(topology, 40)
     hscrf.log_partition(p)
     hscrf.marginals(p)
-    starts = (types.none, types.none)  # no table of segments, and not sequences
-    linear = [kinds for kinds in sweep_bundles.signatures if kinds[0] == types.none and kinds[4:6] == starts]
-    assert len(linear) == 1
+    flags = {"borders": False, "between": False, "unit": True, "alone": False, "apart": False}
+
+    def serves(mode, layer, _values, _leaves, table, *others):
+        kinds = {**layer.kinds, **others[-1].kinds}
+        told = {name: kinds[name].literal_value for name in flags}
+        return mode == table == types.none and told == flags  # LINEAR, and no table of segments
+
+    assert sum(serves(*kinds) for kinds in sweep_bundles.signatures) == 1
+
+
+def read_flag(given):
+    """Only without the flag there is something that no kernel can read."""
+    if given.unit:
+        return given.line[0]
+    return given.nothing
+
+
+def test_a_kernel_leaves_out_what_its_flags_exclude():
+    compiled, given = compilation.kernel(read_flag), make_given()
+    assert compiled(given) == 0.0
+    with pytest.raises(errors.TypingError, match="nothing"):
+        compiled(given._replace(unit=None))
+
+
+def test_flags_are_told_apart():
+    compiled, given = compilation.kernel(use_flag), make_given()
+    assert [compiled(given._replace(unit=unit)) for unit in (True, None, True)] == [1.0, 0.0, 1.0]
+    assert [use_flag(given._replace(unit=unit)) for unit in (True, None)] == [1.0, 0.0]
+
+
+def use_flag(given):
+    return 1.0 if given.unit else given.line[0]
 
 
 def test_compiling_leaves_numba_as_it_was():

@@ -200,7 +200,7 @@ def unstack_counts(layer, grad, ending, counts):
 @part
 def sum_segments(mode, layer, pot, leaves, table, s, t, step, since, span, work):
     """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
-    depth, root, bottom, stop = shape_of(layer, s)
+    _, root, bottom, stop = shape_of(layer, s)
     while since < t and since + layer.table[since, CHILD_REACH] <= t:
         since += 1
     base, columns, n = layer.table[t, CHILD_BASE], table.size // leaves.states, stop - bottom

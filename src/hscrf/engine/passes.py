@@ -153,29 +153,43 @@ def numbers_of(
     """
     flat = new(f"flat {layer.top}", layer.size)
     peak = filled(new(f"peak {layer.top}", plan.steps), 0.0)
-    reached = low = 0.0  # by the factors between a leaf that ends and the next that starts; and by tokens
-    for span in layer.spans:
-        view = span.view(flat)
-        _fill(plan, span, values, view)
-        if mode is LINEAR and span.key[0] == "token":
-            view = view[:-1]
-            highest = SPACE.array("highest", plan.steps)
-            lowest = shift_rows(view, view, highest)
-            low -= lowest
-            peak += highest
-            limit = -SPREAD / (layer.bottom - layer.top)
-            if lowest < limit:
-                steps = ((view < limit) & (view > -np.inf)).any(axis=1)
-                lossy |= np.logical_or.reduceat(steps, plan.offsets[:-1])
-        elif mode is LINEAR:
-            reached += max(-lowest_finite(view), view.max(initial=0.0))
+    for span in (*layer.tokens, *layer.tables):
+        _fill(plan, span, values, span.view(flat))
     if mode is not LINEAR:
         return Numbers(Values(flat, peak), 0.0, 0.0)
+    tables = flat[layer.tables[0].begin :]
+    reached = farthest(tables, layer)  # by the factors between a leaf that ends and the next that starts
     if reached > SPREAD:
         lossy[:] = True
         return None
-    exponentiate(flat, -np.inf)
+    exponentiate(tables, -np.inf)
+    low = sum(_raise_tokens(plan, layer, span.view(flat), span, peak, lossy) for span in layer.tokens)
     return Numbers(Values(flat, peak), reached + low + np.log(layer.layer.node.shape[1]), low)
+
+
+def farthest(tables: Floats, layer: LayerPlan) -> float:
+    """The sum over tables of the largest of their log-potentials, whatever its sign, that is not -inf."""
+    sizes = np.abs(tables)
+    sizes[sizes == np.inf] = 0.0
+    return float(np.maximum.reduceat(sizes, [span.begin - layer.tables[0].begin for span in layer.tables]).sum())
+
+
+def _raise_tokens(plan: Plan, layer: LayerPlan, view: Floats, span: Span, peak: Floats, lossy: Bools) -> float:
+    """Replace the tokens of a level by their exponentials, the highest of each step being taken off and put on ``peak``.
+
+    Sequences whose tokens differ too much are marked. Return how far below the highest of its step any of them is.
+    """
+    if not span.given and span.forbidden is None:
+        view.fill(1.0)
+        return 0.0
+    highest, tokens = SPACE.array("highest", plan.steps), view[:-1]
+    lowest, limit = shift_rows(tokens, tokens, highest), -SPREAD / (layer.bottom - layer.top)
+    if lowest < limit:
+        steps = ((tokens < limit) & (tokens > -np.inf)).any(axis=1)
+        lossy |= np.logical_or.reduceat(steps, plan.offsets[:-1])
+    peak += highest
+    exponentiate(view.reshape(-1), -np.inf)
+    return -lowest
 
 
 def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
@@ -351,15 +365,15 @@ def _collect(plan: Plan, layer: LayerPlan, counts: Counts, result: Expectations)
     segmental = layer.bottom in plan.tables
     for k in range(1, layer.bottom - layer.top + (0 if segmental else 1)):
         result.ending[layer.top + k] = counts.ending[k]
-    for span in layer.spans:
-        part, d = span.key
+    for span in layer.tokens:
+        d, view = span.key[1], span.view(counts.pot)
+        if segmental:  # counted as differences in time
+            np.cumsum(view, axis=0, out=view)
+        result.state[d] = view[:-1]
+        _count_tokens(plan, d, result)
+    for span in layer.tables:
         view = span.view(counts.pot)
-        if part == "token":
-            if segmental:  # counted as differences in time
-                np.cumsum(view, axis=0, out=view)
-            result.state[d] = view[:-1]
-            _count_tokens(plan, d, result)
-        elif span.given and span.columns is not None:
+        if span.given and span.columns is not None:
             kept = span.columns >= 0
             result.counts[span.key].reshape(span.rows, -1)[:, span.columns[kept]] = view[:, kept]
         elif span.given:
@@ -406,9 +420,3 @@ def filled(array: Floats, value: float) -> Floats:
     """The array, full of one number."""
     array.fill(value)
     return array
-
-
-def lowest_finite(values: Floats) -> float:
-    """The lowest value that is not -inf, at most zero."""
-    lowest = values.min(initial=0.0)
-    return float(lowest if lowest > -np.inf else np.min(values, initial=0.0, where=values > -np.inf))

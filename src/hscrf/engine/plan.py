@@ -23,7 +23,7 @@ from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
 from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of
-from hscrf.potentials import FAMILY, Arrays, Key
+from hscrf.potentials import FAMILY, OWN, Arrays, Key
 from hscrf.topology import Topology
 
 UNASKED = np.empty(0, dtype=np.int64)
@@ -37,7 +37,7 @@ class Span:
     begin: int
     rows: int  # 1 (constant or absent), N, or N + 1 for tokens
     width: int
-    given: bool  # is there an array to read from and to count for
+    given: bool  # is there an array to read from
     columns: NDArray[np.int64] | None  # which columns of the array are kept, -1 for padding; None: all
     forbidden: NDArray[np.bool_] | None  # (rows or 1, width) -inf here
 
@@ -83,7 +83,8 @@ class LayerPlan(NamedTuple):
     top: int
     bottom: int
     layer: Layer
-    spans: tuple[Span, ...]
+    tokens: tuple[Span, ...]
+    tables: tuple[Span, ...]  # of all else, after the tokens
     size: int  # of the flat array
     bundling: Bundling | None  # which of its runs walk side by side; None: all go alone
     kin: tuple[NDArray[np.int64], list[NDArray[np.int64]]]  # see ``tries.find_kin``
@@ -151,7 +152,8 @@ class Plan:
     def _layer(self, top: int, bottom: int) -> LayerPlan:
         trie = build_trie(self.topology, top, bottom)
         segmental = bottom in self.tables
-        spans, size = self._spans(top, bottom, segmental)
+        tokens, tables, size = self._spans(top, bottom, segmental)
+        spans = (*tokens, *tables)
         by_key = {span.key: span for span in spans}
         depth = bottom - top
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
@@ -180,27 +182,28 @@ class Plan:
             bundling = windows(layer, self.offsets, child is not None)
         elif top == 0 and child is None:
             bundling = sequences(layer, self.offsets)
-        return LayerPlan(top, bottom, layer, tuple(spans), size, bundling, find_kin(self.topology, top, bottom))
+        return LayerPlan(top, bottom, layer, tokens, tables, size, bundling, find_kin(self.topology, top, bottom))
 
-    def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[list[Span], int]:
-        """Lay out the parts of the Markov levels and of the families of a layer, one after the other."""
+    def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[tuple[Span, ...], tuple[Span, ...], int]:
+        """Lay out the parts of the Markov levels and of the families of a layer, one after the other, tokens first."""
         spans: list[Span] = []
         begin = 0
+        markov = range(top + 1, bottom + (0 if segmental else 1))
 
         def put(key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None) -> None:
             nonlocal begin
             spans.append(Span(key, begin, rows, width, given, columns, forbidden))
             begin += rows * width
 
-        for d in range(top + 1, bottom + 1):
-            states = self.topology.n_states[d]
-            markov = not (segmental and d == bottom)
-            sets = self.evidence.allowed[d]
-            if markov:
-                put(("token", d), self.steps + 1, states, True, forbidden=None if sets is None else ~sets)
+        for d in markov:
+            sets, parts = self.evidence.allowed[d], OWN if self.is_unit(d) else OWN[:1]  # all a unit has is like tokens
+            given = any((part, d) in self.shapes for part in parts)
+            put(("token", d), self.steps + 1, self.topology.n_states[d], given, None, None if sets is None else ~sets)
+        tokens = len(spans)
+        for d in markov:
             for part in ("start", "stop"):
-                given = markov and not self.is_unit(d) and (part, d) in self.shapes
-                put((part, d), self.steps if given else 1, states, given)
+                if (part, d) in self.shapes and not self.is_unit(d):
+                    put((part, d), self.steps, self.topology.n_states[d], True)
         for d in range(top, bottom):
             families = build_families(self.topology, d)
             for part in ("init", "trans", "end"):
@@ -210,7 +213,7 @@ class Plan:
                 if part == "trans":
                     columns, legal = families.triples, families.legal_triples
                 put((part, d), rows, columns.size, given, columns, None if legal.all() else ~legal[None])
-        return spans, begin
+        return tuple(spans[:tokens]), tuple(spans[tokens:]), begin
 
     def _addresses(self, trie: Trie, part: str, spans: Mapping[Key, Span]) -> NDArray[np.int64]:
         """Address and stride of a part for each node; nodes without the part have zeros."""

@@ -75,7 +75,11 @@ def add_persist_of_roots_back(
     last = np.flatnonzero(width)
     lag = skip[last]
     first = last - lag
-    state[ranges(first, lag + 1)] += np.repeat(post, lag + 1, axis=0)
+    each = np.repeat(post, lag + 1, axis=0)
+    if len(each) == len(state):
+        state += each
+    else:
+        state[ranges(first, lag + 1)] += each
     ending[last] += post.sum(axis=1)
     if start.size:
         start[first] += post

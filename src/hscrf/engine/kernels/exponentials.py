@@ -98,9 +98,20 @@ def highest_of(table, row):
 # exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is right to the last bit. Adding ROUND leaves the integer
 # k in the low bits of a float. log(2) has two parts, so that k times the first is exact.
 LOG2_E, LOG_2, LOG_2_REST, ROUND = 1 / math.log(2.0), 0.693145751953125, 1.4286068203094172e-06, 1.5 * 2.0**52
-SERIES = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
+SERIES = tuple(1.0 / math.factorial(k) for k in range(2, 14))  # exp(r) = 1 + r + r^2 times this
 LOWEST = -708.0  # exp of anything lower is taken for zero
 BLOCK = 1024  # numbers that stay in the cache
+
+
+@ordered_part
+def sum_series(c, x):
+    """The sum of twelve c[k] * x^k. Pairs and pairs of pairs do not wait for each other."""
+    square = x * x
+    fourth = square * square
+    low = c[0] + c[1] * x + (c[2] + c[3] * x) * square
+    middle = c[4] + c[5] * x + (c[6] + c[7] * x) * square
+    high = c[8] + c[9] * x + (c[10] + c[11] * x) * square
+    return low + middle * fourth + high * (fourth * fourth)
 
 
 @ordered_part
@@ -112,9 +123,7 @@ def raise_all(values, begin, end):
         shifted = x * LOG2_E + ROUND
         k = shifted - ROUND
         r = x - k * LOG_2 - k * LOG_2_REST
-        total = 0.0
-        for term in SERIES:
-            total = total * r + term
+        total = 1.0 + (r + r * r * sum_series(SERIES, r))
         power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
         values[i] = 0.0 if value < LOWEST else total * power
 
@@ -124,8 +133,9 @@ def exponentiate(values, least):
     """Replace values (n,), at most 709, by their exponentials; what is possible is at least that of ``least``."""
     for first in range(0, values.size, BLOCK):
         end = smaller(first + BLOCK, values.size)
-        for i in range(unsigned(first), unsigned(end)):
-            values[i] = larger(least, values[i]) if values[i] > -np.inf else values[i]
+        if least > -np.inf:
+            for i in range(unsigned(first), unsigned(end)):
+                values[i] = larger(least, values[i]) if values[i] > -np.inf else values[i]
         raise_all(values, first, end)
 
 
@@ -133,7 +143,7 @@ def exponentiate(values, least):
 # k is read from the bits of x: adding UPWARD to them carries into k where m would be beyond sqrt(2), and put into the
 # low bits of 2^52, AS_FLOAT, k becomes a float.
 BITS, UPWARD, AS_FLOAT = 2**63 - 1, 0x00095F619980C433, 0x4330000000000000
-ARTANH = tuple(2.0 / (2 * k + 1) for k in range(11, -1, -1))
+ARTANH = tuple(2.0 / (2 * k + 1) for k in range(12))
 
 
 @ordered_part
@@ -145,8 +155,5 @@ def take_logs(values, begin, end):
         power = ((bits + UPWARD) & BITS) >> 52
         m = np.int64(bits - ((power - 1023) << 52)).view(np.float64)
         z = (m - 1.0) / (m + 1.0)
-        square, total = z * z, 0.0
-        for term in ARTANH:
-            total = total * square + term
         k = np.int64(power | AS_FLOAT).view(np.float64) - (2.0**52 + 1023.0)
-        values[i] = k * LOG_2 + (k * LOG_2_REST + total * z) if value > 0.0 else -np.inf
+        values[i] = k * LOG_2 + (k * LOG_2_REST + z * sum_series(ARTANH, z * z)) if value > 0.0 else -np.inf

@@ -8,6 +8,7 @@ from hscrf.engine.kernels.arithmetic import (
     either,
     none,
     one,
+    padded,
     probabilities,
     times,
     zero,
@@ -124,7 +125,7 @@ def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span,
     goes_on = not layer.unit and step + 1 < steps and layer.may_cross[depth + 1, t]
     rescaled = mode is LINEAR and work.rescaled[place_of(work, step)]
     if work.apart:
-        rows.fill(work.found, unsigned(0), leaves.states, span, 0.0)
+        rows.fill(work.found, unsigned(0), padded(leaves.states), span, 0.0)
         rows.fill(work.posterior, unsigned(0), bottom - root, span, 0.0)
     if not layer.unit:
         started = at_down(work, step, bottom - root)

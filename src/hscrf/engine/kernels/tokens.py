@@ -14,7 +14,6 @@ from hscrf.engine.kernels.lanes import (
     FOUR,
     add,
     lane_sum,
-    larger,
     load,
     multiply,
     prefetch,
@@ -148,24 +147,24 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
 
 @part
 def scatter_level(grad, first, width, runs, first_row, t, own, span):
-    """Reverse of ``gather_level``: add own[state, row], from a row on, to the counts of the tokens at t."""
-    q, end, ahead = span[0], runs.shape[0], unsigned(FETCHED * width)
-    for r in range(first_row - first_row % 4, end, 4):
+    """Reverse of ``gather_level``: add own[state, row] to the counts of the tokens at t.
+
+    A run that has ended adds zeros, and so do the states that fill the last vector: they belong to the next step.
+    """
+    q, ahead = span[0], unsigned(FETCHED * width)
+    for r in range(first_row - first_row % 4, runs.shape[0], 4):
         a, b, c, d = times_of(runs, r, t, first, width)
-        whole = unsigned(width - width % 4) if first_row <= r and r + 4 <= end else unsigned(0)
-        for v in range(unsigned(0), whole, FOUR):
+        for v in range(unsigned(0), padded(width), FOUR):
             at = v * q + unsigned(r)
             turned = turn(load(own, at), load(own, at + q), load(own, at + q + q), load(own, at + q + q + q))
+            prefetch(grad, a + v - ahead)
+            prefetch(grad, b + v - ahead)
+            prefetch(grad, c + v - ahead)
+            prefetch(grad, d + v - ahead)
             store(add(turned[0], load(grad, a + v)), grad, a + v)
             store(add(turned[1], load(grad, b + v)), grad, b + v)
             store(add(turned[2], load(grad, c + v)), grad, c + v)
             store(add(turned[3], load(grad, d + v)), grad, d + v)
-        for row in range(larger(r, first_row), smaller(r + 4, end)):
-            at = unsigned(first + (t + runs[row, AHEAD]) * width)
-            for v in range(unsigned(0), unsigned(width), unsigned(8)):
-                prefetch(grad, at + v - ahead)
-            for v in range(whole, unsigned(width)):
-                grad[at + v] += own[v * q + unsigned(row)]
 
 
 @part
@@ -184,7 +183,7 @@ def scatter_counts(layer, counts, s, runs, first_row, t, span, work):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
     for level in range(1, depth):
         first, width = block_of(layer, TOKEN, s, level)
-        rows.fill(work.found, unsigned(0), width, span, 0.0)
+        rows.fill(work.found, unsigned(0), padded(width), span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
@@ -253,7 +252,7 @@ def meet_back(mode, layer, pot, grad, part, s, level, runs, first_row, t, values
     first, width = block_of(layer, part, s, level)
     if work.apart and width > 0:
         gather_level(pot, first, width, runs, t, 0, work.own, span)
-        rows.fill(work.found, unsigned(0), width, span, 0.0)
+        rows.fill(work.found, unsigned(0), padded(width), span, 0.0)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
         where, own = cell(layer, part, node, t), unsigned(layer.node[STATE, node]) * q
         if work.alone:

@@ -175,7 +175,7 @@ def farthest(tables: Floats, layer: LayerPlan) -> float:
 
 
 def _raise_tokens(plan: Plan, layer: LayerPlan, view: Floats, span: Span, peak: Floats, lossy: Bools) -> float:
-    """Replace the tokens of a level by their exponentials, the highest of each step being taken off and put on ``peak``.
+    """Replace the tokens of a level by their exponentials; the highest of each step is taken off and put on ``peak``.
 
     Sequences whose tokens differ too much are marked. Return how far below the highest of its step any of them is.
     """

@@ -81,7 +81,9 @@ def unpack(name, folder):
 
 
 def child(command, **environment):
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    """What a command printed. Python may keep the bytecode of modules, as it does where nobody forbids it."""
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env={**given, **environment}, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
     return done.stdout

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hscrf.arrays import Floats, Ints
 from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.layout import STATE, make_work
 from hscrf.engine.kernels.runs import walk_forward
 from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
-from hscrf.engine.passes import ABSENT, inside, leaves_of, log_z_of, make_bundle, numbers_of
+from hscrf.engine.passes import ABSENT, NOTHING, inside, leaves_of, log_z_of, make_bundle, numbers_of
 from hscrf.engine.plan import Plan
 from hscrf.engine.space import fresh
 from hscrf.potentials import Arrays
@@ -41,22 +42,27 @@ ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 class Ways:
     """The ways that lead to an item, best first, as far as they have been asked for."""
 
-    candidates: list[tuple[float, tuple[Item, ...]]]  # loss of the step, and what it leads to
+    steps: Floats  # loss of the first step of each candidate, best first
+    where: Ints  # (n, 3) kind, node and time of each candidate
+    follow: int  # how many items each of them leads to
     losses: list[float] = field(default_factory=list)
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.heap = [(loss, c, (0,) * len(then)) for c, (loss, then) in enumerate(self.candidates)]
-        heapify(self.heap)
+        self.push(0)
+
+    def push(self, c: int) -> None:
+        """Have a candidate in the heap, if there is one; the next one need not be before this is the best."""
+        if c < len(self.steps):
+            heappush(self.heap, (float(self.steps[c]), c, (0,) * self.follow))
 
 
 class KBest:
     """Iterate over (score, states, ends) of one sequence, best first."""
 
     def __init__(self, plan: Plan, values: Arrays) -> None:
-
         self.plan = plan
         self.tables, _ = inside(plan, MAX, values)
         none = np.zeros(1, dtype=bool)
@@ -77,68 +83,84 @@ class KBest:
 
     def _reach(self, item: Item, rank: int) -> bool:
         """Find the ways of an item up to a rank; False if there are fewer. The walk is deep, so it does not recurse."""
-        stack = [self._search(item, rank)]
+        stack = [] if self._has(item, rank) else [self._search(item, rank)]
         while stack:
             try:
                 item_wanted, rank_wanted = next(stack[-1])
                 stack.append(self._search(item_wanted, rank_wanted))
             except StopIteration:
                 stack.pop()
-        return len(self.ways[item].losses) > rank
+        return self._has(item, rank)
+
+    def _has(self, item: Item, rank: int) -> bool:
+        """Is the way of an item of this rank known."""
+        ways = self.ways.get(item)
+        return ways is not None and len(ways.losses) > rank
 
     def _search(self, item: Item, rank: int) -> Generator[tuple[Item, int], None, None]:
         """Extend an item's list to a rank, asking for what is needed of the items behind it."""
         if item not in self.ways:
-            self.ways[item] = Ways(self._candidates(item))
+            self.ways[item] = self._ways(item)
         ways = self.ways[item]
         while len(ways.losses) <= rank:
             if ways.picks:
-                yield from self._push_neighbours(ways)
+                yield from self._push_neighbours(item)
             if not ways.heap:
                 return
             loss, c, ranks = heappop(ways.heap)
             ways.losses.append(loss)
             ways.picks.append((c, ranks))
 
-    def _push_neighbours(self, ways: Ways) -> Generator[tuple[Item, int], None, None]:
-        """After the last way found, the next ones differ in the rank of one item behind it."""
+    def _push_neighbours(self, item: Item) -> Generator[tuple[Item, int], None, None]:
+        """After the last way found comes the next candidate, or what differs in the rank of one item behind it."""
+        ways = self.ways[item]
         c, ranks = ways.picks[-1]
-        step, then = ways.candidates[c]
+        if not any(ranks):
+            ways.push(c + 1)
+        then = self._then(item, c)
         for k in range(len(then)):
             following = tuple(rank + (n == k) for n, rank in enumerate(ranks))
             if (c, following) in ways.seen:
                 continue
             ways.seen.add((c, following))
-            yield from zip(then, following, strict=True)
-            if all(len(self.ways[item].losses) > rank for item, rank in zip(then, following, strict=True)):
-                losses = (self.ways[item].losses[rank] for item, rank in zip(then, following, strict=True))
-                heappush(ways.heap, (step + sum(losses), c, following))
+            wanted = list(zip(then, following, strict=True))
+            yield from (behind for behind in wanted if not self._has(*behind))
+            if all(self._has(*behind) for behind in wanted):
+                losses = (self.ways[behind].losses[rank] for behind, rank in wanted)
+                heappush(ways.heap, (float(ways.steps[c]) + sum(losses), c, following))
 
-    def _candidates(self, item: Item) -> list[tuple[float, tuple[Item, ...]]]:
+    def _ways(self, item: Item) -> Ways:
+        """The ways of an item before any of them is asked for."""
         if item == ROOT:
-            weights = self.tables[0][:, self.plan.root_columns[0]].tolist()
-            items: list[tuple[Item, ...]] = [
-                (self._segment(0, s, 0, self.plan.steps - 1),) for s in range(len(weights))
-            ]
+            weight = self.tables[0][:, self.plan.root_columns[0]]
+            where = np.repeat(np.arange(weight.size)[:, None], 3, axis=1)
         elif item.kind == FRESH:
-            return [(0.0, ())]
+            return Ways(np.zeros(1), np.empty((1, 3), dtype=np.int64), 0)
         else:
-            weights, items = self._steps(item)
-        best = max(weights)
-        return [(best - w, then) for w, then in zip(weights, items, strict=True) if w > -np.inf]
+            work, weight, where = self._run(item.layer, item.s, item.i)
+            count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)
+            weight = weight[:count]
+        order = (-weight).argsort(kind="stable")
+        steps = weight[order[0]] - weight[order]
+        possible = order[: np.searchsorted(steps, np.inf)]
+        return Ways(steps[: possible.size], where[possible], 2 if self._leads_below(item) else 1)
 
-    def _steps(self, item: Item) -> tuple[list[float], list[tuple[Item, ...]]]:
-        """The candidates that the kernels list; a child segment leads into the layer below as well."""
-        plan = self.plan.layers[item.layer]
-        work, weight, where = self._run(item.layer, item.s, item.i)
-        count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)
-        items: list[tuple[Item, ...]] = []
-        for kind, node, t in where[:count].tolist():
-            then: tuple[Item, ...] = (Item(*item[:3], kind, node, t),)
-            if item.kind == LIVES and item.layer + 1 < len(self.plan.layers):
-                then += (self._segment(item.layer + 1, int(plan.layer.node[STATE, node]), t, item.t),)
-            items.append(then)
-        return weight[:count].tolist(), items
+    def _leads_below(self, item: Item) -> bool:
+        """Is this a segment that leads into the layer below as well."""
+        return item.kind == LIVES and item.layer + 1 < len(self.plan.layers)
+
+    def _then(self, item: Item, c: int) -> tuple[Item, ...]:
+        """What a candidate leads to."""
+        kind, node, t = self.ways[item].where[c].tolist()
+        if item == ROOT:
+            return (self._segment(0, node, 0, self.plan.steps - 1),)
+        if item.kind == FRESH:
+            return ()
+        then = Item(item.layer, item.s, item.i, kind, node, t)
+        if not self._leads_below(item):
+            return (then,)
+        state = int(self.plan.layers[item.layer].layer.node[STATE, node])
+        return then, self._segment(item.layer + 1, state, t, item.t)
 
     def _segment(self, layer: int, s: int, i: int, j: int) -> Item:
         """The item of a whole segment of a layer's top level."""
@@ -150,7 +172,7 @@ class KBest:
             structure = self.plan.layers[layer].layer
             steps = int(structure.reach[i, s])
             work = make_work(structure, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
-            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), np.empty(0), work)
+            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), *NOTHING, work)
             room = steps + work.nodes + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]
@@ -167,7 +189,7 @@ class KBest:
                 continue
             self._reach(item, rank)  # a best way may not have been looked at yet
             c, ranks = self.ways[item].picks[rank]
-            then = self.ways[item].candidates[c][1]
+            then = self._then(item, c)
             todo += zip(then, ranks, strict=True)
             if item == ROOT:
                 states[0] = then[0].s

@@ -12,6 +12,7 @@ from hscrf.engine.kernels.layout import BLOCK, make_work
 from hscrf.engine.kernels.tracing import trace
 from hscrf.engine.passes import (
     ABSENT,
+    NOTHING,
     Mode,
     Numbers,
     add_own_scores,
@@ -25,8 +26,6 @@ from hscrf.engine.passes import (
 from hscrf.engine.plan import LayerPlan, Plan
 from hscrf.engine.space import SPACE
 from hscrf.potentials import Arrays
-
-UNUSED = np.empty(0, dtype=bool)  # MAX and LOG lose nothing
 
 
 def walk_back(
@@ -98,11 +97,11 @@ def trace_alone(
     One run needs one row. But where all have walked side by side, a block of rows needs no kernels of its own.
     """
     steps, rows = int((segments[:, 2] - segments[:, 1]).max()) + 1, 1
-    leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, UNUSED)
+    leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, NOTHING[1])
     if mode is MAX and table is None and layer.top > 0 and layer.bundling is not None and layer.bundling.lone is None:
         leaves, rows = stacked_leaves(plan, mode, layer.layer, numbers.values, leaves), BLOCK
     work = make_work(layer.layer, rows, steps, leaves.longest, False, True, False, SPACE.array)
-    run = (*make_bundle(), np.empty(0), work)
+    run = (*make_bundle(), *NOTHING, work)
     given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:
         trace_best(*given, states[0], ends[0], mass)
@@ -118,10 +117,10 @@ def trace_together(
     """Write the best configuration of all sequences that walk side by side, and their masses; return which they are."""
     bundling = layer.bundling
     assert bundling is not None
-    leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, UNUSED)
+    leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NOTHING[1])
     work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
     runs = bundling.bundles, bundling.runs
-    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, UNUSED, mass, work)
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, work)
     return bundling.taken
 
 

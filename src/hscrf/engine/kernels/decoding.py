@@ -107,14 +107,16 @@ def walk_back(mode, layer, pot, leaves, table, top, s, i, steps, r, states, ends
 
 
 @as_written
-def trace_best(mode, layer, values, leaves, table, top, segments, bundle, run, nothing, work, states, ends, mass):
+def trace_best(
+    mode, layer, values, leaves, table, top, segments, bundle, run, nothing, lossy, work, states, ends, mass
+):
     """Write the best configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) as in ``tracing.trace``; states, ends (D, N).
     """
     for n in range(segments.shape[0]):
         s, i, j, _ = segments[n]
-        forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, work)
+        forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, lossy, work)
         mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] > -np.inf:
             walk_back(mode, layer, values.pot, leaves, table, top, s, i, j - i + 1, 0, states, ends, work)

@@ -336,13 +336,13 @@ def sweep(mode, layer, values, leaves, table, counts, offsets, bundle, run, post
 
 
 @part
-def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, work):
-    """Walk one run in LOG or MAX, which lose nothing; ``nothing`` is an empty table."""
+def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work):
+    """Walk one run in LOG or MAX, which lose nothing; ``nothing`` is an empty table, and ``lossy`` is empty, too."""
     make_run(0, i, s, steps, bundle, run)
-    forward(mode, layer, values, leaves, table, bundle, run, work, nothing, work.rescaled)
+    forward(mode, layer, values, leaves, table, bundle, run, work, nothing, lossy)
 
 
 @as_written
-def walk_forward(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, work):
+def walk_forward(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work):
     """``forward_run`` for Python."""
-    forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, work)
+    forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work)

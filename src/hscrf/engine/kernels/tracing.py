@@ -176,6 +176,7 @@ def trace(
     bundle,
     run,
     nothing,
+    lossy,
     work,
     states,
     ends,
@@ -194,7 +195,7 @@ def trace(
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
-            forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, work)
+            forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, lossy, work)
         mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] == -np.inf:
             continue

@@ -14,9 +14,6 @@ from hscrf.engine.kernels.layout import (
     COUNT,
     END,
     INIT,
-    RUN,
-    RUN_END,
-    SEQUENCE,
     SINCE,
     STEPS,
     TRANS,
@@ -45,12 +42,6 @@ class Bundling(NamedTuple):
     def steps(self) -> int:
         """Those of the longest bundle."""
         return int(self.bundles[:, STEPS].max(initial=0))
-
-    @property
-    def taken(self) -> Ints:
-        """The sequences of all runs in bundles."""
-        begin, end = self.bundles[:, RUN], self.bundles[:, RUN_END]
-        return self.runs[ranges(begin, end - begin), SEQUENCE]
 
 
 # ------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
-from hscrf.engine.kernels.arithmetic import MAX
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX
 from hscrf.engine.kernels.decoding import trace_best, trace_bundles
 from hscrf.engine.kernels.layout import BLOCK, make_work
-from hscrf.engine.kernels.tracing import trace
+from hscrf.engine.kernels.tracing import LOST, trace
 from hscrf.engine.passes import (
     ABSENT,
     NOTHING,
     Mode,
     Numbers,
+    Tables,
     add_own_scores,
     inside,
     leaves_of,
@@ -33,7 +34,7 @@ def walk_back(
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
     """States and ends (draws, D, N) of the best configuration (MAX) or of posterior draws (LOG), and log Z."""
     single = plan.topology.n_states[0] == 1  # a lone root state needs no choice, so no inside pass
-    tables, lossy = inside(plan, mode, values, 1 if single else 0, SPACE.array)
+    tables = tables_of(plan, mode, values, 1 if single else 0)
     states = np.zeros((draws, plan.topology.depth, plan.steps), dtype=np.int32)
     ends = np.zeros(states.shape, dtype=np.int8)
     ends[:, 0, plan.offsets[1:] - 1] = 1
@@ -51,14 +52,19 @@ def walk_back(
     for layer in plan.layers:
         if not (log_z > -np.inf).all():
             return walk_feasible(plan, mode, values, draws, rng, np.flatnonzero(log_z > -np.inf))
-        numbers = numbers_of(plan, mode, layer, values, lossy, SPACE.array)
-        segments = segments_of(states[:, layer.top], ends[:, layer.top])
-        left = np.ones(len(segments), dtype=bool)
-        mass = np.empty(len(segments))
-        if single and layer.top == 0 and mode is MAX and layer.bundling is not None:
-            left[trace_together(plan, layer, numbers, states[0], ends[0], mass)] = False
+        segments, child = segments_of(states[:, layer.top], ends[:, layer.top]), tables.get(layer.bottom)
+        mass = np.full(len(segments), LOST)
+        if mode is LOG and child is None:
+            lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
+            scaled = numbers_of(plan, LINEAR, layer, values, lossy, SPACE.array)
+            if not lossy.any():
+                mass = trace_alone(plan, LINEAR, layer, scaled, None, segments, rng, states, ends)
+        elif single and layer.top == 0 and mode is MAX and layer.bundling is not None:
+            numbers = numbers_of(plan, mode, layer, values, NOTHING[1], SPACE.array)
+            trace_together(plan, layer, numbers, states[0], ends[0], mass)
+        left = mass == LOST
         if left.any():
-            child = tables.get(layer.bottom)
+            numbers = numbers_of(plan, mode, layer, values, NOTHING[1], SPACE.array)
             mass[left] = trace_alone(plan, mode, layer, numbers, child, segments[left], rng, states, ends)
         if single and layer.top == 0:
             table = np.full(plan.tables[0].shape, -np.inf)
@@ -66,6 +72,15 @@ def walk_back(
             add_own_scores(plan, 0, values, table)
             log_z = log_z_of(plan, mode, table)
     return states, ends, log_z
+
+
+def tables_of(plan: Plan, mode: Mode, values: Arrays, down_to: int) -> Tables:
+    """Log masses of segments, see ``inside``. Draws take those of LINEAR, which is far faster, if nothing is lost."""
+    if mode is LOG:
+        tables, lossy = inside(plan, LINEAR, values, down_to, SPACE.array)
+        if not lossy.any():
+            return tables
+    return inside(plan, mode, values, down_to, SPACE.array)[0]
 
 
 def walk_feasible(
@@ -92,16 +107,17 @@ def trace_alone(
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
 ) -> Floats:
-    """Write a configuration below each segment; return their masses.
+    """Write a configuration below each segment, of draws in LINEAR or LOG; return their masses.
 
-    One run needs one row. But where all have walked side by side, a block of rows needs no kernels of its own.
+    LOST is the mass of those that LINEAR loses; nothing is written for them. One run needs one row. But where all have
+    walked side by side, a block of rows needs no kernels of its own.
     """
     steps, rows = int((segments[:, 2] - segments[:, 1]).max()) + 1, 1
     leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, NOTHING[1])
     if mode is MAX and table is None and layer.top > 0 and layer.bundling is not None and layer.bundling.lone is None:
         leaves, rows = stacked_leaves(plan, mode, layer.layer, numbers.values, leaves), BLOCK
     work = make_work(layer.layer, rows, steps, leaves.longest, False, True, False, SPACE.array)
-    run = (*make_bundle(), *NOTHING, work)
+    run = (*make_bundle(), NOTHING[0], np.zeros(1, dtype=bool), work)
     given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:
         trace_best(*given, states[0], ends[0], mass)
@@ -113,15 +129,14 @@ def trace_alone(
 
 def trace_together(
     plan: Plan, layer: LayerPlan, numbers: Numbers, states: NDArray[np.int32], ends: NDArray[np.int8], mass: Floats
-) -> NDArray[np.int64]:
-    """Write the best configuration of all sequences that walk side by side, and their masses; return which they are."""
+) -> None:
+    """Write the best configuration of all sequences that walk side by side, and their masses."""
     bundling = layer.bundling
     assert bundling is not None
     leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NOTHING[1])
     work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
     runs = bundling.bundles, bundling.runs
     trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, work)
-    return bundling.taken
 
 
 def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -337,7 +337,7 @@ def sweep(mode, layer, values, leaves, table, counts, offsets, bundle, run, post
 
 @part
 def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work):
-    """Walk one run in LOG or MAX, which lose nothing; ``nothing`` is an empty table, and ``lossy`` is empty, too."""
+    """Walk one run in LOG or MAX, which lose nothing, or in LINEAR; ``nothing`` is an empty table; lossy (1,)."""
     make_run(0, i, s, steps, bundle, run)
     forward(mode, layer, values, leaves, table, bundle, run, work, nothing, lossy)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hscrf.engine.kernels.arithmetic import padded
+from hscrf.engine.kernels.arithmetic import LINEAR, one, padded, times, zero
 from hscrf.engine.kernels.compile import as_written, inlined, part, unsigned
 from hscrf.engine.kernels.layout import (
     CHILD_BASE,
@@ -22,6 +22,7 @@ from hscrf.engine.kernels.structure import at, at_down, cell, entered_at, shape_
 # An item of the walk is (kind, node, time): the node ends there, lives there, starts there, or starts with the run.
 # Its candidates are the items that may come next on the way back.
 ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3
+LOST = np.inf
 
 
 @part
@@ -34,11 +35,11 @@ def put(weight, where, k, value, kind, node, t):
 
 
 @part
-def value_of_end(layer, table, s, i, node, t, work):
-    """The value of a node that ends at t, in LOG or MAX."""
+def value_of_end(mode, layer, table, s, i, node, t, work):
+    """The value of a node that ends at t."""
     depth, root, bottom, _ = shape_of(layer, s)
     if node >= bottom and table is None and not layer.may_end[depth, t]:
-        return -np.inf
+        return zero(mode)
     return work.up[at(work, t - i, node - root)]
 
 
@@ -81,9 +82,9 @@ def incoming_segments(mode, layer, pot, leaves, table, s, i, node, t, work, weig
 
 @part
 def incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where):
-    """List the candidates of an item in LOG or MAX: weight (C,), where (C, 3) their kind, node and time.
+    """List the candidates of an item: weight (C,), where (C, 3) their kind, node and time. LINEAR has no table.
 
-    A candidate's weight is its own value plus that of the step. The order breaks ties: siblings in the topology's
+    A candidate's weight is its own value times that of the step. The order breaks ties: siblings in the topology's
     order, a start before going on, the shortest segment first, the level's own transition before its parent's start.
     """
     pot = values.pot
@@ -91,21 +92,21 @@ def incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weig
     parent = layer.node[PARENT, node]
     k = 0
     if kind == ENDS and node >= bottom:
-        k = put(weight, where, k, 0.0, LIVES, node, t)
+        k = put(weight, where, k, one(mode), LIVES, node, t)
     elif kind == ENDS:
         place = cell(layer, END, node, t)
         for last in range(layer.node[FIRST, node], layer.node[FIRST, node] + layer.node[COUNT, node]):
-            value = value_of_end(layer, table, s, i, last, t, work)
-            k = put(weight, where, k, value + pot[place + k], ENDS, last, t)
+            value = value_of_end(mode, layer, table, s, i, last, t, work)
+            k = put(weight, where, k, times(mode, value, pot[place + k]), ENDS, last, t)
     elif kind == LIVES and table is None:
-        value = 0.0 if layer.unit else work.down[at_down(work, t - i, node - root)]
+        value = one(mode) if layer.unit else work.down[at_down(work, t - i, node - root)]
         k = put(weight, where, k, value, STARTS, node, t)
         if not layer.unit and t > i and layer.may_cross[depth + 1, t - 1]:
             k = put(weight, where, k, work.up[at(work, t - 1 - i, node - root + work.alive_at)], LIVES, node, t - 1)
     elif kind == LIVES:
         k = incoming_segments(mode, layer, pot, leaves, table, s, i, node, t, work, weight, where)
     elif t == i:
-        k = put(weight, where, k, 0.0, FRESH, node, t)
+        k = put(weight, where, k, one(mode), FRESH, node, t)
     else:  # the node starts at t
         level = level_of(layer, s, node)
         first = layer.node[FIRST, parent]
@@ -113,10 +114,11 @@ def incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weig
             place = cell(layer, TRANS, parent, t - 1) + node - first
             row = np.int64(padded(layer.node[COUNT, parent]))
             for u in range(layer.node[COUNT, parent]):
-                value = value_of_end(layer, table, s, i, first + u, t - 1, work)
-                k = put(weight, where, k, value + pot[place + u * row], ENDS, first + u, t - 1)
+                value = value_of_end(mode, layer, table, s, i, first + u, t - 1, work)
+                k = put(weight, where, k, times(mode, value, pot[place + u * row]), ENDS, first + u, t - 1)
         if level > 1:
-            value = work.down[at_down(work, t - i, parent - root)] + pot[cell(layer, INIT, parent, t) + node - first]
+            value = work.down[at_down(work, t - i, parent - root)]
+            value = times(mode, value, pot[cell(layer, INIT, parent, t) + node - first])
             k = put(weight, where, k, value, STARTS, parent, t)
     return k
 
@@ -136,20 +138,22 @@ def level_of(layer, s, node):
 
 
 @part
-def choose(weight, count, rng):
-    """A candidate drawn in proportion to exp(weight)."""
+def choose(mode, weight, count, rng):
+    """A candidate drawn in proportion to its weight."""
     best = 0
     for k in range(1, count):
         if weight[k] > weight[best]:
             best = k
     if count == 1:
         return best
-    total = 0.0
+    total, highest = 0.0, weight[best]
     for k in range(count):
-        total += np.exp(weight[k] - weight[best])
+        if mode is not LINEAR:
+            weight[k] = np.exp(weight[k] - highest)
+        total += weight[k]
     left = rng.random() * total
     for k in range(count):
-        left -= np.exp(weight[k] - weight[best])
+        left -= weight[k]
         if left < 0.0:
             return k
     return best
@@ -185,19 +189,23 @@ def trace(
     weight,
     where,
 ):
-    """Write a draw of the levels below each top segment, and its mass (n,); nothing where that is zero. In LOG.
+    """Write a draw of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
-    segments (n, 4) of state, first step, last step and draw; states, ends (draws, D, N). Equal segments next to each
-    other share their forward walk.
+    In LOG or, without a table, in LINEAR: LOST is the mass where that loses too much. segments (n, 4) of state, first
+    step, last step and draw; states, ends (draws, D, N). Equal ones next to each other share their forward walk.
     """
     depth = layer.level_at.shape[1] - 2
     for n in range(segments.shape[0]):
         s, i, j, draw = segments[n]
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
+            lossy[0] = False
             forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, lossy, work)
-        mass[n] = work.up[at(work, j - i, 0)]
-        if mass[n] == -np.inf:
+        value = work.up[at(work, j - i, 0)]
+        mass[n] = np.log(value) + work.scale[0] if mode is LINEAR else value
+        if lossy[0]:
+            mass[n] = LOST
+        if lossy[0] or value == zero(mode):
             continue
         for level in range(top + 1, top + depth + 1):
             ends[draw, level, j] = 1
@@ -206,7 +214,7 @@ def trace(
         while where[picked, 0] != FRESH:
             kind, node, t = where[picked]
             count = incoming(mode, layer, values, leaves, table, s, i, kind, node, t, work, weight, where)
-            picked = choose(weight, count, rng)
+            picked = choose(mode, weight, count, rng)
             if kind == LIVES:
                 record(layer, top, depth, node, where[picked, 2], t, states[draw])
             elif kind == STARTS and where[picked, 0] == ENDS:

@@ -8,6 +8,9 @@ import pytest
 import enumeration as twin
 import hscrf
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of, states_of
+from hscrf.engine import Batch
+from hscrf.engine.kernels.arithmetic import LINEAR
+from hscrf.engine.passes import inside
 from test_twin import to_potentials, to_topology
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
@@ -377,6 +380,23 @@ def test_whole_configurations_are_as_frequent_as_they_are_likely(kinds):
     for y in hscrf.k_best(p, 20):
         frequency = np.array(sum(z == y for z in draws) / n)
         frequencies_agree(frequency, np.array(np.exp(y.score - log_z)), n)
+
+
+@pytest.mark.parametrize("step", [-170.0, -400.0])
+def test_draws_where_scaled_arithmetic_gives_up(step):
+    """Faint steps, from each state to the next, are the only way. In the first case it is the run that loses them."""
+    size, length = 7, 9
+    topology = hscrf.Topology({"a": [f"s{k}" for k in range(size)]})
+    token = np.zeros((length, size))
+    token[0, 1:] = token[-1, :-1] = -np.inf
+    trans = np.where(np.eye(size), 0.0, np.where(np.eye(size, k=1), step, -np.inf))
+    p = hscrf.Potentials(topology, length, token={"a": token}, trans={"root": trans[None, None]})
+    values = {(part, p.topology.level(level)): array for part, level, array in p.parts()}
+    plan = Batch(topology, np.array([0, length])).plan(values)
+    assert inside(plan, LINEAR, values)[1].all()
+    n = 1500
+    states = np.array([y.states[1] for y in hscrf.sample(p, n, random_state=1)])
+    frequencies_agree((states[:, :, None] == np.arange(size)).mean(axis=0), hscrf.marginals(p).state["a"], n)
 
 
 def test_root_classes_are_drawn_too():

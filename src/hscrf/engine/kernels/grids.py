@@ -215,12 +215,15 @@ def address(context: Any, builder: Any, kinds: Any, grid: Any, index: Any) -> An
 @lower(operator.getitem, Grid, types.Integer)
 @lower(operator.getitem, Grid, types.BaseTuple)
 def get_number(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    return context.unpack_value(builder, signature.return_type, address(context, builder, signature.args, *given))
+    model = context.data_model_manager[signature.return_type]
+    number = kept_apart(builder, builder.load(address(context, builder, signature.args, *given)), "number")
+    return model.from_data(builder, number)
 
 
 @lower(operator.setitem, Grid, types.Integer, types.Any)
 @lower(operator.setitem, Grid, types.BaseTuple, types.Any)
 def set_number(context: Any, builder: Any, signature: Any, given: Any) -> Any:
     *where, value = given
-    context.pack_value(builder, signature.args[2], value, address(context, builder, signature.args[:2], *where))
+    number = context.data_model_manager[signature.args[2]].as_data(builder, value)
+    kept_apart(builder, builder.store(number, address(context, builder, signature.args[:2], *where)), "number")
     return context.get_dummy_value()

@@ -21,7 +21,7 @@ from hscrf.engine.kernels.runs import sweep, sweep_bundles
 from hscrf.engine.kernels.tables import add_persist, add_persist_back
 from hscrf.engine.plan import LayerPlan, Plan, SegmentTable, Span
 from hscrf.engine.root import add_persist_of_roots, add_persist_of_roots_back
-from hscrf.engine.space import SPACE, New, fresh
+from hscrf.engine.space import SPACE, New, fresh, zeros_beside
 from hscrf.potentials import OWN, Arrays, Key
 
 Mode = int | None  # LINEAR, LOG or MAX
@@ -121,7 +121,7 @@ def outside(
         if numbers is None:
             return result, lossy
         ending = np.zeros((layer.bottom - layer.top + 1, plan.steps))
-        counts = Counts(np.zeros(layer.size), ending)
+        counts = Counts(zeros_beside(numbers.values.pot), ending)
         post, below = result.segments[layer.top], result.segments.get(layer.bottom, ABSENT)
         unknown = layer.top == 0 and single
         mass = np.full_like(post, -np.inf) if unknown else ABSENT
@@ -156,6 +156,7 @@ def numbers_of(
     peak = filled(new(f"peak {layer.top}", plan.steps), 0.0)
     for span in (*layer.tokens, *layer.tables):
         _fill(plan, span, values, span.view(flat))
+    flat[layer.gaps] = 0.0
     if mode is not LINEAR:
         return Numbers(Values(flat, peak), 0.0, 0.0)
     tables = flat[layer.tables[0].begin :]

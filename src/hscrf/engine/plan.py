@@ -26,6 +26,7 @@ from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, place
 from hscrf.potentials import FAMILY, OWN, Arrays, Key
 from hscrf.topology import Topology
 
+BORDER = 8  # spans begin with a line of the cache, of so many numbers
 UNASKED = np.empty(0, dtype=np.int64)
 
 
@@ -41,8 +42,12 @@ class Span:
     columns: NDArray[np.int64] | None  # which columns of the array are kept, -1 for padding; None: all
     forbidden: NDArray[np.bool_] | None  # (rows or 1, width) -inf here
 
+    @property
+    def end(self) -> int:
+        return self.begin + self.rows * self.width
+
     def view(self, flat: Floats) -> Floats:
-        return flat[self.begin : self.begin + self.rows * self.width].reshape(self.rows, self.width)
+        return flat[self.begin : self.end].reshape(self.rows, self.width)
 
     @property
     def stride(self) -> int:
@@ -86,6 +91,7 @@ class LayerPlan(NamedTuple):
     tokens: tuple[Span, ...]
     tables: tuple[Span, ...]  # of all else, after the tokens
     size: int  # of the flat array
+    gaps: NDArray[np.int64]  # numbers of it between the tables, and after them
     bundling: Bundling | None  # which of its runs walk side by side; None: all go alone
     kin: tuple[NDArray[np.int64], list[NDArray[np.int64]]]  # see ``tries.find_kin``
 
@@ -182,7 +188,9 @@ class Plan:
             bundling = windows(layer, self.offsets, child is not None)
         elif top == 0 and child is None:
             bundling = sequences(layer, self.offsets)
-        return LayerPlan(top, bottom, layer, tokens, tables, size, bundling, find_kin(self.topology, top, bottom))
+        ends = np.array([span.end for span in tables])
+        gaps, kin = ranges(ends, -ends % BORDER), find_kin(self.topology, top, bottom)
+        return LayerPlan(top, bottom, layer, tokens, tables, size, gaps, bundling, kin)
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[tuple[Span, ...], tuple[Span, ...], int]:
         """Lay out the parts of the Markov levels and of the families of a layer, one after the other, tokens first."""
@@ -193,7 +201,7 @@ class Plan:
         def put(key: Key, rows: int, width: int, given: bool, columns: Any = None, forbidden: Any = None) -> None:
             nonlocal begin
             spans.append(Span(key, begin, rows, width, given, columns, forbidden))
-            begin += rows * width
+            begin += rows * width + -rows * width % BORDER
 
         for d in markov:
             sets, parts = self.evidence.allowed[d], OWN if self.is_unit(d) else OWN[:1]  # all a unit has is like tokens

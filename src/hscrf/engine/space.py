@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+LINE, PAGE = 64, 4096  # bytes
 MOST = 2**21  # numbers of an array that is kept: 16 MB
 
 
@@ -23,13 +24,13 @@ class Space(threading.local):
 
     def array(self, name: str, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
         """An array of this shape, not filled."""
-        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        size = shape if isinstance(shape, int) else math.prod(shape)
         if size > MOST:
-            return np.empty(shape, dtype)
+            return fresh(name, shape, dtype)
         held = self.held.get(name)
         if held is None or held.size < size or held.dtype != dtype:
-            held = self.held[name] = np.empty(size, dtype)
-        return held[:size].reshape(shape)
+            held = self.held[name] = on_a_border(np.empty, size, dtype)
+        return held[:size] if isinstance(shape, int) else held[:size].reshape(shape)
 
 
 SPACE = Space()
@@ -38,4 +39,29 @@ New = Callable[..., Any]  # makes an array from a name and a shape: ``SPACE.arra
 
 def fresh(_name: str, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
     """An array of its own, for whoever keeps it."""
-    return np.empty(shape, dtype)
+    size = math.prod(shape) if isinstance(shape, tuple) else shape
+    return on_a_border(np.empty, size, dtype).reshape(shape)
+
+
+def on_a_border(
+    make: Callable[..., Any], size: int, dtype: Any = np.float64, place: int = 0, modulus: int = LINE
+) -> Any:
+    """An array by ``np.empty`` or ``np.zeros`` whose address has a given remainder.
+
+    By default it begins with a line of the cache: no vector lies on two of them.
+    """
+    whole = make(size + modulus // np.dtype(dtype).itemsize, dtype)
+    first = (place - address_of(whole)) % modulus // whole.itemsize
+    return whole[first : first + size]
+
+
+def zeros_beside(array: Any) -> Any:
+    """As many zeros as an array has numbers, half a page from it.
+
+    Processors tell by the low bits of an address, those within a page, if a number may just have been stored.
+    """
+    return on_a_border(np.zeros, array.size, place=address_of(array) + PAGE // 2, modulus=PAGE)
+
+
+def address_of(array: Any) -> int:
+    return array.__array_interface__["data"][0]

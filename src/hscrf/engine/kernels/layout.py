@@ -141,6 +141,9 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     alive = leaves + -leaves % 4 + 4 if layer.borders and not layer.unit and not table else 0
     nodes = size + alive + slack
     starting = inner if layer.unit else size + slack
+    if alone:  # leaves begin where a vector does, at every step
+        nodes, starting = nodes + -nodes % 4, starting + -starting % 4
+    lead = -inner % 4 if alone else 0
     places = steps if keep or table else 2
     down = (places * starting + slack) * rows
     widest, states = int(layer.node[COUNT].max()), int(layer.node[STATE].max()) + 4
@@ -148,6 +151,10 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
     here = nodes * rows + -nodes * rows % 4  # numbers of one step
     by_step = -1 if alone else leaves * rows + 8  # no multiple of a large power of two: caches would be slow
     segments = steps * leaves if alone else steps * by_step
+
+    def led(name, numbers):
+        return new(name, numbers + lead)[lead:]
+
     return Work(
         flag(alone),
         flag(apart),
@@ -156,17 +163,17 @@ def make_work(layer, rows, steps, longest, apart, keep, backward, new):
         nodes,
         starting,
         alive,
-        new("up", places * nodes * rows),
-        new("down", down),
-        new("up_bar", here if backward else 0),
-        new("down_bar", here if backward else 0),
-        new("goes_on_bar", here if backward else 0),
+        led("up", places * nodes * rows),
+        led("down", down),
+        led("up_bar", here if backward else 0),
+        led("down_bar", here if backward else 0),
+        led("goes_on_bar", here if backward else 0),
         new("gain", places * rows),
         new("rescaled", places, np.bool_),
         new("scale", rows),
         new("top", rows),
-        new("met", here if alone or apart else 0),
-        new("posterior", here if backward and (alone or apart) else 0),
+        led("met", here if alone or apart else 0),
+        led("posterior", here if backward and (alone or apart) else 0),
         group,
         new("pairs", group * inner if backward and not alone else 0),
         new("own", states * rows if apart else 0),

@@ -9,6 +9,7 @@ import test_twin
 from drawing import draw_evidence, draw_model, parts_of
 from hscrf.engine import Batch, Evidence, bundling, plan, space
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG
+from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.passes import outside
 from hscrf.inference import Posterior
 from hscrf.inference.posterior import values_of
@@ -210,6 +211,11 @@ def test_the_last_starts_of_a_sequence_go_along():
 # Sequences
 
 
+def sequences_of(found):
+    """The sequences of all runs in bundles."""
+    return sorted(n for *_, begin, end in found.bundles for n in found.runs[begin:end, SEQUENCE])
+
+
 def same_in_rows_as_alone(models, evidence=None, rtol=1e-10, atol=1e-11):
     """All a batch gives, with its sequences side by side and with each alone; return which have gone in rows."""
     batch, values = packed(models)
@@ -226,7 +232,7 @@ def same_in_rows_as_alone(models, evidence=None, rtol=1e-10, atol=1e-11):
     np.testing.assert_array_equal(states, alone[0])
     np.testing.assert_array_equal(ends, alone[1])
     np.testing.assert_allclose(score, alone[2], rtol=1e-12)
-    return sorted(layer.bundling.taken)
+    return sequences_of(layer.bundling)
 
 
 @pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
@@ -265,7 +271,7 @@ def test_few_sequences_and_very_long_ones_go_alone():
     def taken(lengths):
         batch, values = packed(lengths_of_one_topology(("markov", "unit"), lengths))
         bundling_of_root = batch.plan(values).layers[0].bundling
-        return [] if bundling_of_root is None else sorted(bundling_of_root.taken)
+        return [] if bundling_of_root is None else sequences_of(bundling_of_root)
 
     assert taken([30]) == []
     assert taken([30] * 5) == []

@@ -23,8 +23,6 @@ from hscrf.objective.workers import Workers, cut
 from hscrf.observations.cutting import shard_bounds
 from hscrf.observations.packed import Observations
 
-MANY_ENTRIES = 1 << 14  # of named features in a data set: fewer need no table that stays in the cache, nor its kernels
-
 
 class Likelihood(ShardedLoss):
     """The loss of packed observations and their labels, all in memory.
@@ -99,7 +97,7 @@ class PackedData:
             labels: Any = self.known.take(which)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
-        if again and self.observations.entries >= MANY_ENTRIES:
+        if again:
             observations = observations.divided()
         free = None if batches is None else shared_batch(batches, self.scorer, observations)
         return Chunk(self.scorer, observations, labels, self.sample_weight[which], self.costs, free)

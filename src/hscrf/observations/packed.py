@@ -221,11 +221,6 @@ class Observations:
         """These sequences as a data set of their own."""
         return Origin(DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1))
 
-    @property
-    def entries(self) -> int:
-        """How many named features all steps have together."""
-        return 0 if self.sparse is None else of_names(self).indices.size
-
     def divided(self) -> Observations:
         """The same, made ready to be scored again and again."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).divided())

@@ -10,7 +10,7 @@ import hscrf
 from drawing import draw_model
 from hscrf.engine import Batch
 from hscrf.engine.kbest import KBest
-from hscrf.engine.space import MOST, SPACE, Space
+from hscrf.engine.space import LINE, MOST, PAGE, SPACE, Space, fresh, zeros_beside
 from hscrf.inference.posterior import values_of
 
 KINDS = [("markov", "unit"), ("segmental", "unit"), ("segmental", "segmental"), ("markov", "segmental", "markov")]
@@ -83,3 +83,19 @@ def test_each_thread_has_its_own():
     thread.start()
     thread.join()
     assert not np.shares_memory(found[0], SPACE.array("test", 8))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_arrays_begin_with_lines_of_the_cache(size):
+    for array in (Space().array("some", size), fresh("some", (size, 3)), Space().array("truths", size, np.bool_)):
+        assert array.ctypes.data % LINE == 0
+        assert array.flags.c_contiguous
+
+
+def test_counts_lie_half_a_page_from_what_they_count():
+    for _ in range(5):
+        array = np.empty(1003)
+        counts = zeros_beside(array)
+        assert (counts.ctypes.data - array.ctypes.data) % PAGE == PAGE // 2
+        assert counts.size == array.size
+        assert not counts.any()

@@ -27,7 +27,8 @@ COMMON: dict[str, Any] = {
     "_nrt": False,
     "error_model": "numpy",
 }
-PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Unless told, Numba forces a part into all of its callers if the first of them is inlined. LLVM knows better.
+PARTS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": False}
 KERNELS: dict[str, Any] = {"no_cfunc_wrapper": True}
 AS_WRITTEN: dict[str, Any] = {}
 if KNOWN[0] <= tuple(int(number) for number in __version__.split(".")[:2]) <= KNOWN[1]:
@@ -60,9 +61,9 @@ def kernel(function: Callable[..., Any], **options: Any) -> Any:
 
 as_written: Any = partial(kernel, **AS_WRITTEN)  # where LLVM's work on loops is not worth its time
 ordered_kernel = partial(kernel, fastmath={"contract"})  # where the order of sums matters
-ordered_part = jit(**{"forceinline": False, **PARTS, **COMMON, "fastmath": {"contract"}})
-part = jit(forceinline=False, **PARTS, **COMMON)  # what only other kernels call
-inlined = jit(forceinline=True, **PARTS, **COMMON)  # where a call at every step would cost more than the work
+ordered_part = jit(**{**PARTS, **COMMON, "fastmath": {"contract"}})
+part = jit(**PARTS, **COMMON)  # what only other kernels call
+inlined = jit(**{**PARTS, **COMMON, "forceinline": True})  # where a call at every step would cost more than the work
 
 
 def stamped(compiled: Any) -> bool:

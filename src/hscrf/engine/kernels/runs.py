@@ -86,15 +86,16 @@ def in_table(layer, leaves, s, t, ahead):
 def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy):
     """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
-    first, last, since, end, until_check = 0, 0, begin, unsigned(0), larger(leaves.every, 1)
+    first, last, since, until_check = 0, 0, begin, larger(leaves.every, 1)
+    computed = unsigned(0)  # the end of the rows that have been computed
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
         first, born = skip_ended(runs, first, t), last
         last = count_born(runs, last, t)
-        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
-        if not work.alone and step > 0 and span[2] > end:  # nothing has happened yet in rows that are born now
-            rows.fill(work.up, at(work, step - 1, 0), work.nodes, (span[0], end, span[2]), zero(mode))
-        end = span[2]
+        span, closing = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        if not work.alone and step > 0 and span[2] > computed:  # nothing has happened yet in rows that are born now
+            rows.fill(work.up, at(work, step - 1, 0), work.nodes, (span[0], computed, span[2]), zero(mode))
+        computed = span[2]
         fill(work.down, top, 1, zero(mode), span, work)
         for r in range(born, last):
             work.down[top + unsigned(r)] = one(mode)
@@ -121,11 +122,11 @@ def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy)
                 keep_scale_of_entered(layer, leaves, s, step, first, last, runs, span, work, lossy)
         if table is None:
             end_leaves(mode, layer, values.pot, s, runs, t, step, span, work)
-        ascend(mode, layer, values.pot, s, runs, t, step, ends, span, work)
+        ascend(mode, layer, values.pot, s, runs, t, step, closing, span, work)
         if mass.size > 0:
             if not work.apart:
                 write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
-            elif ends:
+            elif closing:
                 write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
 
 
@@ -226,9 +227,9 @@ def backward(mode, layer, values, leaves, table, counts, bundle, runs, work, pos
         t = begin + step
         while first > 0 and runs[first - 1, UNTIL] > t:
             first -= 1
-        span, ends = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
-        read_bars(mode, layer, leaves, s, t, step, first, last, ends, runs, span, work, post)
-        ascend_back(mode, layer, values.pot, counts, s, runs, first, t, step, ends, span, work)
+        span, closing = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
+        read_bars(mode, layer, leaves, s, t, step, first, last, closing, runs, span, work, post)
+        ascend_back(mode, layer, values.pot, counts, s, runs, first, t, step, closing, span, work)
         if table is not None:
             pot = values.pot
             sum_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, steps, span, work)
@@ -263,10 +264,10 @@ def clear_segments(mode, layer, s, steps, work):
 
 
 @inlined
-def read_bars(mode, layer, leaves, s, t, step, first, last, ends, runs, span, work, post):
+def read_bars(mode, layer, leaves, s, t, step, first, last, closing, runs, span, work, post):
     """The top's bars: the posteriors of its segments that end at t, by their masses."""
     fill(work.up_bar, unsigned(0), 1, zero(mode), span, work)
-    if work.apart and not ends:
+    if work.apart and not closing:
         return
     column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
     for r in range(unsigned(first), unsigned(last)):

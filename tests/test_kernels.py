@@ -192,7 +192,7 @@ def test_learning_needs_one_kernel_of_bundles():
     p = hscrf.Potentials(topology, 40)
     hscrf.log_partition(p)
     hscrf.marginals(p)
-    flags = {"borders": False, "between": False, "unit": True, "alone": False, "apart": False}
+    flags = {"borders": False, "between": False, "alone": False, "apart": False}
 
     def serves(mode, layer, _values, _leaves, table, *others):
         kinds = {**layer.kinds, **others[-1].kinds}

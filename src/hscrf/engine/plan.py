@@ -181,7 +181,7 @@ class Plan:
             table,
             flag(any(span.given for span in spans if span.key[0] in ("start", "stop"))),
             flag(segmental and depth > 1),
-            flag(self.is_unit(bottom)),
+            int(self.is_unit(bottom)),
         )
         bundling = None
         if top > 0 and (child is None or depth == 1):

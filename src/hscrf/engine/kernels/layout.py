@@ -23,7 +23,7 @@ class Layer(NamedTuple):
     table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
     borders: bool | None  # has it any start or stop potential (else they are all one)
     between: bool | None  # has it Markov levels between the top and a bottom with a table
-    unit: bool | None  # has its bottom length one
+    unit: int  # 1 if the bottom has length one, else 0
 
 
 # Rows of Layer.node. The children of a node are COUNT consecutive ones from FIRST on. From TOKEN on, a row holds the

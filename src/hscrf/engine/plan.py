@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
-from hscrf.engine.kernels.grids import flag
 from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
@@ -179,8 +178,8 @@ class Plan:
             may_cross,
             self.tables[top].reach,
             table,
-            flag(any(span.given for span in spans if span.key[0] in ("start", "stop"))),
-            flag(segmental and depth > 1),
+            int(any(span.given for span in spans if span.key[0] in ("start", "stop"))),
+            int(segmental and depth > 1),
             int(self.is_unit(bottom)),
         )
         bundling = None

@@ -21,8 +21,8 @@ class Layer(NamedTuple):
     may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
     table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
-    borders: bool | None  # has it any start or stop potential (else they are all one)
-    between: bool | None  # has it Markov levels between the top and a bottom with a table
+    borders: int  # 1 if there is any start or stop potential (else they are all one)
+    between: int  # 1 if there are Markov levels between the top and a bottom with a table
     unit: int  # 1 if the bottom has length one, else 0
 
 

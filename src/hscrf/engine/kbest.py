@@ -54,7 +54,7 @@ class Ways:
         self.push(0)
 
     def push(self, c: int) -> None:
-        """Have a candidate in the heap, if there is one; the next one need not be before this is the best."""
+        """Put a candidate into the heap, if there is one. The next one follows when this one has been taken."""
         if c < len(self.steps):
             heappush(self.heap, (float(self.steps[c]), c, (0,) * self.follow))
 
@@ -135,7 +135,7 @@ class KBest:
             weight = self.tables[0][:, self.plan.root_columns[0]]
             where = np.repeat(np.arange(weight.size)[:, None], 3, axis=1)
         elif item.kind == FRESH:
-            return Ways(np.zeros(1), np.empty((1, 3), dtype=np.int64), 0)
+            return Ways(np.zeros(1), np.zeros((1, 3), dtype=np.int64), 0)
         else:
             work, weight, where = self._run(item.layer, item.s, item.i)
             count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)

@@ -21,11 +21,12 @@ from hscrf.engine.evidence import Evidence
 from hscrf.engine.kernels.layout import Layer
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots
+from hscrf.engine.space import LINE
 from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of
 from hscrf.potentials import FAMILY, OWN, Arrays, Key
 from hscrf.topology import Topology
 
-BORDER = 8  # spans begin with a line of the cache, of so many numbers
+BORDER = LINE // 8  # spans begin with a line of the cache, of so many numbers
 UNASKED = np.empty(0, dtype=np.int64)
 
 

@@ -58,7 +58,7 @@ def on_a_border(
 def zeros_beside(array: Any) -> Any:
     """As many zeros as an array has numbers, half a page from it.
 
-    Processors tell by the low bits of an address, those within a page, if a number may just have been stored.
+    Processors compare only the low bits of two addresses, those within a page, to see if a load wants what was stored.
     """
     return on_a_border(np.zeros, array.size, place=address_of(array) + PAGE // 2, modulus=PAGE)
 

@@ -59,13 +59,13 @@ def walk_back(
             scaled = numbers_of(plan, LINEAR, layer, values, lossy, SPACE.array)
             if not lossy.any():
                 mass = trace_alone(plan, LINEAR, layer, scaled, None, segments, rng, states, ends)
-        elif single and layer.top == 0 and mode is MAX and layer.bundling is not None:
+        if (mass == LOST).any():
             numbers = numbers_of(plan, mode, layer, values, NOTHING[1], SPACE.array)
-            trace_together(plan, layer, numbers, states[0], ends[0], mass)
-        left = mass == LOST
-        if left.any():
-            numbers = numbers_of(plan, mode, layer, values, NOTHING[1], SPACE.array)
-            mass[left] = trace_alone(plan, mode, layer, numbers, child, segments[left], rng, states, ends)
+            if single and layer.top == 0 and mode is MAX and layer.bundling is not None:
+                trace_together(plan, layer, numbers, states[0], ends[0], mass)
+            left = mass == LOST
+            if left.any():
+                mass[left] = trace_alone(plan, mode, layer, numbers, child, segments[left], rng, states, ends)
         if single and layer.top == 0:
             table = np.full(plan.tables[0].shape, -np.inf)
             table[0, columns] = mass[::draws]
@@ -107,7 +107,7 @@ def trace_alone(
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
 ) -> Floats:
-    """Write a configuration below each segment, of draws in LINEAR or LOG; return their masses.
+    """Write a configuration below each segment: the best one in MAX, a draw in LINEAR or LOG. Return their masses.
 
     LOST is the mass of those that LINEAR loses; nothing is written for them. One run needs one row. But where all have
     walked side by side, a block of rows needs no kernels of its own.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.bundling import Bundling
-from hscrf.engine.kernels.arithmetic import FAINTEST, LINEAR, LOG, MAX, TINY
-from hscrf.engine.kernels.exponentials import exponentiate, gauge, shift_rows, take_off
+from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX, TINY
+from hscrf.engine.kernels.exponentials import exponentiate, gauge, raise_lines, raise_rows
 from hscrf.engine.kernels.layout import Counts, Layer, Leaves, Values, make_work
 from hscrf.engine.kernels.leaves import stack_tokens, unstack_counts
 from hscrf.engine.kernels.runs import sweep, sweep_bundles
@@ -73,7 +73,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = 
         numbers = numbers_of(plan, mode, layer, values, lossy, new)
         if numbers is None:
             break
-        mass = filled(new(f"table {layer.top}", plan.tables[layer.top].shape), -np.inf)
+        mass = new(f"table {layer.top}", plan.tables[layer.top].shape)  # what no run fills is impossible by itself
         _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass
@@ -154,18 +154,21 @@ def numbers_of(
     """
     flat = new(f"flat {layer.top}", layer.size)
     peak = filled(new(f"peak {layer.top}", plan.steps), 0.0)
-    for span in (*layer.tokens, *layer.tables):
-        _fill(plan, span, values, span.view(flat))
+    for span in layer.tables:
+        _fill(span, values, span.view(flat))
     flat[layer.gaps] = 0.0
     if mode is not LINEAR:
+        for span in layer.tokens:
+            view = span.view(flat)
+            view[:-1], view[-1] = _tokens_of(plan, span, values), 0.0
         return Numbers(Values(flat, peak), 0.0, 0.0)
     tables = flat[layer.tables[0].begin :]
     reached = farthest(tables, layer)  # by the factors between a leaf that ends and the next that starts
     if reached > SPREAD:
         lossy[:] = True
         return None
-    exponentiate(tables, -np.inf)
-    low = sum(_raise_tokens(plan, layer, span.view(flat), span, peak, lossy) for span in layer.tokens)
+    exponentiate(tables)
+    low = sum(_raise_tokens(plan, layer, span, values, span.view(flat), peak, lossy) for span in layer.tokens)
     return Numbers(Values(flat, peak), reached + low + np.log(layer.layer.node.shape[1]), low)
 
 
@@ -176,40 +179,46 @@ def farthest(tables: Floats, layer: LayerPlan) -> float:
     return float(np.maximum.reduceat(sizes, [span.begin - layer.tables[0].begin for span in layer.tables]).sum())
 
 
-def _raise_tokens(plan: Plan, layer: LayerPlan, view: Floats, span: Span, peak: Floats, lossy: Bools) -> float:
-    """Replace the tokens of a level by their exponentials; the highest of each step is taken off and put on ``peak``.
+def _raise_tokens(
+    plan: Plan, layer: LayerPlan, span: Span, values: Arrays, view: Floats, peak: Floats, lossy: Bools
+) -> float:
+    """Write the exponentials of the tokens of a level; the highest of each step is taken off and put on ``peak``.
 
     Sequences whose tokens differ too much are marked. Return how far below the highest of its step any of them is.
     """
+    view[-1] = 1.0
     if not span.given and span.forbidden is None:
         view.fill(1.0)
         return 0.0
-    highest, tokens = SPACE.array("highest", plan.steps), view[:-1]
-    lowest, limit = shift_rows(tokens, tokens, highest), -SPREAD / (layer.bottom - layer.top)
+    tokens, highest = _tokens_of(plan, span, values), SPACE.array("highest", plan.steps)
+    lowest, limit = raise_rows(tokens, view.reshape(-1), highest), -SPREAD / (layer.bottom - layer.top)
     if lowest < limit:
-        steps = ((tokens < limit) & (tokens > -np.inf)).any(axis=1)
+        steps = ((tokens < highest[:, None] + limit) & (tokens > -np.inf)).any(axis=1)
         lossy |= np.logical_or.reduceat(steps, plan.offsets[:-1])
     peak += highest
-    exponentiate(view.reshape(-1), -np.inf)
     return -lowest
 
 
-def _fill(plan: Plan, span: Span, values: Arrays, view: Floats) -> None:
+def _tokens_of(plan: Plan, span: Span, values: Arrays) -> Floats:
+    """The log-potentials (N, S) of a level at each step: its tokens, and all that is like them in a unit bottom."""
+    d, tokens = span.key[1], values.get(span.key)
+    like = [part for part in OWN[1:] if plan.is_unit(d) and (part, d) in values]
+    if tokens is not None and not like and span.forbidden is None:
+        return np.ascontiguousarray(tokens)
+    total = filled(SPACE.array("tokens of a level", (plan.steps, span.width)), 0.0)
+    if tokens is not None:
+        total += tokens
+    for part in like:
+        array = values[part, d]
+        total += {"duration": array[:1], "segment": array[:, 0]}.get(part, array)
+    if span.forbidden is not None:
+        np.copyto(total, -np.inf, where=span.forbidden)
+    return total
+
+
+def _fill(span: Span, values: Arrays, view: Floats) -> None:
     """Write the log-potentials of a span."""
-    part, d = span.key
-    if part == "token":
-        view[-1] = 0.0
-        view = view[:-1]
-        view[:] = values.get(span.key, 0.0)
-        if plan.is_unit(d):  # all it has is like tokens
-            for border in ("start", "stop"):
-                if (border, d) in values:
-                    view += values[border, d]
-            if ("duration", d) in values:
-                view += values["duration", d][0]
-            if ("segment", d) in values:
-                view += values["segment", d][:, 0]
-    elif not span.given:
+    if not span.given:
         view[:] = 0.0
     elif span.columns is None:
         view[:] = values[span.key]
@@ -303,27 +312,26 @@ def leaves_of(
         return Leaves(none, posteriors, *shared, longest, 1, TINY), child.reshape(-1)
     (peak_of, groups), lowest = layer.kin, 0.0
     peak, segments = np.empty((len(groups), plan.steps)), SPACE.array("gauged", child.shape)
-    flat = segments.reshape(-1)
+    flat, highest = segments.reshape(-1), SPACE.array("highest segments", table.columns)
     for states, gained in zip(groups, peak, strict=True):
-        highest = (child if len(states) == len(child) else child[states]).max(axis=0, initial=-np.inf)
+        np.maximum.reduce(child if len(states) == len(child) else child[states], axis=0, out=highest)
         gauge(plan.offsets, table.base, table.skip, table.width, highest, gained)
-        lowest = min(lowest, take_off(child.reshape(-1), states, highest, flat))
+        lowest = min(lowest, raise_lines(child.reshape(-1), states, highest, flat))
     peak += numbers.values.peak
     spread = numbers.spread + np.log(longest)
     beside = spread + numbers.low * longest  # tokens of Markov levels above a segment are met at all of its steps
-    every, faintest, least = 1, -np.inf, TINY  # segments may end at some steps only, so all are looked at
+    every, least = 1, TINY  # segments may end at some steps only, so all are looked at
     if beside - lowest > CHECKED and spread < NARROW:
-        faintest, least = np.log(FAINTEST), SAFE
+        least = SAFE
     elif beside - lowest > CHECKED:
         lossy |= beside - lowest_of_sequences(plan, table, segments) > CHECKED
         every = int(not lossy.all())
-    exponentiate(flat, faintest)
     return Leaves(none, posteriors, peak, peak_of, *shape, longest, every, least), flat
 
 
 def lowest_of_sequences(plan: Plan, table: SegmentTable, segments: Floats) -> Floats:
-    """The lowest value (n,) of the segments of each sequence that is not -inf, at most zero."""
-    by_column = segments.min(axis=0, initial=0.0, where=segments > -np.inf)
+    """The logarithm (n,) of the lowest segment of each sequence that is possible, at most zero."""
+    by_column = np.log(segments.min(axis=0, initial=1.0, where=segments > 0.0))
     by_step, there = np.zeros(plan.steps), table.width > 0
     by_step[there] = np.minimum.reduceat(by_column, (table.base + table.skip)[there])
     return np.minimum.reduceat(by_step, plan.offsets[:-1])

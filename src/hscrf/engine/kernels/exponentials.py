@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from hscrf.engine.kernels.arithmetic import FAINTEST
 from hscrf.engine.kernels.compile import as_written, inlined, kernel, ordered_kernel, ordered_part, unsigned
 from hscrf.engine.kernels.lanes import (
     FOUR,
@@ -19,32 +20,6 @@ from hscrf.engine.kernels.lanes import (
     spread,
     store,
 )
-
-
-@as_written
-def shift_rows(table, out, shift):
-    """out = table - shift, the highest value of each row (0 where the whole row is impossible).
-
-    Return the lowest possible value of out, at most zero.
-    """
-    n, low, lowest = unsigned(table.shape[1]), spread(0.0), 0.0
-    for row in range(table.shape[0]):
-        highest, at, target = highest_of(table, row), place(table, row, 0), place(out, row, 0)
-        if highest == -np.inf:
-            highest = 0.0
-        shift[row] = highest
-        minus, k = spread(-highest), unsigned(0)
-        while k + FOUR <= n:
-            value = add(load(table, at + k), minus)
-            store(value, out, target + k)
-            low = lower_above(low, value, spread(-np.inf))
-            k += FOUR
-        while k < n:
-            out[row, k] = table[row, k] - highest
-            if -np.inf < out[row, k] < lowest:
-                lowest = out[row, k]
-            k += unsigned(1)
-    return smaller(lowest, lane_min(low))
 
 
 @as_written
@@ -70,37 +45,13 @@ def gauge(offsets, base, skip, width, highest, peak):
                     highest[base[j] + lag] = gained
 
 
-@kernel
-def take_off(table, lines, highest, out):
-    """out = table - highest (columns,), for some lines of flat tables; the lowest possible value, at most zero."""
-    columns, lowest = unsigned(highest.size), 0.0
-    for k in range(lines.size):
-        line = unsigned(lines[k]) * columns
-        for c in range(columns):
-            value = table[line + c] - highest[c]
-            out[line + c] = value
-            lowest = smaller(lowest, value if value > -np.inf else 0.0)
-    return lowest
-
-
-@inlined
-def highest_of(table, row):
-    """The highest value of a row."""
-    n, at, k, high = unsigned(table.shape[1]), place(table, row, 0), unsigned(0), spread(-np.inf)
-    while k + FOUR <= n:
-        high, k = higher(high, load(table, at + k)), k + FOUR
-    highest = lane_max(high)
-    while k < n:
-        highest, k = larger(highest, table[row, k]), k + unsigned(1)
-    return highest
-
-
 # exp(x) = 2^k exp(r) with |r| <= log(2) / 2, where the series is right to the last bit. Adding ROUND leaves the integer
 # k in the low bits of a float. log(2) has two parts, so that k times the first is exact.
 LOG2_E, LOG_2, LOG_2_REST, ROUND = 1 / math.log(2.0), 0.693145751953125, 1.4286068203094172e-06, 1.5 * 2.0**52
 SERIES = tuple(1.0 / math.factorial(k) for k in range(2, 14))  # exp(r) = 1 + r + r^2 times this
 LOWEST = -708.0  # exp of anything lower is taken for zero
 BLOCK = 1024  # numbers that stay in the cache
+LOG_FAINTEST = math.log(FAINTEST)
 
 
 @ordered_part
@@ -129,14 +80,72 @@ def raise_all(values, begin, end):
 
 
 @ordered_kernel
-def exponentiate(values, least):
-    """Replace values (n,), at most 709, by their exponentials; what is possible is at least that of ``least``."""
+def exponentiate(values):
+    """Replace values (n,), at most 709, by their exponentials."""
     for first in range(0, values.size, BLOCK):
-        end = smaller(first + BLOCK, values.size)
-        if least > -np.inf:
-            for i in range(unsigned(first), unsigned(end)):
-                values[i] = larger(least, values[i]) if values[i] > -np.inf else values[i]
-        raise_all(values, first, end)
+        raise_all(values, first, smaller(first + BLOCK, values.size))
+
+
+@inlined
+def highest_of(table, row):
+    """The highest value of a row."""
+    n, at, k, high = unsigned(table.shape[1]), place(table, row, 0), unsigned(0), spread(-np.inf)
+    while k + FOUR <= n:
+        high, k = higher(high, load(table, at + k)), k + FOUR
+    highest = lane_max(high)
+    while k < n:
+        highest, k = larger(highest, table[row, k]), k + unsigned(1)
+    return highest
+
+
+@kernel
+def raise_rows(table, out, shift):
+    """out, flat, = exp(table - shift): the highest value of each row, 0 where the whole row is impossible.
+
+    Return the lowest possible difference, at most zero.
+    """
+    n, low, lowest = unsigned(table.shape[1]), spread(0.0), 0.0
+    together = larger(1, BLOCK // table.shape[1])
+    for first in range(0, table.shape[0], together):
+        end = smaller(first + together, table.shape[0])
+        for row in range(first, end):
+            highest, at = highest_of(table, row), place(table, row, 0)
+            if highest == -np.inf:
+                highest = 0.0
+            shift[row] = highest
+            minus, k = spread(-highest), unsigned(0)
+            while k + FOUR <= n:
+                value = add(load(table, at + k), minus)
+                store(value, out, at + k)
+                low = lower_above(low, value, spread(-np.inf))
+                k += FOUR
+            while k < n:
+                difference = table[row, k] - highest
+                out[at + k] = difference
+                lowest = smaller(lowest, difference if difference > -np.inf else 0.0)
+                k += unsigned(1)
+        raise_all(out, place(table, first, 0), place(table, end, 0))
+    return smaller(lowest, lane_min(low))
+
+
+@kernel
+def raise_lines(table, lines, highest, out):
+    """out = exp(table - highest (columns,)), for some lines of flat tables; what is possible is at least FAINTEST.
+
+    Return the lowest possible difference, at most zero.
+    """
+    columns, block, lowest = unsigned(highest.size), unsigned(BLOCK), 0.0
+    for k in range(lines.size):
+        line = unsigned(lines[k]) * columns
+        for first in range(unsigned(0), columns, block):
+            end = smaller(first + block, columns)
+            for c in range(first, end):
+                difference = table[line + c] - highest[c]
+                possible = difference > -np.inf
+                out[line + c] = larger(difference, LOG_FAINTEST) if possible else difference
+                lowest = smaller(lowest, difference if possible else 0.0)
+            raise_all(out, line + first, line + end)
+    return lowest
 
 
 # log(x) = k log(2) + log(m) with m between sqrt(1/2) and sqrt(2), and log(m) = 2 artanh(z) with z = (m - 1) / (m + 1).

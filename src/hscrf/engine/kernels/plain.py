@@ -50,6 +50,10 @@ def multiply_add(a: Four, b: Four, c: Four) -> Four:
 multiply_add_at_once = multiply_add
 
 
+def quotient(a: Four, b: Four) -> Four:
+    return _each(lambda x, y: x / y if y else np.inf, a, b)
+
+
 def higher(a: Four, b: Four) -> Four:
     return _each(lambda x, y: x if x > y else y, a, b)
 

@@ -15,6 +15,7 @@ from hscrf.engine.kernels.lanes import (
     load,
     multiply,
     multiply_add,
+    quotient,
     smaller,
     spread,
     store,
@@ -199,6 +200,15 @@ def end_back(pot, grad, at, n, up, x, bars, y, z, span):
             total = multiply_add(load(up, s + r), pair, total)
             store(add(load(bars, t + r), pair), bars, t + r)
         grad[at + u] += lane_sum(total)
+
+
+@part
+def divide(values, by, y, span):
+    """Divide the first node of an array by a node of another, row by row; 0 where that is 0."""
+    nothing = spread(0.0)
+    for r in range(span[1], span[2], FOUR):
+        divisor = load(by, y + r)
+        store(where_above(divisor, nothing, quotient(load(values, r), divisor), nothing), values, r)
 
 
 @part

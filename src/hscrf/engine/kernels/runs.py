@@ -22,7 +22,7 @@ from hscrf.engine.kernels import rows
 from hscrf.engine.kernels.arithmetic import LINEAR, TINY, none, one, zero
 from hscrf.engine.kernels.compile import as_written, inlined, kernel, part, unsigned
 from hscrf.engine.kernels.exponentials import take_logs
-from hscrf.engine.kernels.lanes import FOUR, larger, store
+from hscrf.engine.kernels.lanes import FOUR, larger, prefetch, store
 from hscrf.engine.kernels.layout import (
     AHEAD,
     BASE,
@@ -198,6 +198,15 @@ def write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
 
 
 @inlined
+def fetch_segments(layer, leaves, s, t, first, last, runs, table):
+    """Have segments that end at t in the cache when they are needed: processors do not guess where they lie."""
+    if t >= 0:
+        column = in_table(layer, leaves, s, t, 0)
+        for k in range(runs[last - 1, SHIFT], runs[first, SHIFT] + 8, 8):
+            prefetch(table, unsigned(column + k))
+
+
+@inlined
 def write_sequences(mode, layer, leaves, s, t, step, first, last, runs, work, mass):
     """Write the log masses of the sequences that end at t."""
     for r in range(first, last):
@@ -270,6 +279,13 @@ def read_bars(mode, layer, leaves, s, t, step, first, last, closing, runs, span,
     if work.apart and not closing:
         return
     column, top = in_table(layer, leaves, s, t, 0), at(work, step, 0)
+    if not work.alone and not work.apart:
+        if column != NOWHERE:
+            fetch_segments(layer, leaves, s, t - FETCHED, first, last, runs, post)
+            for r in range(unsigned(first), unsigned(last)):
+                work.up_bar[r] = post[unsigned(column + runs[r, SHIFT])]
+            rows.divide(work.up_bar, work.up, top, span)
+        return
     for r in range(unsigned(first), unsigned(last)):
         if work.apart:
             column = in_table(layer, leaves, s, t, runs[r, AHEAD])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hscrf.engine.kernels.compile import as_written, inlined, unsigned
-from hscrf.engine.kernels.lanes import add, larger, load, place, prefetch, smaller, store
+from hscrf.engine.kernels.lanes import FOUR, add, lanes, larger, load, pack, place, prefetch, smaller, spread, store
 from hscrf.engine.kernels.layout import NOWHERE
 
 
@@ -101,6 +101,28 @@ def add_persist(base, skip, width, reach, least, shortest, token, start, stop, d
                         table[s, base[j] + k] = -np.inf
 
 
+@inlined
+def add_alive(post, s, column, first, end, state, j):
+    """Add to each step the posteriors of the segments that contain it and end at j; return the sum of all.
+
+    Those of lags first .. end lie from a column on. Four starts at a time: sums do not wait for each other.
+    """
+    alive, k, here, there = 0.0, end, place(post, s, column + end), place(state, s, j - end + 1)
+    while k - 4 >= first:
+        here, k = here - FOUR, k - 4
+        fourth, third, second, earliest = lanes(load(post, here))
+        two = earliest + second
+        four = two + (third + fourth)
+        contained = add(pack(earliest, two, two + third, four), spread(alive))
+        store(add(load(state, there), contained), state, there)
+        alive, there = alive + four, there + FOUR
+    while k > 0:
+        k -= 1
+        alive += post[s, column + k] if k >= first else 0.0
+        state[s, j - k] += alive
+    return alive
+
+
 @as_written
 def add_persist_back(base, skip, width, post, state, ending, start, stop, duration, segment):
     """Reverse of ``add_persist``: add the posteriors (S, columns) of segments to the counts; state and ending always.
@@ -111,10 +133,7 @@ def add_persist_back(base, skip, width, post, state, ending, start, stop, durati
     for j in range(base.size):
         first, end = skip[j], skip[j] + width[j]
         for s in range(post.shape[0] if width[j] else 0):
-            alive = 0.0
-            for k in range(end - 1, -1, -1):
-                alive += post[s, base[j] + k] if k >= first else 0.0
-                state[s, j - k] += alive
+            alive = add_alive(post, s, base[j], first, end, state, j)
             ending[j] += alive
             if stop.size:
                 stop[s, j] += alive

@@ -121,6 +121,16 @@ def multiply_add_at_once(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def quotient(_typing: Any, a: Any, b: Any) -> Any:
+    """a / b."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fdiv(*given)
+
+    return four(four, four), generate
+
+
+@intrinsic
 def higher(_typing: Any, a: Any, b: Any) -> Any:
     """The higher of a and b."""
 

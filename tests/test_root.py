@@ -70,19 +70,21 @@ def test_persist_is_that_of_the_kernels(case):
     reach, least, (base, skip, width, columns) = case.by_kernels()
     one, other = np.zeros((2, case.longest.size, columns))
     add_persist(base, skip, width, reach, least, case.shortest, *by_state(case.own[:-1]), case.own[-1], one)
-    root.add_persist_of_roots(width, skip, case.by_columns()[0], case.shortest, case.own, other)
+    roots = root.roots_of(width, skip, case.by_columns()[0], case.shortest)
+    root.add_persist_of_roots(roots, case.own, other)
     np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
 
 
 @drawn
 def test_counts_are_those_of_the_kernels(case):
-    _, _, (base, skip, width, columns) = case.by_kernels()
+    reach, _, (base, skip, width, columns) = case.by_kernels()
     states, n = case.longest.size, case.offsets[-1]
     post = case.rng.random((states, columns))
     one, other = ([np.zeros((n, states)), np.zeros(n), *map(np.zeros_like, case.own[1:])] for _ in range(2))
     state, ending, *parts, segment = one
     state, *parts = by_state([state, *parts])
     add_persist_back(base, skip, width, post, state, ending, *parts, segment)
-    root.add_persist_of_roots_back(width, skip, post, other[:2], other[2:])
+    roots = root.roots_of(width, skip, reach, case.shortest)
+    root.add_persist_of_roots_back(roots, post, other[:2], other[2:])
     for mine, theirs in zip(other, [state.T, ending, *(part.T for part in parts), segment], strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)

@@ -169,9 +169,9 @@ class KBest:
     def _run(self, layer: int, s: int, i: int) -> Any:
         """The forward pass of a run, and room for candidates."""
         if (layer, s, i) not in self.runs:
-            structure = self.plan.layers[layer].layer
-            steps = int(structure.reach[i, s])
-            work = make_work(structure, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
+            own = self.plan.layers[layer]
+            steps = int(own.layer.reach[i, s])
+            work = make_work(own.sizes, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
             walk_forward(*self.given[layer], i, s, steps, *make_bundle(), *NOTHING, work)
             room = steps + work.nodes + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)

@@ -250,11 +250,11 @@ def _sweep(
     if table is not None and not leaves.every:
         return  # all sequences are lossy
     if layer.bundling is not None and mode is not LOG and leaves.every > 0:
-        _sweep_bundles(plan, mode, layer.layer, layer.bundling, numbers.values, leaves, table, counts, *out)
+        _sweep_bundles(plan, mode, layer, layer.bundling, numbers.values, leaves, table, counts, *out)
         alone = layer.bundling.lone
     if alone is not None:
         steps, keep = int(alone.reach.max()), counts is not None
-        work = make_work(alone, 1, steps, leaves.longest, False, keep, keep, SPACE.array)
+        work = make_work(layer.sizes, 1, steps, leaves.longest, False, keep, keep, SPACE.array)
         sweep(mode, alone, numbers.values, leaves, table, counts, plan.offsets, *make_bundle(), *out, work)
 
 
@@ -266,7 +266,7 @@ def make_bundle() -> tuple[Ints, Ints]:
 def _sweep_bundles(
     plan: Plan,
     mode: Mode,
-    layer: Layer,
+    layer: LayerPlan,
     bundling: Bundling,
     values: Values,
     leaves: Leaves,
@@ -275,15 +275,16 @@ def _sweep_bundles(
     *out: Any,
 ) -> None:
     """Walk the runs of a layer that go side by side."""
-    keep, stacked = counts is not None, table is None and not bundling.apart
-    work = make_work(layer, bundling.rows, bundling.steps, leaves.longest, bundling.apart, keep, keep, SPACE.array)
+    keep, stacked, structure = counts is not None, table is None and not bundling.apart, layer.layer
+    shape = layer.sizes, bundling.rows, bundling.steps, leaves.longest, bundling.apart
+    work = make_work(*shape, keep, keep, SPACE.array)
     if stacked:
-        leaves = stacked_leaves(plan, mode, layer, values, leaves)
+        leaves = stacked_leaves(plan, mode, structure, values, leaves)
         leaves = leaves._replace(counts=np.zeros(leaves.tokens.size if keep else 0))
     found = NO_COUNTS if counts is None and mode is LINEAR else counts
-    sweep_bundles(mode, layer, values, leaves, table, found, bundling.bundles, bundling.runs, *out, work)
+    sweep_bundles(mode, structure, values, leaves, table, found, bundling.bundles, bundling.runs, *out, work)
     if stacked and keep:
-        unstack_counts(layer, counts.pot, counts.ending, leaves.counts.reshape(plan.steps, -1))
+        unstack_counts(structure, counts.pot, counts.ending, leaves.counts.reshape(plan.steps, -1))
 
 
 def stacked_leaves(plan: Plan, mode: Mode, layer: Layer, values: Values, leaves: Leaves) -> Leaves:
@@ -345,11 +346,11 @@ def steps_between_checks(mode: Mode, spread: float) -> int:
 def add_own_scores(plan: Plan, d: int, values: Arrays, table: Floats) -> None:
     """Add the scores of the segments of level d by themselves."""
     base, skip, width, reach, _, least, _ = plan.tables[d]
-    shortest = plan.topology.min_duration[d]
     own = [np.ascontiguousarray(values.get((part, d), ABSENT)).reshape(-1, len(table)) for part in OWN]
     if d == 0:
-        add_persist_of_roots(width, skip, reach, shortest, own, table)
+        add_persist_of_roots(plan.roots, own, table)
         return
+    shortest = plan.topology.min_duration[d]
     by_state = [np.ascontiguousarray(part.T) for part in own[:-1]]
     add_persist(base, skip, width, reach, least, shortest, *by_state, own[-1], table)
 
@@ -384,8 +385,8 @@ def _collect(plan: Plan, layer: LayerPlan, counts: Counts, result: Expectations)
     for span in layer.tables:
         view = span.view(counts.pot)
         if span.given and span.columns is not None:
-            kept = span.columns >= 0
-            result.counts[span.key].reshape(span.rows, -1)[:, span.columns[kept]] = view[:, kept]
+            here, there = span.kept
+            result.counts[span.key].reshape(span.rows, -1)[:, there] = view[:, here]
         elif span.given:
             result.counts[span.key] = view
 
@@ -412,7 +413,7 @@ def _count_own_scores(plan: Plan, d: int, result: Expectations) -> None:
     result.state[d], result.ending[d] = np.zeros((plan.steps, len(post))), np.zeros(plan.steps)
     found = [result.state[d], *(result.counts.get((part, d), ABSENT).reshape(-1, len(post)) for part in OWN[1:])]
     if d == 0:
-        add_persist_of_roots_back(table.width, table.skip, post, (found[0], result.ending[0]), found[1:])
+        add_persist_of_roots_back(plan.roots, post, (found[0], result.ending[0]), found[1:])
     else:
         state, *own = (np.zeros(part.T.shape) for part in found[:-1])
         add_persist_back(table.base, table.skip, table.width, post, state, result.ending[d], *own, found[-1])

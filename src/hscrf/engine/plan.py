@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
-from hscrf.engine.kernels.layout import Layer
+from hscrf.engine.kernels.layout import Layer, Sizes, sizes_of
 from hscrf.engine.kernels.tables import find_columns, find_reach
-from hscrf.engine.root import columns_of_roots, reach_of_roots
+from hscrf.engine.root import columns_of_roots, reach_of_roots, roots_of
 from hscrf.engine.space import LINE
 from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of
 from hscrf.potentials import FAMILY, OWN, Arrays, Key
@@ -45,6 +46,13 @@ class Span:
     @property
     def end(self) -> int:
         return self.begin + self.rows * self.width
+
+    @cached_property
+    def kept(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where what is kept lies here, and in the array."""
+        assert self.columns is not None
+        here = np.flatnonzero(self.columns >= 0)
+        return here, self.columns[here]
 
     def view(self, flat: Floats) -> Floats:
         return flat[self.begin : self.end].reshape(self.rows, self.width)
@@ -88,6 +96,7 @@ class LayerPlan(NamedTuple):
     top: int
     bottom: int
     layer: Layer
+    sizes: Sizes  # of its work space
     tokens: tuple[Span, ...]
     tables: tuple[Span, ...]  # of all else, after the tokens
     size: int  # of the flat array
@@ -122,6 +131,7 @@ class Plan:
         tops = [d for d in self.explicit if d < topology.depth - 1]
         self.layers = [self._layer(a, b) for a, b in zip(tops, [*tops[1:], topology.depth - 1], strict=True)]
         self.root_columns = self._root_columns()
+        self.roots = roots_of(self.tables[0].width, self.tables[0].skip, self.tables[0].reach, topology.min_duration[0])
 
     def is_unit(self, d: int) -> bool:
         """Is this a bottom of one step."""
@@ -190,7 +200,7 @@ class Plan:
             bundling = sequences(layer, self.offsets)
         ends = np.array([span.end for span in tables])
         gaps, kin = ranges(ends, -ends % BORDER), find_kin(self.topology, top, bottom)
-        return LayerPlan(top, bottom, layer, tokens, tables, size, gaps, bundling, kin)
+        return LayerPlan(top, bottom, layer, sizes_of(layer), tokens, tables, size, gaps, bundling, kin)
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[tuple[Span, ...], tuple[Span, ...], int]:
         """Lay out the parts of the Markov levels and of the families of a layer, one after the other, tokens first."""

@@ -7,6 +7,7 @@ reverse, is done here for one segment a sequence, by whole columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +43,31 @@ def columns_of_roots(offsets: Ints, reach: Ints, may_end: NDArray[np.bool_]) -> 
     return base, skip, width, last.size
 
 
-def add_persist_of_roots(
-    width: Ints, skip: Ints, reach: Ints, shortest: Ints, own: Sequence[Floats], table: Floats
-) -> None:
-    """Add log persist of every root segment to ``table`` (S, columns); -inf where it is not admissible."""
-    token, start, stop, duration, segment = own
+class Roots(NamedTuple):
+    """The root's segments, one for each column of their table."""
+
+    first: Ints  # (columns,) step
+    last: Ints
+    lag: Ints  # how many steps the one lies before the other
+    barred: NDArray[np.bool_] | None  # (S, columns) which are not admissible; None: all are
+    rows: int  # steps of all sequences
+
+
+def roots_of(width: Ints, skip: Ints, reach: Ints, shortest: Ints) -> Roots:
+    """The segments of a table."""
     last = np.flatnonzero(width)
-    if not last.size:
-        return
     lag = skip[last]
     first = last - lag
+    barred = (lag >= reach[first].T) | (lag + 1 < shortest[:, None])
+    return Roots(first, last, lag, barred if barred.any() else None, width.size)
+
+
+def add_persist_of_roots(roots: Roots, own: Sequence[Floats], table: Floats) -> None:
+    """Add log persist of every root segment to ``table`` (S, columns); -inf where it is not admissible."""
+    token, start, stop, duration, segment = own
+    first, last, lag, barred, rows = roots
+    if not last.size:
+        return
     if token.size:
         borders = np.column_stack([first, last + 1]).ravel()[:-1]  # the sums in between are of other sequences
         table += np.add.reduceat(token[: last[-1] + 1], borders, axis=0)[::2].T
@@ -62,19 +78,16 @@ def add_persist_of_roots(
     if duration.size:
         table += duration[lag].T
     if segment.size:
-        table += segment[first * (segment.shape[0] // width.size) + lag].T
-    table[(lag >= reach[first].T) | (lag + 1 < shortest[:, None])] = -np.inf
+        table += segment[first * (segment.shape[0] // rows) + lag].T
+    if barred is not None:
+        table[barred] = -np.inf
 
 
-def add_persist_of_roots_back(
-    width: Ints, skip: Ints, post: Floats, found: Sequence[Floats], own: Sequence[Floats]
-) -> None:
+def add_persist_of_roots_back(roots: Roots, post: Floats, found: Sequence[Floats], own: Sequence[Floats]) -> None:
     """Reverse of ``add_persist_of_roots``: add the posteriors (S, columns) to states, endings and counts."""
     (state, ending), post = found, post.T
     start, stop, duration, segment = own
-    last = np.flatnonzero(width)
-    lag = skip[last]
-    first = last - lag
+    first, last, lag, _, rows = roots
     each = np.repeat(post, lag + 1, axis=0)
     if len(each) == len(state):
         state += each
@@ -88,4 +101,4 @@ def add_persist_of_roots_back(
     if duration.size:
         np.add.at(duration, lag, post)
     if segment.size:
-        segment[first * (segment.shape[0] // width.size) + lag] += post
+        segment[first * (segment.shape[0] // rows) + lag] += post

@@ -116,7 +116,7 @@ def trace_alone(
     leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, NOTHING[1])
     if mode is MAX and table is None and layer.top > 0 and layer.bundling is not None and layer.bundling.lone is None:
         leaves, rows = stacked_leaves(plan, mode, layer.layer, numbers.values, leaves), BLOCK
-    work = make_work(layer.layer, rows, steps, leaves.longest, False, True, False, SPACE.array)
+    work = make_work(layer.sizes, rows, steps, leaves.longest, False, True, False, SPACE.array)
     run = (*make_bundle(), NOTHING[0], np.zeros(1, dtype=bool), work)
     given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:
@@ -134,7 +134,7 @@ def trace_together(
     bundling = layer.bundling
     assert bundling is not None
     leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NOTHING[1])
-    work = make_work(layer.layer, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
+    work = make_work(layer.sizes, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
     runs = bundling.bundles, bundling.runs
     trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, work)
 

@@ -127,26 +127,56 @@ TOP, FROM, STEPS, RUN, RUN_END = 0, 1, 2, 3, 4
 SINCE, UNTIL, SHIFT, SEQUENCE, AHEAD = 0, 1, 2, 3, 4
 
 
-def make_work(layer, rows, steps, longest, apart, keep, backward, new):
+class Sizes(NamedTuple):
+    """What work space for a layer depends on: the most nodes of each kind that the trie of a top state has."""
+
+    nodes: int
+    inner: int
+    leaves: int
+    parents: int  # of leaves, but for the top
+    widest: int  # group of children
+    slack: int  # children that the last vector of a group reaches beyond it
+    states: int  # of a level, and vectors reach beyond them
+    ending: bool  # are leaves that end kept beside those that are alive
+    unit: bool  # have leaves length one
+
+
+def sizes_of(layer):
+    """The sizes of a layer."""
+    level_at, count = layer.level_at, layer.node[COUNT]
+
+    def most(first, end):
+        return int((level_at[:, end] - level_at[:, first]).max())
+
+    return Sizes(
+        most(0, -1),
+        most(0, -2),
+        most(-2, -1),
+        most(-3, -2) if level_at.shape[1] > 3 else 0,
+        int(count.max()),
+        int((-count % 4).max()),
+        int(layer.node[STATE].max()) + 4,
+        bool(layer.borders and not layer.unit),
+        bool(layer.unit),
+    )
+
+
+def make_work(sizes, rows, steps, longest, apart, keep, backward, new):
     """Work space for any bundle of a layer up to a number of steps; ``new`` makes an array, see ``engine.space``.
 
     ``keep``: have all steps a place of their own, for a way back; ``backward``: is there a derivative.
     """
     alone, table = rows == 1, longest > 0
-    slack = 4 if alone else int((-layer.node[COUNT] % 4).max())
-    size = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
-    inner = int((layer.level_at[:, -2] - layer.level_at[:, 0]).max())
-    leaves = int((layer.level_at[:, -1] - layer.level_at[:, -2]).max())
-    parents = int((layer.level_at[:, -2] - layer.level_at[:, -3]).max()) if layer.level_at.shape[1] > 3 else 0
-    alive = leaves + -leaves % 4 + 4 if layer.borders and not layer.unit and not table else 0
+    size, inner, leaves, parents, widest, slack, states, ending, unit = sizes
+    slack = 4 if alone else slack
+    alive = leaves + -leaves % 4 + 4 if ending and not table else 0
     nodes = size + alive + slack
-    starting = inner if layer.unit else size + slack
+    starting = inner if unit else size + slack
     if alone:  # leaves begin where a vector does, at every step
         nodes, starting = nodes + -nodes % 4, starting + -starting % 4
     lead = -inner % 4 if alone else 0
     places = steps if keep or table else 2
     down = (places * starting + slack) * rows
-    widest, states = int(layer.node[COUNT].max()), int(layer.node[STATE].max()) + 4
     group = 4 * widest * (widest + -widest % 4)
     here = nodes * rows + -nodes * rows % 4  # numbers of one step
     by_step = -1 if alone else leaves * rows + 8  # no multiple of a large power of two: caches would be slow

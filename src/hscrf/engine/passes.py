@@ -52,6 +52,7 @@ class Numbers(NamedTuple):
     """The numbers of a layer in one arithmetic."""
 
     values: Values
+    peak: Floats  # (N,) LINEAR: log scale of all tokens at t together
     spread: float  # LINEAR: no step changes the log mass of a run, but for segments of its leaves, by more
     low: float  # LINEAR: its part that is due to tokens
 
@@ -161,7 +162,7 @@ def numbers_of(
         for span in layer.tokens:
             view = span.view(flat)
             view[:-1], view[-1] = _tokens_of(plan, span, values), 0.0
-        return Numbers(Values(flat, peak), 0.0, 0.0)
+        return Numbers(Values(flat), peak, 0.0, 0.0)
     tables = flat[layer.tables[0].begin :]
     reached = farthest(tables, layer)  # by the factors between a leaf that ends and the next that starts
     if reached > SPREAD:
@@ -169,7 +170,7 @@ def numbers_of(
         return None
     exponentiate(tables)
     low = sum(_raise_tokens(plan, layer, span, values, span.view(flat), peak, lossy) for span in layer.tokens)
-    return Numbers(Values(flat, peak), reached + low + np.log(layer.layer.node.shape[1]), low)
+    return Numbers(Values(flat), peak, reached + low + np.log(layer.layer.node.shape[1]), low)
 
 
 def farthest(tables: Floats, layer: LayerPlan) -> float:
@@ -302,7 +303,7 @@ def leaves_of(
     ``every`` is 0 if LINEAR cannot hold them without a look at every step; with a table, if it cannot hold them at all:
     then all sequences are lossy.
     """
-    none, peak, tops = np.empty(0), numbers.values.peak[None], len(layer.layer.level_at)
+    none, peak, tops = np.empty(0), numbers.peak[None], len(layer.layer.level_at)
     shape = (plan.topology.n_states[layer.bottom], plan.tables[layer.top].columns)
     shared = (peak, np.zeros(tops, dtype=np.int64), *shape)
     if child is None:
@@ -318,7 +319,7 @@ def leaves_of(
         np.maximum.reduce(child if len(states) == len(child) else child[states], axis=0, out=highest)
         gauge(plan.offsets, table.base, table.skip, table.width, highest, gained)
         lowest = min(lowest, raise_lines(child.reshape(-1), states, highest, flat))
-    peak += numbers.values.peak
+    peak += numbers.peak
     spread = numbers.spread + np.log(longest)
     beside = spread + numbers.low * longest  # tokens of Markov levels above a segment are met at all of its steps
     every, least = 1, TINY  # segments may end at some steps only, so all are looked at

@@ -162,7 +162,7 @@ class Plan:
         reach = np.empty((self.steps, longest.size), dtype=np.int64)
         base, skip, width, most, least = np.empty((5, self.steps), dtype=np.int64)
         find_reach(self.offsets, allowed, may_start, self.evidence.may_go_on[d], longest, reach, most, least)
-        columns = find_columns(self.offsets, most, self.evidence.may_end[d], base, skip, width)
+        columns = int(find_columns(self.offsets, most, self.evidence.may_end[d], base, skip, width))
         return SegmentTable(base, skip, width, reach, most, least, columns)
 
     def _layer(self, top: int, bottom: int) -> LayerPlan:

@@ -31,7 +31,11 @@ One step of a run goes down, lives, and goes up:
 
     descend        a node starts because its parent does (``init``) or because a sibling has ended (``trans``)
     live           a leaf that starts, or goes on, meets the tokens of t (``sum_segments``: its segment ends at t)
-    ascend         a node ends because one of its children does (``end``); the top's mass is that of i .. t
+    ascend         a node ends because one of its children does (``end``); the top's mass is that of all below it
+                   over i .. t: what it has by itself is added later (``tables.add_persist``)
+
+In docs/theory.md a step begins with what ends. There G is ``up``, P is ``down``, enter is ``down`` of the leaves, and H
+is the second term of ``product``.
 
 The same code runs in three arithmetics, told apart by ``mode``: LINEAR (sums of products, each run scaled), LOG
 (log-sum-exp) and MAX (the best instead of the sum). The backward pass is the derivative of the forward pass in

@@ -19,7 +19,7 @@ from hscrf.engine.kernels.lanes import (
 # Kernels ask ``mode is LINEAR`` and ``is_best(mode)``.
 LINEAR, LOG, MAX = None, False, 1
 TINY = 1e-140  # products of two such numbers are still normal floats
-FAINTEST = 1e-170  # stands for segments that are possible but fainter, see ``passes``
+FAINTEST = 1e-170  # stands for segments that are possible but fainter, see ``engine.passes``
 LOW, HIGH = 1e-20, 1e20  # a row is rescaled when its largest value leaves this range
 
 

@@ -18,9 +18,9 @@ class Layer(NamedTuple):
     level_at: np.ndarray  # (S_top, depth + 2) first node of each level of the trie of each top state
     node: np.ndarray  # (16, nodes) structure, then address and stride of each potential: rows PARENT .. END
     may_end: np.ndarray  # (depth + 1, N) evidence: may level top + k end at t
-    may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t, and top + k change
+    may_cross: np.ndarray  # (depth + 2, N) may levels top + 1 .. top + k - 1 all go on after t; k = depth + 1: all do
     reach: np.ndarray  # (N, S_top) longest admissible segment of the top state from t
-    table: np.ndarray  # (N, 4) columns of segments, see BASE .. CHILD_SKIP; (N, 1) if the bottom has no table
+    columns: np.ndarray  # (N, 4) where segments lie in tables, see BASE .. CHILD_SKIP; (N, 1) if the bottom has none
     borders: int  # 1 if there is any start or stop potential (else they are all one)
     between: int  # 1 if there are Markov levels between the top and a bottom with a table
     unit: int  # 1 if the bottom has length one, else 0
@@ -32,10 +32,10 @@ PARENT, FIRST, COUNT, STATE = 0, 1, 2, 3
 TOKEN, BEGIN, STOP = 4, 6, 8  # of the node itself
 INIT, TRANS, END = 10, 12, 14  # of its children as a group
 
-# A table of segments has a line for each state, and in it a column for each segment. Layer.table says which: the column
+# A table of segments has a line for each state, and in it a column for each segment. Layer.columns says which: the one
 # of the one-step segment that ends at j, for the top and for the bottom, NOWHERE if no segment may end; that of the
-# segment that starts l steps earlier lies l columns further. The longest bottom segment from t. How many of the
-# shortest that end at j have no column, because none starts there: the column of one step may be negative.
+# segment that starts l steps earlier lies l columns further. Then the longest bottom segment from t. And how many of
+# the shortest that end at j have no column, because none starts there: the column of one step may be negative.
 BASE, CHILD_BASE, CHILD_REACH, CHILD_SKIP = 0, 1, 2, 3
 NOWHERE = -(2**60)
 
@@ -45,7 +45,6 @@ class Values(NamedTuple):
     """The numbers of a layer: logarithms, or in LINEAR scaled exponentials."""
 
     pot: np.ndarray  # flat, see ``Layer``
-    peak: np.ndarray  # (N,) LINEAR: log scale of all tokens at t together
 
 
 @seen_as_grids
@@ -82,23 +81,25 @@ class Work(NamedTuple):
     alone: bool | None  # is it one run, children innermost
     apart: bool | None  # are its rows whole sequences, each with its own time
     rows: int
-    kept: int  # step & kept is the place of a step: all steps have one, or they take turns
+    mask: int  # step & mask is the place of a step: -1, all steps have one (always with a table); 1, two take turns
     nodes: int  # that ``up`` has: those of a trie, the leaves again if ``alive_at``, and some that vectors may reach
     starting: int  # nodes that ``down`` has: inner ones; leaves, too, unless they have length one
-    alive_at: int  # how far behind leaves that end at a step those that are alive lie in ``up``; 0: they are the same
-    up: np.ndarray  # (steps, nodes, rows) nodes that end; leaves that are alive
-    down: np.ndarray  # (steps, starting, rows) nodes that start
+    # up[leaf + alive_at] is alive, up[leaf] ends, after its STOP; 0: one place serves both. In ``up_bar`` there is one
+    # place: first of what ends, after ``end_leaves_back`` of what is alive
+    alive_at: int
+    up: np.ndarray  # (places, nodes, rows) nodes that end; leaves that are alive
+    down: np.ndarray  # (places, starting, rows) nodes that start
     up_bar: np.ndarray  # (nodes, rows) bars of ``up`` at the current step
     down_bar: np.ndarray  # (nodes, rows) bars of all nodes that start there
     goes_on_bar: np.ndarray  # (nodes, rows) bars of leaves that go on at the next step
-    gain: np.ndarray  # (steps, rows) what the leaves were multiplied by when they were rescaled
-    rescaled: np.ndarray  # (steps,) were they
+    gain: np.ndarray  # (places, rows) what the leaves were multiplied by when they were rescaled
+    rescaled: np.ndarray  # (places,) were they
     scale: np.ndarray  # (rows,) LINEAR: log scale of each row at the current step; of sequences without peaks
     top: np.ndarray  # (rows,) what is written to the table
     met: np.ndarray  # (nodes, rows) alone or apart: tokens of a node and of all above it
     posterior: np.ndarray  # (nodes, rows) alone or apart
-    # Rows side by side: pairs of children u, v of a parent, up[u] * down_bar[v] of four rows each; their number
-    group: int
+    # Rows side by side: pairs of children u, v of a parent, up[u] * down_bar[v]; lane k sums rows k, k + 4, ...
+    group: int  # numbers that a parent has
     pairs: np.ndarray  # (inner nodes, group)
     # Sequences side by side
     own: np.ndarray  # (states, rows) tokens of one level by state
@@ -108,9 +109,11 @@ class Work(NamedTuple):
     origin: int  # where it has the first row of the first leaf at the first step
     by_leaf: int  # from one leaf to the next
     by_step: int  # from one step to the next; alone the latest is first
-    segment_bar: np.ndarray  # like it: bars of leaves that end at this and later steps; alone, of those that start
+    # Like it. Side by side, at step j the bars of leaves that end there: starts gather them. Alone, at step i those of
+    # leaves that start there: ends add to them.
+    segment_bar: np.ndarray
     total_gain: np.ndarray  # (steps, rows) the sum of the logarithms, to base two, of all gains up to a step
-    lines: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie in the table
+    places: np.ndarray  # (longest,) where the segments of a leaf that start at the current step lie; -1: there is none
     since: np.ndarray  # (steps,) alone: earliest start of a segment that ends at a step
     factor: np.ndarray  # alone: lines of ``longest`` numbers, by lag, see WEIGHT and OF_PARENTS
 
@@ -214,7 +217,7 @@ def make_work(sizes, rows, steps, longest, apart, keep, backward, new):
         by_step,
         new("segment_bar", segments if table and backward else 0),
         new("total gain", places * rows if table else 0),
-        new("lines", longest if not alone else 0, np.int64),
+        new("places", longest if not alone else 0, np.int64),
         new("since", steps if table and alone else 0, np.int64),
         new("factor", (OF_PARENTS + 2 * parents) * longest if alone else 0),
     )

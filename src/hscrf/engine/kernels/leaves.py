@@ -52,13 +52,16 @@ def first_token(layer, bottom, t):
 
 
 @inlined
-def token_of(mode, layer, leaves, s, x, token, r, work):
-    """What leaf x is multiplied by in four rows, or alone the four leaves from x + r on."""
+def token_of(mode, layer, leaves, s, leaf, token, r, work):
+    """What a leaf is multiplied by in four rows, or alone the four leaves from leaf + r on."""
     if work.alone:
-        return load(work.met, unsigned(x - layer.level_at[s, 0]) + r)
+        return load(work.met, unsigned(leaf - layer.level_at[s, 0]) + r)
     if not work.apart:
         return spread(leaves.tokens[token])
-    own, above = unsigned(layer.node[STATE, x] * work.rows), at(work, 0, layer.node[PARENT, x] - layer.level_at[s, 0])
+    own, above = (
+        unsigned(layer.node[STATE, leaf] * work.rows),
+        at(work, 0, layer.node[PARENT, leaf] - layer.level_at[s, 0]),
+    )
     return both(mode, load(work.own, own + r), load(work.met, above + r))
 
 
@@ -73,12 +76,12 @@ def live(mode, layer, leaves, s, t, step, span, work):
     count, low, high = lines_of(work, stop - bottom, span)
     if work.alone and not layer.unit:
         store(none(mode), work.up, up + unsigned(stop - bottom))  # nothing comes from there, but vectors reach it
-    for x in range(bottom, bottom + count):
+    for leaf in range(bottom, bottom + count):
         for r in range(low, high, FOUR):
             value = load(source, started + r)
             if goes_on:
                 value = either(mode, value, load(work.up, before + r))
-            own = token_of(mode, layer, leaves, s, x, token, r, work)
+            own = token_of(mode, layer, leaves, s, leaf, token, r, work)
             store(both(mode, value, own), work.up, up + r)
         up, before, started, token = up + q, before + q, started + q, token + unsigned(1)
 
@@ -101,19 +104,19 @@ def end_leaves(mode, layer, pot, s, runs, t, step, span, work):
 
 
 @inlined
-def end_leaves_back(mode, layer, pot, counts, s, runs, first, t, step, span, work):
+def end_leaves_back(mode, layer, pot, counts, s, runs, first_row, t, step, span, work):
     """Reverse of ``end_leaves``: ``up_bar`` becomes that of leaves that are alive; and who ends."""
     depth, root, bottom, stop = shape_of(layer, s)
     if not layer.unit and layer.may_end[depth, t]:
         x = bottom - root
-        count_endings(mode, counts, depth, x, stop - bottom, runs, first, t, step, span, work)
+        count_endings(mode, counts, depth, x, stop - bottom, runs, first_row, t, step, span, work)
         if layer.borders:
             places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, counts.pot, STOP, s, depth, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, counts.pot, STOP, s, depth, runs, first_row, t, *places, span, work)
 
 
 @inlined
-def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span, work):
+def live_back(mode, layer, leaves, counts, s, runs, first_row, t, step, steps, span, work):
     """Reverse of ``live``: from ``up_bar`` of the leaves at t to ``down_bar``; and their posteriors.
 
     A unit bottom ends wherever it lives, which is counted with its tokens.
@@ -130,8 +133,12 @@ def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span,
     if not layer.unit:
         started = at_down(work, step, bottom - root)
     count, low, high = lines_of(work, stop - bottom, span)
-    for x in range(bottom, bottom + count):
-        total, own, above = spread(0.0), unsigned(layer.node[STATE, x]) * q, at(work, 0, layer.node[PARENT, x] - root)
+    for leaf in range(bottom, bottom + count):
+        total, own, above = (
+            spread(0.0),
+            unsigned(layer.node[STATE, leaf]) * q,
+            at(work, 0, layer.node[PARENT, leaf] - root),
+        )
         for r in range(low, high, FOUR):
             value = load(work.up, up + r)
             bar = load(work.up_bar, bars + r) if may_end else nothing
@@ -146,7 +153,7 @@ def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span,
             else:
                 store(add(load(work.found, own + r), posterior), work.found, own + r)
                 store(add(load(work.posterior, above + r), posterior), work.posterior, above + r)
-            bar = both(mode, bar, token_of(mode, layer, leaves, s, x, token, r, work))
+            bar = both(mode, bar, token_of(mode, layer, leaves, s, leaf, token, r, work))
             if rescaled:
                 bar = both(mode, bar, spread(work.gain[gain]) if work.alone else load(work.gain, gain + r))
             if not layer.unit:
@@ -159,7 +166,7 @@ def live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span,
     if work.alone:
         count_tokens(layer, counts, s, t, work)
     elif work.apart:
-        scatter_counts(layer, counts, s, runs, first, t, span, work)
+        scatter_counts(layer, counts, s, runs, first_row, t, span, work)
 
 
 @as_written
@@ -202,10 +209,10 @@ def unstack_counts(layer, grad, ending, counts):
 def sum_segments(mode, layer, pot, leaves, table, s, t, step, since, span, work):
     """Leaves whose segment ends at t, over all its starts. Return the earliest of these, not before ``since``."""
     _, root, bottom, stop = shape_of(layer, s)
-    while since < t and since + layer.table[since, CHILD_REACH] <= t:
+    while since < t and since + layer.columns[since, CHILD_REACH] <= t:
         since += 1
-    base, columns, n = layer.table[t, CHILD_BASE], table.size // leaves.states, stop - bottom
-    up, lags = at(work, step, bottom - root), (layer.table[t, CHILD_SKIP], t - since + 1)
+    base, columns, n = layer.columns[t, CHILD_BASE], table.size // leaves.states, stop - bottom
+    up, lags = at(work, step, bottom - root), (layer.columns[t, CHILD_SKIP], t - since + 1)
     enter(bottom - root, n, step, work)
     if work.alone:
         work.since[step] = since
@@ -266,16 +273,16 @@ def sum_segments_back(mode, layer, pot, leaves, table, counts, s, t, step, steps
 def gather_bars(layer, leaves, table, s, t, step, steps, span, work):
     """Side by side: from the bars of leaves that end at t or later to those that start at t."""
     _, root, bottom, stop = shape_of(layer, s)
-    ahead, columns = smaller(layer.table[t, CHILD_REACH], steps - step), table.size // leaves.states
+    ahead, columns = smaller(layer.columns[t, CHILD_REACH], steps - step), table.size // leaves.states
     for k in range(stop - bottom):
         for lag in range(ahead):
-            base = layer.table[t + lag, CHILD_BASE]
+            base = layer.columns[t + lag, CHILD_BASE]
             line = layer.node[STATE, bottom + k] * columns + base + lag
-            work.lines[lag] = line if base != NOWHERE else -1
+            work.places[lag] = line if base != NOWHERE else -1
         here = entered_at(work, k, step)
         started, ends = (work.entered, here), (work.segment_bar, unsigned(work.by_step))
         bars = at(work, 0, bottom - root + k)
-        rows.segments_back((table, leaves.counts), (work.lines, ahead), started, ends, work.down_bar, bars, span)
+        rows.segments_back((table, leaves.counts), (work.places, ahead), started, ends, work.down_bar, bars, span)
 
 
 # ------------------------------------------------------------------------------
@@ -328,8 +335,8 @@ def weigh(mode, layer, leaves, table, line, s, leaf, lags, work):
 def spread_bars(mode, layer, pot, leaves, table, counts, s, t, step, work):
     """Alone: from the bars of leaves that end at t to those of all that had entered."""
     depth, root, bottom, stop = shape_of(layer, s)
-    base, columns, parents = layer.table[t, CHILD_BASE], table.size // leaves.states, 0
-    lags, bars, gain = (layer.table[t, CHILD_SKIP], t - work.since[step] + 1), at(work, 0, bottom - root), one(mode)
+    base, columns, parents = layer.columns[t, CHILD_BASE], table.size // leaves.states, 0
+    lags, bars, gain = (layer.columns[t, CHILD_SKIP], t - work.since[step] + 1), at(work, 0, bottom - root), one(mode)
     if mode is LINEAR and work.rescaled[step]:
         gain = work.gain[step]
     if layer.between and base != NOWHERE:

@@ -8,12 +8,14 @@ Where a run has a number a bundle has a row of them, and all rows share their ta
                     concerned, the time of a bundle is that of its longest
 
 Which of them a kernel walks stands in its work space (``alone``, ``apart``). What a kind does not need is not compiled
-for it, see ``grids``.
+for it, see ``grids``. Any run may go alone. Starts with a table have no Markov levels between, and rows by sixteen.
+Sequences apart have no table, and their init, trans and end do not change in time. LOG goes alone.
 
 Runs have their rows in the order in which they start, which is that in which they end, so those that are alive at a
 time lie together. Rows are computed in blocks, from the step in which the first row of a block is born to that in which
-its last one ends. Before a run starts all is impossible in its row. What is computed after it has ended stays finite,
-as rows are rescaled and with a table nothing is left to start from, and is never used: its bars are zero.
+its last one ends. Before a run starts all is impossible in its row. A row whose run has ended is still computed as long
+as its block is. It stays finite, as it is rescaled, and what started before is dropped then. Nothing of it counts: its
+bars are zero.
 """
 
 import numpy as np
@@ -78,29 +80,32 @@ def in_table(layer, leaves, s, t, ahead):
 
     ``ahead``: how far the run's own time is ahead of that of the bundle. NOWHERE if none may end.
     """
-    base = layer.table[t + ahead, BASE]
+    base = layer.columns[t + ahead, BASE]
     return s * leaves.top_columns + base + t if base != NOWHERE else NOWHERE
 
 
 @part
 def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy):
-    """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments."""
+    """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments.
+
+    ``table`` is read: the masses of the bottom's segments, or None. ``layer.columns`` says where both kinds lie.
+    """
     s, begin, steps = bundle[TOP], bundle[FROM], bundle[STEPS]
     first, last, since, until_check = 0, 0, begin, larger(leaves.every, 1)
     computed = unsigned(0)  # the end of the rows that have been computed
     for step in range(steps):
         t, top = begin + step, at_down(work, step, 0)
-        first, born = skip_ended(runs, first, t), last
+        first, newborn = skip_ended(runs, first, t), last
         last = count_born(runs, last, t)
         span, closing = span_of(work, table, first, last), runs[first, UNTIL] == t + 1
         if not work.alone and step > 0 and span[2] > computed:  # nothing has happened yet in rows that are born now
             rows.fill(work.up, at(work, step - 1, 0), work.nodes, (span[0], computed, span[2]), zero(mode))
         computed = span[2]
         fill(work.down, top, 1, zero(mode), span, work)
-        for r in range(born, last):
+        for r in range(newborn, last):
             work.down[top + unsigned(r)] = one(mode)
             work.scale[r] = 0.0
-        descend(mode, layer, values.pot, s, runs, t, step, last > born, span, work)
+        descend(mode, layer, values.pot, s, runs, t, step, last > newborn, span, work)
         if table is not None:
             since = sum_segments(mode, layer, values.pot, leaves, table, s, t, step, since, span, work)
         else:
@@ -109,7 +114,7 @@ def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy)
                 store(none(mode), starting, beyond)  # nothing comes from there, but vectors reach it
                 if mode is LINEAR and leaves.every == 0:
                     look_at_starts(layer, s, step, runs, work, lossy)
-            read_tokens(mode, layer, values.pot, s, runs, t, 1, span, work)
+            read_tokens(mode, layer, values.pot, s, runs, t, 1, span, work)  # only now: starts use the same room
             live(mode, layer, leaves, s, t, step, span, work)
         if mode is LINEAR:
             add_peaks(leaves, s, t, span, work)
@@ -246,10 +251,10 @@ def backward(mode, layer, values, leaves, table, counts, bundle, runs, work, pos
             end_leaves_back(mode, layer, values.pot, counts, s, runs, first, t, step, span, work)
             read_tokens(mode, layer, values.pot, s, runs, t, -1, span, work)
             live_back(mode, layer, leaves, counts, s, runs, first, t, step, steps, span, work)
-        born = last
+        end = last
         while last > 0 and runs[last - 1, SINCE] == t:
             last -= 1
-        given = s, runs, first, t, step, last < born, span, work
+        given = s, runs, first, t, step, last < end, span, work
         descend_back(mode, layer, values.pot, counts.pot, *given)
     if not work.alone:
         count_all_pairs(layer, values.pot, counts.pot, s, work)

@@ -20,8 +20,8 @@ from hscrf.engine.kernels.lanes import (
 from hscrf.engine.kernels.layout import SEQUENCE
 from hscrf.engine.kernels.structure import at, at_down, entered_at, place_of
 
-# Where faint segments stand for fainter ones (``passes``: FAINTEST, SAFE), FLOOR stands for what has started and is
-# fainter. Many times LIFTED * FAINTEST, and many times FLOOR, are less than the last digit of SAFE.
+# Where faint segments stand for fainter ones (``engine.passes``: FAINTEST, SAFE), FLOOR stands for what has started and
+# is fainter. Many times LIFTED * FAINTEST, and many times FLOOR, are less than the last digit of SAFE.
 LIFTED, FLOOR = 1e50, 1e-120
 
 
@@ -107,11 +107,11 @@ def enter_again(leaves, leaf, n, step, stage, r, living, work):
     low, high, q = HIGH, 0.0, unsigned(work.rows)
     floor = FLOOR if leaves.least > TINY else 0.0
     now, factor = work.total_gain[unsigned(stage) * q + r] if stage >= 0 else 0.0, 1.0
-    since = now  # which the factor belongs to
+    belongs = now  # what the factor belongs to
     for begin in range(larger(0, step - leaves.longest + 1), step + 1):
         before = work.total_gain[unsigned(begin - 1) * q + r] if begin > 0 else 0.0
-        if before != since:  # gains are rare
-            since, factor = before, math.ldexp(1.0, int(now - before))
+        if before != belongs:  # gains are rare
+            belongs, factor = before, math.ldexp(1.0, int(now - before))
         started, here = at_down(work, begin, leaf) + r, entered_at(work, 0, begin) + r
         for _ in range(n):
             value = work.down[started] if living else 0.0

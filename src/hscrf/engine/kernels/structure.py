@@ -18,7 +18,7 @@ def cell(layer, part, node, t):
 
 @inlined
 def at(work, step, x):
-    """Where the rows of a node lie in ``up`` at a step; bars have one step, the first."""
+    """Where the rows of node root + x lie in ``up`` at a step; bars have one step, the first."""
     return (place_of(work, step) * unsigned(work.nodes) + unsigned(x)) * unsigned(work.rows)
 
 
@@ -31,7 +31,7 @@ def at_down(work, step, x):
 @inlined
 def place_of(work, step):
     """The place of a step in the work space."""
-    return unsigned(step) & unsigned(work.kept)
+    return unsigned(step) & unsigned(work.mask)
 
 
 @inlined

@@ -51,11 +51,11 @@ def fetch_tokens(layer, pot, s, t):
 
 
 @inlined
-def multiply_tokens(mode, layer, pot, s, t, last, work):
-    """Fill ``met`` of the nodes of levels 1 .. last: the product, down from the top, of the tokens at t."""
+def multiply_tokens(mode, layer, pot, s, t, lowest, work):
+    """Fill ``met`` of the nodes of levels 1 .. lowest: the product, down from the top, of the tokens at t."""
     root = layer.level_at[s, 0]
     work.met[0] = one(mode)
-    for level in range(last):
+    for level in range(lowest):
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             above = work.met[node - root]
             kid, first = unsigned(layer.node[FIRST, node]), unsigned(layer.node[FIRST, node] - root)
@@ -95,37 +95,40 @@ def own_time(runs, r, t):
 
 
 @inlined
-def block_of(layer, part, s, level):
-    """Where the tokens of a level, or its starts or stops, lie at time 0, and how many a time has."""
+def block_of(layer, kind, s, level):
+    """Where the TOKENs of a level, or its BEGINs or STOPs, lie at time 0, and how many a time has.
+
+    Their stride is the number of states; 0: there are none.
+    """
     node = layer.level_at[s, level]
-    return layer.node[part, node] - layer.node[STATE, node], layer.node[part + 1, node]
+    return layer.node[kind, node] - layer.node[STATE, node], layer.node[kind + 1, node]
 
 
 @inlined
-def times_of(runs, r, t, first, width):
+def times_of(runs, r, t, begin, width):
     """Where the tokens of a level lie for four rows."""
-    one, two = first + own_time(runs, r, t) * width, first + own_time(runs, r + 1, t) * width
-    three, four = first + own_time(runs, r + 2, t) * width, first + own_time(runs, r + 3, t) * width
-    return unsigned(one), unsigned(two), unsigned(three), unsigned(four)
+    a, b = begin + own_time(runs, r, t) * width, begin + own_time(runs, r + 1, t) * width
+    c, d = begin + own_time(runs, r + 2, t) * width, begin + own_time(runs, r + 3, t) * width
+    return unsigned(a), unsigned(b), unsigned(c), unsigned(d)
 
 
 @part
-def gather_level(pot, first, width, runs, t, ahead, own, span):
+def gather_level(pot, begin, width, runs, t, ahead, own, span):
     """own[state, row]: the tokens of one level at t."""
     q, ahead = span[0], unsigned(ahead * width)
     for r in range(np.int64(span[1]), np.int64(span[2]), 4):
-        a, b, c, d = times_of(runs, r, t, first, width)
+        a, b, c, d = times_of(runs, r, t, begin, width)
         for v in range(unsigned(0), padded(width), FOUR):
             turned = turn(load(pot, a + v), load(pot, b + v), load(pot, c + v), load(pot, d + v))
-            at = v * q + unsigned(r)
+            target = v * q + unsigned(r)
             prefetch(pot, a + v + ahead)
             prefetch(pot, b + v + ahead)
             prefetch(pot, c + v + ahead)
             prefetch(pot, d + v + ahead)
-            store(turned[0], own, at)
-            store(turned[1], own, at + q)
-            store(turned[2], own, at + q + q)
-            store(turned[3], own, at + q + q + q)
+            store(turned[0], own, target)
+            store(turned[1], own, target + q)
+            store(turned[2], own, target + q + q)
+            store(turned[3], own, target + q + q + q)
 
 
 @part
@@ -135,8 +138,8 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
     q, low, high = span
     rows.fill(work.met, unsigned(0), 1, span, one(mode))
     for level in range(1, depth + 1):
-        first, width = block_of(layer, TOKEN, s, level)
-        gather_level(pot, first, width, runs, t, ahead, work.own, span)
+        begin, width = block_of(layer, TOKEN, s, level)
+        gather_level(pot, begin, width, runs, t, ahead, work.own, span)
         if level < depth:
             for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
                 x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
@@ -146,17 +149,19 @@ def gather_tokens(mode, layer, pot, s, runs, t, ahead, span, work):
 
 
 @part
-def scatter_level(grad, first, width, runs, first_row, t, own, span):
+def scatter_level(grad, begin, width, runs, first_row, t, own, span):
     """Reverse of ``gather_level``: add own[state, row] to the counts of the tokens at t.
 
     A run that has ended adds zeros, and so do the states that fill the last vector: they belong to the next step.
     """
     q, ahead = span[0], unsigned(FETCHED * width)
     for r in range(first_row - first_row % 4, runs.shape[0], 4):
-        a, b, c, d = times_of(runs, r, t, first, width)
+        a, b, c, d = times_of(runs, r, t, begin, width)
         for v in range(unsigned(0), padded(width), FOUR):
-            at = v * q + unsigned(r)
-            turned = turn(load(own, at), load(own, at + q), load(own, at + q + q), load(own, at + q + q + q))
+            target = v * q + unsigned(r)
+            turned = turn(
+                load(own, target), load(own, target + q), load(own, target + q + q), load(own, target + q + q + q)
+            )
             prefetch(grad, a + v - ahead)
             prefetch(grad, b + v - ahead)
             prefetch(grad, c + v - ahead)
@@ -175,20 +180,20 @@ def scatter_counts(layer, counts, s, runs, first_row, t, span, work):
     """
     depth, root, bottom, _ = shape_of(layer, s)
     q, low, high = span
-    first, width = block_of(layer, TOKEN, s, depth)
-    scatter_level(counts.pot, first, width, runs, first_row, t, work.found, span)
+    begin, width = block_of(layer, TOKEN, s, depth)
+    scatter_level(counts.pot, begin, width, runs, first_row, t, work.found, span)
     for node in range(bottom - 1, root, -1):
         x, above = unsigned(node - root) * q, unsigned(layer.node[PARENT, node] - root) * q
         for r in range(low, high, FOUR):
             store(add(load(work.posterior, above + r), load(work.posterior, x + r)), work.posterior, above + r)
     for level in range(1, depth):
-        first, width = block_of(layer, TOKEN, s, level)
+        begin, width = block_of(layer, TOKEN, s, level)
         rows.fill(work.found, unsigned(0), padded(width), span, 0.0)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             x, own = unsigned(node - root) * q, unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
                 store(add(load(work.found, own + r), load(work.posterior, x + r)), work.found, own + r)
-        scatter_level(counts.pot, first, width, runs, first_row, t, work.found, span)
+        scatter_level(counts.pot, begin, width, runs, first_row, t, work.found, span)
     if layer.unit:  # and each has ended there
         add_endings(counts.ending, depth, runs, first_row, t, work.posterior)
 
@@ -205,7 +210,7 @@ def add_endings(ending, level, runs, first_row, t, values):
 
 
 @inlined
-def count_endings(mode, counts, level, x, number, runs, first, t, step, span, work):
+def count_endings(mode, counts, level, x, number, runs, first_row, t, step, span, work):
     """Add the posteriors that some nodes of a level, from x on, end at t."""
     up, bars = at(work, step, x), at(work, 0, x)
     if work.alone:
@@ -222,47 +227,47 @@ def count_endings(mode, counts, level, x, number, runs, first, t, step, span, wo
         for _ in range(number):
             rows.add_products(work.up, up, work.up_bar, bars, work.found, span)
             up, bars = up + span[0], bars + span[0]
-        add_endings(counts.ending, level, runs, first, t, work.found)
+        add_endings(counts.ending, level, runs, first_row, t, work.found)
 
 
 @part
-def meet(mode, layer, pot, part, s, level, runs, t, values, at, span, work):
+def meet(mode, layer, pot, border, s, level, runs, t, values, place, span, work):
     """Multiply the values of all nodes of a level, from a place on, by what they meet when they start, or end, at t."""
     q, low, high = span
-    first, width = block_of(layer, part, s, level)
+    begin, width = block_of(layer, border, s, level)
     if work.apart and width > 0:
-        gather_level(pot, first, width, runs, t, 0, work.own, span)
+        gather_level(pot, begin, width, runs, t, 0, work.own, span)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
-        factor = pot[cell(layer, part, node, t)]
+        factor = pot[cell(layer, border, node, t)]
         if work.alone:
-            values[at] = times(mode, values[at], factor)
+            values[place] = times(mode, values[place], factor)
         else:
             factors, own = spread(factor), unsigned(layer.node[STATE, node]) * q
             for r in range(low, high, FOUR):
                 if work.apart:
                     factors = load(work.own, own + r)
-                store(both(mode, load(values, at + r), factors), values, at + r)
-        at += q
+                store(both(mode, load(values, place + r), factors), values, place + r)
+        place += q
 
 
 @part
-def meet_back(mode, layer, pot, grad, part, s, level, runs, first_row, t, values, at, bars, here, span, work):
+def meet_back(mode, layer, pot, grad, border, s, level, runs, first_row, t, values, place, bars, here, span, work):
     """Reverse of ``meet``, the values being those after it: multiply the bars, and count."""
     q, low, high = span
-    first, width = block_of(layer, part, s, level)
+    begin, width = block_of(layer, border, s, level)
     if work.apart and width > 0:
-        gather_level(pot, first, width, runs, t, 0, work.own, span)
+        gather_level(pot, begin, width, runs, t, 0, work.own, span)
         rows.fill(work.found, unsigned(0), padded(width), span, 0.0)
     for node in range(layer.level_at[s, level], layer.level_at[s, level + 1] if width > 0 else 0):
-        where, own = cell(layer, part, node, t), unsigned(layer.node[STATE, node]) * q
+        where, own = cell(layer, border, node, t), unsigned(layer.node[STATE, node]) * q
         if work.alone:
-            grad[where] += probability(mode, values[at], bars[here])
+            grad[where] += probability(mode, values[place], bars[here])
             bars[here] = times(mode, bars[here], pot[where])
         else:
             factor, total = spread(pot[where]), spread(0.0)
             for r in range(low, high, FOUR):
                 bar = load(bars, here + r)
-                posterior = multiply(load(values, at + r), bar)
+                posterior = multiply(load(values, place + r), bar)
                 if work.apart:
                     factor = load(work.own, own + r)
                     store(add(load(work.found, own + r), posterior), work.found, own + r)
@@ -270,6 +275,6 @@ def meet_back(mode, layer, pot, grad, part, s, level, runs, first_row, t, values
                 store(multiply(bar, factor), bars, here + r)
             if not work.apart:
                 grad[where] += lane_sum(total)
-        at, here = at + q, here + q
+        place, here = place + q, here + q
     if work.apart and width > 0:
-        scatter_level(grad, first, width, runs, first_row, t, work.found, span)
+        scatter_level(grad, begin, width, runs, first_row, t, work.found, span)

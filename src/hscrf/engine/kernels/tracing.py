@@ -46,7 +46,7 @@ def value_of_end(mode, layer, table, s, i, node, t, work):
 @inlined
 def reaches(layer, t, j):
     """May a segment of the bottom that starts at t end at j."""
-    return t + layer.table[t, CHILD_REACH] > j
+    return t + layer.columns[t, CHILD_REACH] > j
 
 
 @part
@@ -60,7 +60,7 @@ def pass_tokens_to(mode, layer, pot, leaves, s, i, t, work):
 def value_of_segment(layer, leaves, table, s, i, leaf, begin, t, work):
     """A leaf that lives from ``begin`` to t, if the bottom has a table."""
     columns, bottom = table.size // leaves.states, layer.level_at[s, layer.level_at.shape[1] - 2]
-    value = table[unsigned(layer.node[STATE, leaf] * columns + layer.table[t, CHILD_BASE] + t - begin)]
+    value = table[unsigned(layer.node[STATE, leaf] * columns + layer.columns[t, CHILD_BASE] + t - begin)]
     entered = work.entered[entered_at(work, leaf - bottom, begin - i)]
     if layer.between:
         entered += work.factor[factors_of(layer, leaves, s, layer.node[PARENT, leaf]) + unsigned(t - begin)]

@@ -1,7 +1,7 @@
 """One time step of the trie: down by init and across by trans at once, then up by end; and the reverse of each.
 
 All runs of a bundle take it together. ``groups`` and ``rows`` hold what a parent and its children do in a run that goes
-alone and in many side by side; apart from that nothing here depends on it.
+alone and in many side by side.
 """
 
 from hscrf.engine.kernels import groups, rows
@@ -21,18 +21,18 @@ def changes(layer, level, t):
 
 
 @inlined
-def closes(layer, work, level, t, last):
-    """May a node of a level end at t with one of its children; ``last``: is that the last step of any sequence."""
+def closes(layer, work, level, t, closing):
+    """May a node of a level end at t with one of its children; ``closing``: is that the last step of any run."""
     depth = layer.level_at.shape[1] - 2
-    may_end = last if work.apart and level == 0 else layer.may_end[level, t]
+    may_end = closing if work.apart and level == 0 else layer.may_end[level, t]
     return may_end and (level < depth - 1 or layer.may_end[depth, t])
 
 
 @inlined
-def descend(mode, layer, pot, s, runs, t, step, born, span, work):
+def descend(mode, layer, pot, s, runs, t, step, beginning, span, work):
     """Fill ``down`` at t, the mass of each node that starts there; that of leaves of length one goes to ``up``.
 
-    The top's is given: it starts in the rows of runs that are ``born``.
+    The top's is given; ``beginning``: does it start in any row.
     """
     depth, root, _, _ = shape_of(layer, s)
     for level in range(1, depth + 1):
@@ -41,7 +41,7 @@ def descend(mode, layer, pot, s, runs, t, step, born, span, work):
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             init, trans = unsigned(cell(layer, INIT, node, t)), unsigned(cell(layer, TRANS, node, t - 1))
-            parent = work.down, at_down(work, step, node - root), born or level > 1
+            parent = work.down, at_down(work, step, node - root), beginning or level > 1
             before = work.up, at(work, larger(step - 1, 0), kid), n if across else 0
             target = work.up, at(work, step, kid)
             if not lives:
@@ -56,14 +56,14 @@ def descend(mode, layer, pot, s, runs, t, step, born, span, work):
 
 
 @inlined
-def descend_back(mode, layer, pot, grad, s, runs, first, t, step, born, span, work):
+def descend_back(mode, layer, pot, grad, s, runs, first_row, t, step, beginning, span, work):
     """Reverse of ``descend`` at t: from ``down_bar`` of the leaves to ``up_bar`` of every node at t - 1."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth, 0, -1):
         if layer.borders and (level < depth or not layer.unit):
             x = layer.level_at[s, level] - root
             places = work.down, at_down(work, step, x), work.down_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, grad, BEGIN, s, level, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, grad, BEGIN, s, level, runs, first_row, t, *places, span, work)
         across = step > 0 and changes(layer, level, t - 1)
         for node in range(layer.level_at[s, level - 1], layer.level_at[s, level]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
@@ -72,7 +72,7 @@ def descend_back(mode, layer, pot, grad, s, runs, first, t, step, born, span, wo
             bars, bar = at(work, 0, kid), at(work, 0, node - root)
             if work.alone:
                 groups.init_back(mode, pot, grad, init, n, work.down, above, work.down_bar, bars, bar)
-            elif born or level > 1:
+            elif beginning or level > 1:
                 rows.init_back(pot, grad, init, n, work.down, above, work.down_bar, bars, bar, span)
             if not across:
                 fill(work.up_bar, bars, n, zero(mode), span, work)
@@ -103,11 +103,11 @@ def count_all_pairs(layer, pot, grad, s, work):
 
 
 @inlined
-def ascend(mode, layer, pot, s, runs, t, step, last, span, work):
+def ascend(mode, layer, pot, s, runs, t, step, closing, span, work):
     """Fill ``up`` of the inner nodes at t from that of the leaves."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth - 1, -1, -1):
-        may_end = closes(layer, work, level, t, last)
+        may_end = closes(layer, work, level, t, closing)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node] if may_end else 0
             where, up, above = unsigned(cell(layer, END, node, t)), at(work, step, kid), at(work, step, node - root)
@@ -121,19 +121,19 @@ def ascend(mode, layer, pot, s, runs, t, step, last, span, work):
 
 
 @inlined
-def ascend_back(mode, layer, pot, counts, s, runs, first, t, step, last, span, work):
+def ascend_back(mode, layer, pot, counts, s, runs, first_row, t, step, closing, span, work):
     """Reverse of ``ascend``: ``up_bar`` holds what comes from ``descend_back`` and the top's; complete it downwards."""
     depth, root, _, _ = shape_of(layer, s)
     for level in range(depth):
-        if not closes(layer, work, level, t, last):
+        if not closes(layer, work, level, t, closing):
             continue
         x = layer.level_at[s, level] - root
         if level > 0:
             number = layer.level_at[s, level + 1] - layer.level_at[s, level]
-            count_endings(mode, counts, level, x, number, runs, first, t, step, span, work)
+            count_endings(mode, counts, level, x, number, runs, first_row, t, step, span, work)
         if layer.borders and level > 0:
             places = work.up, at(work, step, x), work.up_bar, at(work, 0, x)
-            meet_back(mode, layer, pot, counts.pot, STOP, s, level, runs, first, t, *places, span, work)
+            meet_back(mode, layer, pot, counts.pot, STOP, s, level, runs, first_row, t, *places, span, work)
         for node in range(layer.level_at[s, level], layer.level_at[s, level + 1]):
             kid, n = layer.node[FIRST, node] - root, layer.node[COUNT, node]
             where, up = unsigned(cell(layer, END, node, t)), at(work, step, kid)

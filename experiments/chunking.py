@@ -218,10 +218,10 @@ def f1(test: Sequence[Sentence], found: Sequence[Sequence[str]]) -> float:
 
 def run(study: Study) -> None:
     train, test = sentences(study)
-    solver = LBFGS(delta=1e-4, max_iter=study.pick(5, 30, 50))
+    solver = LBFGS(delta=1e-4, max_iter=study.pick(2, 30, 50))
     online = SGD(epochs=study.pick(1, 3, 8))
     rich = richness(study, train, solver)
-    for size in study.pick((10, 20), (100, 300), (100, 300, 1000, len(train))):
+    for size in study.pick((5, 8), (100, 300), (100, 300, 1000, len(train))):
         for seed in range(study.pick(1, 1, 3) if size <= 300 else 1):
             some = drawn(train, size, seed)
             for system in affordable(size):
@@ -240,7 +240,7 @@ def affordable(size: int) -> list[str]:
 
 def sentences(study: Study) -> tuple[list[Sentence], list[Sentence]]:
     if study.variant == "smallest":
-        return made_up(20, 0), made_up(5, 1)
+        return made_up(8, 0), made_up(5, 1)
     test = read(study.data, "test")
     return read(study.data, "train"), test[:: study.pick(1, 4, 1)]
 

@@ -151,7 +151,7 @@ def systems(task: Task) -> list[System]:
 
 def learning(study: Study, iterations: int | None = None) -> dict[str, Any]:
     """Options of every training, the same for all systems; it starts where the search for penalties ended."""
-    most = iterations or study.pick(smallest=5, quick=30, full=60)
+    most = iterations or study.pick(smallest=2, quick=30, full=60)
     return {"c2": study.pick(0.1, "auto", "auto"), "solver": LBFGS(delta=1e-4, max_iter=most)}
 
 
@@ -484,7 +484,7 @@ def run(study: Study) -> None:
 
 
 def run_kitchen(study: Study) -> None:
-    n = study.pick(smallest=8, quick=90, full=90)
+    n = study.pick(smallest=6, quick=90, full=90)
     halves = list(range(n // 2)), list(range(n // 2, n))
     for seed in range(study.pick(smallest=1, quick=2, full=10)):
         full_labels(study, kitchen(seed, n), *halves, seed=seed)

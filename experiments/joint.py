@@ -57,8 +57,8 @@ def tail(c2: float | str) -> str:
 def load(study: Study) -> tuple[Data, Data]:
     """Training and test data; generated for the smallest variant."""
     if study.variant == "smallest":
-        made = generated(20)
-        return part(made, range(12)), part(made, range(12, 20))
+        made = generated(12)
+        return part(made, range(6)), part(made, range(6, 12))
     sizes = {"train": study.pick(0, 600, None), "test": study.pick(0, 300, None)}
     return read(study, "train", sizes["train"]), read(study, "test", sizes["test"])
 
@@ -99,7 +99,7 @@ def run(study: Study) -> None:
     train, test = described(words, others)
     found = {}
     for c2 in ("auto", *GIVEN):
-        for name, system in systems(study.pick(10, 40, 100), c2).items():
+        for name, system in systems(study.pick(3, 40, 100), c2).items():
             shown = name + tail(c2)
             found[shown] = measure(study, shown, system, train, test)
             if name in (OURS, TAGS_FIRST):

@@ -16,6 +16,7 @@ import pytest
 
 import hscrf
 from hscrf import cli, metrics
+from hscrf.cli import prediction
 from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
 from hscrf.labels.stray import is_stray
@@ -38,8 +39,8 @@ def run(*arguments, code=0, **options):
 
 
 @pytest.fixture
-def call(folder, monkeypatch, capsys):
-    """The same within this process, which is faster."""
+def call_here(tmp_path, monkeypatch, capsys):
+    """The same within this process, which is faster, in an empty folder."""
 
     def called(*arguments, code=0, input=None):
         if input is not None:
@@ -47,8 +48,15 @@ def call(folder, monkeypatch, capsys):
         assert cli.main([*map(str, arguments)]) == code, capsys.readouterr().err
         return capsys.readouterr()
 
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(tmp_path)
     return called
+
+
+@pytest.fixture
+def call(call_here, folder, monkeypatch):
+    """That in the folder of files and a model."""
+    monkeypatch.chdir(folder)
+    return call_here
 
 
 def sentence(rng):
@@ -323,15 +331,15 @@ class TestScore:
 
 
 class TestOtherFormats:
-    def test_json_lines(self, tmp_path, days):
+    def test_json_lines(self, call_here, tmp_path, days):
         with open(tmp_path / "days.jsonl", "w") as file:
             for n, (x, y) in enumerate(days):
                 labels = {"activity": y.segments("activity"), "trajectory": y.column("trajectory")}
                 file.write(json.dumps({"id": f"day {n}", "tokens": x, "labels": labels, "mood": n}) + "\n")
-        run("fit", "days.jsonl", "-m", "model", "--progress", "none", cwd=tmp_path)
+        call_here("fit", "days.jsonl", "-m", "model", "--progress", "none")
         options = ["--marginals", "--samples", 2, "--k-best", 3]
-        _, said = run("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", *options, cwd=tmp_path)
-        assert run("score", "out.jsonl", "-m", "model", cwd=tmp_path)[0] == said
+        _, said = call_here("predict", "days.jsonl", "-m", "model", "-t", "-o", "out.jsonl", *options)
+        assert call_here("score", "out.jsonl", "-m", "model").out == said
         first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
         more = ["prediction", "marginals", "samples", "k_best", "log_probability"]
         assert list(first) == ["id", "tokens", "labels", "mood", *more]
@@ -344,7 +352,7 @@ class TestOtherFormats:
         found = json.loads(run("predict", "-m", "model", "--format", "jsonl", input=record, cwd=tmp_path)[0])
         assert found["prediction"]["trajectory"][0] == known["trajectory"][0]
 
-    def test_tables(self, tmp_path, days):
+    def test_tables(self, call_here, tmp_path, days):
         with open(tmp_path / "days.csv", "w") as file:
             file.write("time,sequence,x,y,speed,activity,trajectory\n")
             for n, (x, y) in enumerate(days):
@@ -353,12 +361,10 @@ class TestOtherFormats:
                     cell, speed = seen[0].removeprefix("pos="), seen[3].removeprefix("speed=")
                     file.write(f"{t},{n},{cell},{speed},{activity},{walk if t % 7 else '?'}\n")
         options = ["--levels", "activity,trajectory", "--durations", "activity=gamma", "--max-duration", "activity=90"]
-        _, said = run(
-            "fit", "days.csv", "-m", "model", *options, "--progress", "none", "--max-iter", "20", cwd=tmp_path
-        )
+        _, said = call_here("fit", "days.csv", "-m", "model", *options, "--progress", "none", "--max-iter", "20")
         assert "some labels are missing, so every state may contain every other" in said
-        _, said = run("predict", "days.csv", "-m", "model", "-t", "-o", "out.csv", cwd=tmp_path)
-        assert run("score", "out.csv", "-m", "model", cwd=tmp_path)[0] == said
+        _, said = call_here("predict", "days.csv", "-m", "model", "-t", "-o", "out.csv")
+        assert call_here("score", "out.csv", "-m", "model").out == said
         lines = (tmp_path / "out.csv").read_text().splitlines()
         assert lines[0] == "time,sequence,x,y,speed,activity,trajectory,activity_predicted,trajectory_predicted"
         given = (tmp_path / "days.csv").read_text().splitlines()
@@ -368,12 +374,33 @@ class TestOtherFormats:
 ENDINGS = {"columns": ".txt", "jsonl": ".jsonl", "table": ".csv", "crfsuite": ".crfsuite"}
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with the same sequences and a model in each format."""
+    folder = tmp_path_factory.mktemp("formats")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        rng = random.Random(5)
+        rows = [[(word, "I-" + phrase[2:]) for word, _, phrase in sentence(rng)] for _ in range(9)]
+        Path("d.txt").write_text(as_columns(rows))
+        records = [{"tokens": [w for w, _ in r], "labels": {"label": [p for _, p in r]}} for r in rows]
+        Path("d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        lines = [f"{n},{w},{p}\n" for n, r in enumerate(rows) for w, p in r]
+        Path("d.csv").write_text("sequence,word,label\n" + "".join(lines))
+        Path("d.crfsuite").write_text("\n".join("".join(f"{p}\tw={w}\n" for w, p in r) for r in rows))
+        for ending in ENDINGS.values():
+            words = ["fit", f"d{ending}", "-m", f"m{ending}", "--levels", "label", "--progress", "none"]
+            assert cli.main([*words, "--max-iter", "5"]) == 0
+    return folder
+
+
 class TestOutput:
     """Written whole or not at all, in any format."""
 
-    def test_a_command_that_fails_leaves_the_former_file(self, call):
+    def test_a_command_that_fails_leaves_the_former_file(self, call, monkeypatch):
+        monkeypatch.setattr(prediction, "BATCH", 50)  # many are written before the one that is wrong
         Path("kept.txt").write_text("former\n")
-        Path("late.txt").write_text("cat N B-NP\n\n" * 7000 + "sees V B-VP\ncat N I-VP\n")
+        Path("late.txt").write_text("cat N B-NP\n\n" * 200 + "sees V B-VP\ncat N I-VP\n")
         before = set(Path().iterdir())
         call("predict", "late.txt", "-m", "model", "-o", "kept.txt", code=2)
         call("predict", "late.txt", "-m", "model", "-o", "new.txt", code=2)
@@ -396,27 +423,14 @@ class TestOutput:
     FORMATS = ("columns", "jsonl", "table", "crfsuite")
 
     @pytest.fixture
-    def examples(self, tmp_path, monkeypatch, capsys):
-        """The same sequences and a model in each format."""
-        monkeypatch.chdir(tmp_path)
-        rng = random.Random(5)
-        rows = [[(word, "I-" + phrase[2:]) for word, _, phrase in sentence(rng)] for _ in range(9)]
-        Path("d.txt").write_text(as_columns(rows))
-        records = [{"tokens": [w for w, _ in r], "labels": {"label": [p for _, p in r]}} for r in rows]
-        Path("d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-        lines = [f"{n},{w},{p}\n" for n, r in enumerate(rows) for w, p in r]
-        Path("d.csv").write_text("sequence,word,label\n" + "".join(lines))
-        Path("d.crfsuite").write_text("\n".join("".join(f"{p}\tw={w}\n" for w, p in r) for r in rows))
-        for ending in ENDINGS.values():
-            words = ["fit", f"d{ending}", "-m", f"m{ending}", "--levels", "label", "--progress", "none"]
-            assert cli.main([*words, "--max-iter", "5"]) == 0
-        capsys.readouterr()
+    def examples(self, written, monkeypatch, capsys):
+        monkeypatch.chdir(written)
         return capsys
 
     @pytest.mark.parametrize("to", FORMATS)
     @pytest.mark.parametrize("given", FORMATS)
     def test_every_format_as_every_other(self, examples, given, to):
-        source, target = f"d{ENDINGS[given]}", f"out{ENDINGS[to]}"
+        source, target = f"d{ENDINGS[given]}", f"{given}{ENDINGS[to]}"
         model = f"m{ENDINGS[given]}"
         assert cli.main(["predict", source, "-m", model, "-t", "--to", to, "-o", target]) == 0
         said = examples.readouterr().err
@@ -897,8 +911,8 @@ def test_published_baseline_of_conll2000(data_folder, tmp_path, capsys):
     with open(tmp_path / "baseline.txt", "w") as file:
         for line in (data_folder / "conll2000" / "test.txt").read_text(encoding="ascii").splitlines():
             file.write(f"{line.strip()} {best[line.split()[1]]}\n" if line.strip() else "\n")
-    printed, _ = run("score", "baseline.txt", "--conlleval", cwd=tmp_path)
-    lines = printed.splitlines()
+    assert cli.main(["score", str(tmp_path / "baseline.txt"), "--conlleval"]) == 0
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("processed 47377 tokens with 23852 phrases; found: ")
     assert lines[1] == "accuracy:  77.29%; precision:  72.58%; recall:  82.14%; FB1:  77.07"
     assert cli.main(["score", str(tmp_path / "baseline.txt")]) == 0

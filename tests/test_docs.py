@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import matplotlib
 import pytest
 
 matplotlib.use("Agg")
+
+from matplotlib import pyplot
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,8 +60,7 @@ def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
             printed = None
         else:
             printed = None
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
+    pyplot.close("all")
 
 
 SENTENCES = "the D B-NP\ncat N I-NP\nsees V B-VP\n\na D B-NP\nold J I-NP\ndog N I-NP\nsleeps V B-VP\n\n"
@@ -100,13 +102,34 @@ def test_links_lead_somewhere(page):
         assert made or (page.parent / target).exists(), f"{name(page)} links to {target}"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=name)
-def test_examples_run_and_draw(example, tmp_path):
+def run_in_a_process(example, folder):
+    """What an example prints if it is started by hand."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-W", "error", str(example), str(tmp_path)]
-    run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    command = [sys.executable, "-W", "error", str(example), str(folder)]
+    run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert re.search(r"\d", run.stdout), "an example prints a result"
+    return run.stdout
+
+
+@pytest.fixture
+def run_here(monkeypatch, capsys):
+    """The same without the time that a process needs to start; warnings are errors here too."""
+
+    def run(example, folder):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", [str(example), str(folder)])
+        runpy.run_path(str(example), run_name="__main__")
+        return capsys.readouterr().out
+
+    yield run
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_examples_run_and_draw(example, tmp_path, run_here):
+    run = run_in_a_process if example == EXAMPLES[0] else run_here
+    printed = run(example, tmp_path)
+    assert re.search(r"\d", printed), "an example prints a result"
     drawn = {match for match in re.findall(r'"(\w+\.png)"', example.read_text(encoding="utf-8"))}
     assert {path.name for path in tmp_path.glob("*.png")} == drawn
 

@@ -146,10 +146,22 @@ def written(states, ends, d, names):
     ]
 
 
+def begins(ends, d):
+    """Whether each step (N, T) of configurations begins a segment of level d."""
+    return np.insert(ends[:, d, :-1] == 1, 0, True, axis=1)
+
+
 def cut_only_by_parents(states, ends, d, filler):
-    """Does no filler of level d follow itself under one parent."""
-    follows = (ends[d, :-1] == 1) & (ends[d - 1, :-1] == 0)
-    return not (follows & (states[d, :-1] == filler) & (states[d, 1:] == filler)).any()
+    """In which configurations (..., D, T) no filler of level d follows itself under one parent."""
+    follows = (ends[..., d, :-1] == 1) & (ends[..., d - 1, :-1] == 0)
+    return ~(follows & (states[..., d, :-1] == filler) & (states[..., d, 1:] == filler)).any(axis=-1)
+
+
+def written_alike(states, ends, d, filler, k):
+    """Which configurations (N,) have the tags of the k-th at level d."""
+    filled = states[:, d] == filler
+    tags = np.where(filled, -1, 2 * states[:, d] + begins(ends, d))
+    return (tags == tags[k]).all(axis=1)
 
 
 def draw_model(rng, length, sizes, longest):
@@ -182,16 +194,12 @@ def test_columns_stand_for_all_labellings_that_are_written_so(length, sizes, lon
     whole = twin.table(model)
     seen = [d for d in range(1, len(sizes)) if rng.random() < 0.6] or [len(sizes) - 1]
 
-    def columns(k):
-        """The columns of a labelling; None if a filler in them follows itself."""
-        x, e = whole.states[k], whole.ends[k]
-        if not all(cut_only_by_parents(x, e, d, sizes[d] - 1) for d in seen):
-            return None
-        return {f"level{d}": written(x, e, d, names[d]) for d in seen}
-
-    listed = [columns(k) for k in range(len(whole.log_scores))]
-    told = listed[rng.choice([k for k, found in enumerate(listed) if found])]
-    scores = np.sort(whole.log_scores[[found == told for found in listed]])[::-1]
+    x, e, fillers = whole.states, whole.ends, {d: sizes[d] - 1 for d in seen}
+    possible = np.all([cut_only_by_parents(x, e, d, filler) for d, filler in fillers.items()], axis=0)
+    k = rng.choice(np.flatnonzero(possible))
+    told = {f"level{d}": written(x[k], e[k], d, names[d]) for d in seen}
+    alike = np.all([written_alike(x, e, d, filler, k) for d, filler in fillers.items()], axis=0)
+    scores = np.sort(whole.log_scores[possible & alike])[::-1]
     p, labels = to_potentials(model, topology), Labels.from_columns(topology, told, "bio")
     np.testing.assert_allclose(log_partition(p, labels), np.logaddexp.reduce(scores), rtol=1e-9)
     best = [y.score for y in k_best(p, len(scores[:50]) + 1, labels)]

@@ -234,32 +234,35 @@ def test_compiling_leaves_numba_as_it_was():
 # ---------------------------------------------------------------------------------------------- the cache on disk
 
 SMALL = """
-import hscrf
-p = hscrf.Potentials(hscrf.Topology({"tag": ["N", "V"]}), 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
-print(hscrf.log_partition(p))
+from hscrf.engine.kernels.compile import kernel
+from hscrf.engine.kernels.lanes import larger
+
+@kernel
+def highest(a, b):
+    return larger(a, b)
 """
 
 
 def test_a_change_in_a_helper_is_compiled(tmp_path):
     """The kernel that calls the helper lies in another file, which does not change."""
     shutil.copytree(SOURCE / "hscrf", tmp_path / "hscrf", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "hscrf" / "engine" / "kernels"
+    (kernels / "small.py").write_text(SMALL, encoding="utf-8")
+    code = "from hscrf.engine.kernels.small import highest; print(highest(1.0, 3.0))\n"
 
     def result():
         environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-        log_z, misses, hits, *_ = run(SMALL + CACHE_USE, tmp_path, **environment)
-        return float(log_z), int(misses), int(hits)
+        value, misses, hits, *_ = run(code + CACHE_USE, tmp_path, **environment)
+        return float(value), int(misses), int(hits)
 
-    before, misses, hits = result()
-    assert misses > 0
-    assert hits == 0
-    helper = tmp_path / "hscrf" / "engine" / "kernels" / "arithmetic.py"
+    assert result() == (3.0, 1, 0)
+    helper = kernels / "vectors.py"
     text = helper.read_text(encoding="utf-8")
-    old, new = "return 1.0 if mode is LINEAR", "return 2.0 if mode is LINEAR"  # starts the run and each step's tokens
+    old, new = 'return _picked(">", a, b)', 'return _picked("<", a, b)'  # of two, the larger becomes the smaller
     assert text.count(old) == 1
     helper.write_text(text.replace(old, new), encoding="utf-8")
-    after, *_ = result()
-    assert after == pytest.approx(before + 4 * np.log(2), rel=1e-12)
-    assert result() == (after, 0, misses)
+    assert result() == (1.0, 1, 0)
+    assert result() == (1.0, 0, 1)
 
 
 def double(x):

@@ -177,20 +177,21 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("solver", [SGD(epochs=20), Perceptron(epochs=20)], **ids)
+@pytest.mark.parametrize(
+    ("solver", "c2"), [(SGD(epochs=20), 0.5), (Perceptron(epochs=20), 0.1)], ids=["SGD", "Perceptron"]
+)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_learns_online_as_well_as_by_lbfgs(data, solver, family):
+def test_every_family_learns_online_as_well_as_by_lbfgs(data, solver, c2, family):
     make, form, options = FAMILIES[family]
-    X, Y = data[0], form(data[1])
-    best, found = (
-        make(solver=own, c2=0.1, random_state=0, **options).fit(X, Y) for own in (LBFGS(max_iter=50), solver)
-    )
-    assert found.score(X, Y) >= best.score(X, Y) - 0.06
-    some = replace(solver, epochs=3)
-    one, two = (make(solver=some, c2=0.1, random_state=0, n_jobs=n, **options).fit(X, Y) for n in (1, 2))
+    X, Y = data[0][:30], form(data[1][:30])
+    options = {"c2": c2, "random_state": 0, **options}
+    best, found = (make(solver=own, **options).fit(X, Y) for own in (LBFGS(max_iter=50), solver))
+    assert found.score(X, Y) >= best.score(X, Y) - 0.05
+    some = replace(solver, epochs=2)
+    one, two = (make(solver=some, n_jobs=n, **options).fit(X, Y) for n in (1, 2))
     assert one.coef_.tobytes() == two.coef_.tobytes()
     if isinstance(solver, SGD):
-        assert found.loss_ <= 1.07 * best.loss_
+        assert found.loss_ <= 1.05 * best.loss_
 
 
 @pytest.mark.parametrize("solver", SOLVERS, **ids)

@@ -7,10 +7,11 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run
 	$(BIN)/hscrf demo
 
-# Many tests start processes: all share the kernels and the bytecode that the first one has compiled.
+# Many tests start processes: all share the kernels and the bytecode that the first one has compiled. What the tests of
+# a file share is made once.
 test: lint
 	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" PYTHONDONTWRITEBYTECODE= \
-		PYTHONPYCACHEPREFIX="$$cache/bytecode" $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+		PYTHONPYCACHEPREFIX="$$cache/bytecode" $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

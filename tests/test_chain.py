@@ -13,7 +13,6 @@ from hscrf.objective.scorer import Scorer
 from hscrf.solvers.lbfgs import LBFGS
 
 C2 = 0.5
-together = pytest.mark.xdist_group("crfsuite")  # one process trains the reference
 
 
 def word_features(words, pos):
@@ -88,7 +87,6 @@ def model(sentences, crfsuite):
     return model
 
 
-@together
 def test_loss_equals_crfsuite(sentences, crfsuite, model):
     X, Y = map(list, zip(*sentences, strict=True))
     _, weights, loss = crfsuite
@@ -100,7 +98,6 @@ def test_loss_equals_crfsuite(sentences, crfsuite, model):
     assert objective(model.coef_)[0] + penalty == pytest.approx(loss, rel=1e-8)
 
 
-@together
 def test_tags_and_marginals_equal_crfsuite(sentences, crfsuite, model):
     tagger, _, _ = crfsuite
     X = [x for x, _ in sentences[:60]]
@@ -114,7 +111,6 @@ def test_tags_and_marginals_equal_crfsuite(sentences, crfsuite, model):
         assert np.exp(labels.score - posterior.log_partition) == pytest.approx(tagger.probability(tagger.tag()))
 
 
-@together
 def test_training_reaches_a_loss_no_worse_than_crfsuite(sentences, crfsuite):
     X, Y = map(list, zip(*sentences[:300], strict=True))
     model = hscrf.ChainCRF(transitions="seen", c2=C2, solver=LBFGS(max_iter=100)).fit(X, Y)

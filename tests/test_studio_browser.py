@@ -20,8 +20,6 @@ from hscrf.studio.serving import Server
 from hscrf.studio.store import NotSaved
 from hscrf.studio.studio import Studio
 
-pytestmark = pytest.mark.xdist_group("browser")  # one process has the browser
-
 
 @pytest.fixture(scope="session")
 def browser(playwright):

@@ -16,7 +16,6 @@ def test_kills_lose_nothing(tmp_path):
     assert len(acknowledged) >= 2
 
 
-@pytest.mark.xdist_group("browser")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of a browser are found in /proc")
 @pytest.mark.parametrize("victims", ["server", "browser"])
 def test_kills_of_server_and_browser_lose_nothing(playwright, tmp_path, victims):

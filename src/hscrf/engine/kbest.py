@@ -6,7 +6,7 @@ its r-th best way is than its best. The best needs no search, so only items near
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
@@ -42,13 +42,14 @@ ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 class Ways:
     """The ways that lead to an item, best first, as far as they have been asked for."""
 
-    steps: Floats  # loss of the first step of each candidate, best first
-    where: Ints  # (n, 3) kind, node and time of each candidate
+    steps: Sequence[float] | Floats  # loss of the first step of each candidate, best first
+    where: Sequence[Sequence[int]] | Ints  # (n, 3) kind, node and time of each candidate
     follow: int  # how many items each of them leads to
     losses: list[float] = field(default_factory=list)
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    then: dict[int, tuple[Item, ...]] = field(default_factory=dict)  # what candidates lead to, once it is known
 
     def __post_init__(self) -> None:
         self.push(0)
@@ -57,6 +58,21 @@ class Ways:
         """Put a candidate into the heap, if there is one. The next one follows when this one has been taken."""
         if c < len(self.steps):
             heappush(self.heap, (float(self.steps[c]), c, (0,) * self.follow))
+
+
+FEW = 64  # so many candidates are put in order sooner by Python than by NumPy
+
+
+def in_order(weight: Floats, where: Ints) -> tuple[Any, Any]:
+    """The losses of all candidates that are possible, best first, and where these lead."""
+    if len(weight) > FEW:
+        order = (-weight).argsort(kind="stable")
+        steps = weight[order[0]] - weight[order]
+        possible = order[: np.searchsorted(steps, np.inf)]
+        return steps[: possible.size], where[possible]
+    weights, places = weight.tolist(), where[: len(weight)].tolist()
+    chosen = sorted((c for c, value in enumerate(weights) if value > -np.inf), key=weights.__getitem__, reverse=True)
+    return [weights[chosen[0]] - weights[c] for c in chosen], [places[c] for c in chosen]
 
 
 class KBest:
@@ -124,8 +140,9 @@ class KBest:
                 continue
             ways.seen.add((c, following))
             wanted = list(zip(then, following, strict=True))
-            yield from (behind for behind in wanted if not self._has(*behind))
-            if all(self._has(*behind) for behind in wanted):
+            missing = [behind for behind in wanted if not self._has(*behind)]
+            yield from missing
+            if all(self._has(*behind) for behind in missing):
                 losses = (self.ways[behind].losses[rank] for behind, rank in wanted)
                 heappush(ways.heap, (float(ways.steps[c]) + sum(losses), c, following))
 
@@ -135,15 +152,12 @@ class KBest:
             weight = self.tables[0][:, self.plan.root_columns[0]]
             where = np.repeat(np.arange(weight.size)[:, None], 3, axis=1)
         elif item.kind == FRESH:
-            return Ways(np.zeros(1), np.zeros((1, 3), dtype=np.int64), 0)
+            return Ways([0.0], [[FRESH, 0, 0]], 0)
         else:
             work, weight, where = self._run(item.layer, item.s, item.i)
             count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)
             weight = weight[:count]
-        order = (-weight).argsort(kind="stable")
-        steps = weight[order[0]] - weight[order]
-        possible = order[: np.searchsorted(steps, np.inf)]
-        return Ways(steps[: possible.size], where[possible], 2 if self._leads_below(item) else 1)
+        return Ways(*in_order(weight, where), 2 if self._leads_below(item) else 1)
 
     def _leads_below(self, item: Item) -> bool:
         """Is this a segment that leads into the layer below as well."""
@@ -151,7 +165,13 @@ class KBest:
 
     def _then(self, item: Item, c: int) -> tuple[Item, ...]:
         """What a candidate leads to."""
-        kind, node, t = self.ways[item].where[c].tolist()
+        then = self.ways[item].then
+        if c not in then:
+            then[c] = self._find_then(item, c)
+        return then[c]
+
+    def _find_then(self, item: Item, c: int) -> tuple[Item, ...]:
+        kind, node, t = map(int, self.ways[item].where[c])
         if item == ROOT:
             return (self._segment(0, node, 0, self.plan.steps - 1),)
         if item.kind == FRESH:

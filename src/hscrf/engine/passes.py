@@ -74,7 +74,7 @@ def inside(plan: Plan, mode: Mode, values: Arrays, down_to: int = 0, new: New = 
         numbers = numbers_of(plan, mode, layer, values, lossy, new)
         if numbers is None:
             break
-        mass = new(f"table {layer.top}", plan.tables[layer.top].shape)  # what no run fills is impossible by itself
+        mass = new(f"table {layer.top}", plan.tables[layer.top].shape)  # own scores are -inf wherever no run fills it
         _sweep(plan, mode, layer, numbers, tables.get(layer.bottom), None, ABSENT, ABSENT, mass, lossy)
         add_own_scores(plan, layer.top, values, mass)
         tables[layer.top] = mass

@@ -114,7 +114,7 @@ def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy)
                 store(none(mode), starting, beyond)  # nothing comes from there, but vectors reach it
                 if mode is LINEAR and leaves.every == 0:
                     look_at_starts(layer, s, step, runs, work, lossy)
-            read_tokens(mode, layer, values.pot, s, runs, t, 1, span, work)  # only now: starts use the same room
+            read_tokens(mode, layer, values.pot, s, runs, t, 1, span, work)  # after ``meet``, which uses ``own``, too
             live(mode, layer, leaves, s, t, step, span, work)
         if mode is LINEAR:
             add_peaks(leaves, s, t, span, work)

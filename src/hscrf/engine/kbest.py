@@ -99,7 +99,9 @@ class KBest:
 
     def _reach(self, item: Item, rank: int) -> bool:
         """Find the ways of an item up to a rank; False if there are fewer. The walk is deep, so it does not recurse."""
-        stack = [] if self._has(item, rank) else [self._search(item, rank)]
+        if self._has(item, rank):
+            return True
+        stack = [self._search(item, rank)]
         while stack:
             try:
                 item_wanted, rank_wanted = next(stack[-1])

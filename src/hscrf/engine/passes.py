@@ -187,10 +187,10 @@ def _raise_tokens(
 
     Sequences whose tokens differ too much are marked. Return how far below the highest of its step any of them is.
     """
-    view[-1] = 1.0
     if not span.given and span.forbidden is None:
         view.fill(1.0)
         return 0.0
+    view[-1] = 1.0
     tokens, highest = _tokens_of(plan, span, values), SPACE.array("highest", plan.steps)
     lowest, limit = raise_rows(tokens, view.reshape(-1), highest), -SPREAD / (layer.bottom - layer.top)
     if lowest < limit:
@@ -218,7 +218,7 @@ def _tokens_of(plan: Plan, span: Span, values: Arrays) -> Floats:
 
 
 def _fill(span: Span, values: Arrays, view: Floats) -> None:
-    """Write the log-potentials of a span."""
+    """Write the log-potentials of a table."""
     if not span.given:
         view[:] = 0.0
     elif span.columns is None:

@@ -100,7 +100,7 @@ def highest_of(table, row):
 
 @kernel
 def raise_rows(table, out, shift):
-    """out, flat, = exp(table - shift): the highest value of each row, 0 where the whole row is impossible.
+    """Fill out, flat, with exp(table - shift): the highest value of each row, or 0 where all of a row is impossible.
 
     Return the lowest possible difference, at most zero.
     """
@@ -130,7 +130,7 @@ def raise_rows(table, out, shift):
 
 @kernel
 def raise_lines(table, lines, highest, out):
-    """out = exp(table - highest (columns,)), for some lines of flat tables; what is possible is at least FAINTEST.
+    """Fill some lines of out with exp(table - highest (columns,)), both flat; what is possible is at least FAINTEST.
 
     Return the lowest possible difference, at most zero.
     """

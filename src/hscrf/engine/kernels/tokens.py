@@ -158,10 +158,8 @@ def scatter_level(grad, begin, width, runs, first_row, t, own, span):
     for r in range(first_row - first_row % 4, runs.shape[0], 4):
         a, b, c, d = times_of(runs, r, t, begin, width)
         for v in range(unsigned(0), padded(width), FOUR):
-            target = v * q + unsigned(r)
-            turned = turn(
-                load(own, target), load(own, target + q), load(own, target + q + q), load(own, target + q + q + q)
-            )
+            here = v * q + unsigned(r)
+            turned = turn(load(own, here), load(own, here + q), load(own, here + q + q), load(own, here + q + q + q))
             prefetch(grad, a + v - ahead)
             prefetch(grad, b + v - ahead)
             prefetch(grad, c + v - ahead)

@@ -3,8 +3,9 @@
 Numba optimises every function and turns it into machine code at once, and again within each of its callers. Parts are
 only ever called by kernels, so here they stay as they were written until a kernel takes them in. They raise nothing, so
 nobody looks whether they did. No kernel makes an array, so there are no references to count. At every operator Numba
-asks dozens of functions whether they serve these operands; here it is asked once. And its many small objects keep
-Python's garbage collector busy.
+asks dozens of functions whether they serve these operands; here it is asked once. It compiles a function anew for each
+number that is written into a call of it; here once for all. And its many small objects keep Python's garbage collector
+busy.
 """
 
 import gc
@@ -14,11 +15,12 @@ from functools import cache
 from typing import Any
 
 from llvmlite import binding, ir
-from numba.core import analysis, cgutils, codegen, compiler, typed_passes, types, untyped_passes
+from numba.core import analysis, base, cgutils, codegen, compiler, typed_passes, types, untyped_passes
 from numba.core import ir as written
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.ir_utils import get_definition, guard
 from numba.core.targetconfig import ConfigStack
+from numba.core.typing import context
 
 from hscrf.engine.kernels.grids import Fields
 
@@ -106,32 +108,52 @@ def plain_call(description: Any, libraries: Any) -> Any:
 ANSWERS: dict[Any, Any] = {}  # by what was asked
 
 
-@contextmanager
-def remembered(typing: Any, target: Any) -> Iterator[None]:
-    """Ask Numba only once which function serves operands of given types, and how large a type is."""
-    if "resolve_function_type" in vars(typing):  # another kernel is being compiled
-        yield
-        return
-    resolve_anew, measure_anew, targets = typing.resolve_function_type, target.get_abi_sizeof, type(target)
+def remembered(ask: Any) -> Any:
+    """A question that Numba asks itself at every operator; here it is asked once for the same types."""
 
-    def resolve(function: Any, args: Any, kws: Any) -> Any:
-        if not isinstance(function, (types.Function, types.Dispatcher)):
-            return resolve_anew(function, args, kws)
-        key = function, tuple(args), tuple(kws.items()), str(ConfigStack.top_or_none().fastmath)
+    def answer(*given: Any) -> Any:
+        asked = [tuple(one.items()) if isinstance(one, dict) else one for one in given]
+        options = ConfigStack.top_or_none()
+        # each function that is compiled has a context of its own, on which no answer depends
+        key = ask, str(options.fastmath), *(one for one in asked if not isinstance(one, base.BaseContext))
         if key not in ANSWERS:
-            ANSWERS[key] = resolve_anew(function, args, kws)
+            ANSWERS[key] = ask(*given)
         return ANSWERS[key]
 
-    def measure(_target: Any, kind: Any) -> Any:
-        if kind not in ANSWERS:
-            ANSWERS[kind] = measure_anew(kind)
-        return ANSWERS[kind]
+    return answer
 
-    typing.resolve_function_type, targets.get_abi_sizeof = resolve, measure
+
+def for_all_numbers(compile_for: Any) -> Any:
+    """Compile a part once for all numbers that are written into its calls: LLVM puts them in."""
+
+    def answer(function: Any, typing: Any, args: Any, kws: Any) -> Any:
+        if issubclass(function.dispatcher._compiler.pipeline_class, PartCompiler):
+            args = [types.unliteral(kind) for kind in args]
+        return compile_for(function, typing, args, kws)
+
+    return answer
+
+
+CHANGES: Any = (
+    (types.BaseFunction, "get_call_type", remembered),  # which function serves operands of some types
+    (context.BaseContext, "resolve_getattr", remembered),  # which type an attribute has
+    (base.BaseContext, "get_abi_sizeof", remembered),  # how large a type is
+    (base, "_has_loc", remembered),  # does a function want to know the line it is called from
+    (types.Dispatcher, "get_call_type", for_all_numbers),
+)
+
+
+@contextmanager
+def changed() -> Iterator[None]:
+    """Let Numba ask less, and compile less, as long as a kernel is compiled."""
+    before = [getattr(owner, name) for owner, name, _ in CHANGES]
+    for (owner, name, change), function in zip(CHANGES, before, strict=True):
+        setattr(owner, name, change(function))
     try:
         yield
     finally:
-        del typing.resolve_function_type, targets.get_abi_sizeof
+        for (owner, name, _), function in zip(CHANGES, before, strict=True):
+            setattr(owner, name, function)
 
 
 @contextmanager
@@ -245,7 +267,7 @@ class KernelCompiler(PartCompiler):
     library = KernelLibrary
 
     def _compile_core(self) -> Any:
-        with no_collection(), remembered(self.state.typingctx, self.state.targetctx):
+        with no_collection(), changed():
             return Compiler._compile_core(self)
 
 

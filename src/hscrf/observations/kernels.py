@@ -1,7 +1,7 @@
 """Compiled work on named features: sums of their weights, the transposes, and lookup of names by their hashes."""
 
-from hscrf.engine.kernels.compile import inlined, kernel, unsigned
-from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, prefetch, spread, store
+from hscrf.engine.kernels.compile import as_written, inlined, kernel, unsigned
+from hscrf.engine.kernels.lanes import FOUR, add, load, multiply_add, prefetch, smaller, spread, store
 
 AHEAD, FAR = unsigned(16), unsigned(32)  # entries: what is far apart in memory is asked for before it is needed
 ALL, ONES, HIGHEST = unsigned((1 << 64) - 1), unsigned(0x0101010101010101), unsigned(0x8080808080808080)
@@ -96,7 +96,7 @@ def find_names(given, indptr, data, hashes, numbers, found_indptr, found, found_
     return n
 
 
-@kernel
+@as_written
 def mark_cells(indptr, indices, steps, cells, width, seen):
     """Set seen[feature * width + cells[k]] for all features of steps[k]. Cost O(entries of the steps)."""
     for k in range(steps.size):
@@ -111,7 +111,7 @@ def count_features(indices, counts):
         counts[indices[e]] += 1
 
 
-@kernel
+@as_written
 def divide_entries(indptr, indices, data, places, begin, found, rare, rows, divided_data):
     """Entries of frequent features by row, as they come, and those of rare ones by feature; see ``Divided``.
 
@@ -195,40 +195,40 @@ def count_pairs(names, pair_at):
 
 
 @kernel
-def spread_weights(names, pair_at, pair_cell, weights, factor, table):
-    """Put the weights of some features, times a factor, into a table (groups, features, 2^k) of their cells."""
-    flat = table.reshape(-1)
-    for k in range(flat.size):
-        flat[k] = 0.0
+def spread_weights(names, pair_at, pair_cell, weights, factor, table, width):
+    """Put the weights of some features, times a factor, into a table (groups, features, width), flat, of their cells.
+
+    The width of it is 4 or 8.
+    """
+    for k in range(table.size):
+        table[k] = 0.0
     for k in range(names.size):
         for q in span_of(pair_at, names[k]):
-            flat[cell_of(table, k, pair_cell[q])] = factor * weights[q]
+            table[cell_of(names.size, width, k, pair_cell[q])] = factor * weights[q]
 
 
 @kernel
-def gather_counts(names, pair_at, pair_cell, table, gradient, factor):
+def gather_counts(names, pair_at, pair_cell, table, width, gradient, factor):
     """Reverse of ``spread_weights``: add the table, times a factor, to the gradient."""
-    flat = table.reshape(-1)
     for k in range(names.size):
         for q in span_of(pair_at, names[k]):
-            gradient[q] += factor * flat[cell_of(table, k, pair_cell[q])]
+            gradient[q] += factor * table[cell_of(names.size, width, k, pair_cell[q])]
 
 
 @inlined
-def cell_of(table, number, cell):
-    """Where a cell of a feature lies in the memory of a table; its last axis has the length 4 or 8."""
-    bits = unsigned(2) if table.shape[2] == 4 else unsigned(3)
-    line = (unsigned(cell) >> bits) * unsigned(table.shape[1]) + unsigned(number)
-    return (line << bits) + (unsigned(cell) & unsigned(table.shape[2] - 1))
+def cell_of(features, width, number, cell):
+    """Where a cell of a feature lies in a flat table."""
+    bits = unsigned(2) if width == 4 else unsigned(3)
+    line = (unsigned(cell) >> bits) * unsigned(features) + unsigned(number)
+    return (line << bits) + (unsigned(cell) & unsigned(width - 1))
 
 
 @kernel
-def score_frequent(begin, found, data, table, out, room):
+def score_frequent(begin, found, data, features, table, width, out, room):
     """Add to each row of out (N, cells) the lines of its entries in the table; ``room`` has eight numbers."""
-    width = unsigned(table.shape[2])
-    for group in range(table.shape[0]):
-        first = unsigned(group) * width
-        cells, base = min(width, unsigned(out.shape[1]) - first), first * unsigned(table.shape[1])
+    width, number = unsigned(width), unsigned(features)
+    for first in range(unsigned(0), unsigned(out.shape[1]), width):
+        cells, base = smaller(width, unsigned(out.shape[1]) - first), first * number
         for t in range(out.shape[0]):
             low, high = spread(0.0), spread(0.0)
             entries = span_of(begin, t)
@@ -252,15 +252,13 @@ def score_frequent(begin, found, data, table, out, room):
 
 
 @kernel
-def pull_frequent(begin, found, data, counts, table, room):
+def pull_frequent(begin, found, data, features, counts, table, width, room):
     """Reverse of ``score_frequent``: set each line of the table to the sum of the counts of its entries."""
-    width = unsigned(table.shape[2])
-    flat = table.reshape(-1)
-    for k in range(flat.size):
-        flat[k] = 0.0
-    for group in range(table.shape[0]):
-        first = unsigned(group) * width
-        cells, base = min(width, unsigned(counts.shape[1]) - first), first * unsigned(table.shape[1])
+    width, number = unsigned(width), unsigned(features)
+    for k in range(table.size):
+        table[k] = 0.0
+    for first in range(unsigned(0), unsigned(counts.shape[1]), width):
+        cells, base = smaller(width, unsigned(counts.shape[1]) - first), first * number
         for t in range(counts.shape[0]):
             for c in range(cells):
                 room[c] = counts[t, first + c]
@@ -283,7 +281,7 @@ def pull_frequent(begin, found, data, counts, table, room):
                     store(add(low, load(table, at)), table, at)
 
 
-@kernel
+@as_written
 def list_pairs(features, rows, data, pair_at, pair_cell, width, numbers, cells, values):
     """The number of the pair of each entry and pair, its cell in a table of rows of that width, and its value."""
     n = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -127,20 +126,20 @@ class Divided:
         return {**self.__dict__, "listed": None if self.listed is None else {}}
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
-        table, values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
+        (table, width), values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
         if table.size:
-            spread_weights(self.names, *pairs, weights, factor, table)
-            score_frequent(self.begin, self.found, values, table, out, np.zeros(8))
+            spread_weights(self.names, *pairs, weights, factor, table, width)
+            score_frequent(self.begin, self.found, values, self.names.size, table, width, out, np.zeros(8))
         else:
             score_rows(self.begin, self.names[self.found], values, *pairs, weights, factor, out)
         score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         counts = np.ascontiguousarray(counts)
-        table, values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
+        (table, width), values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
         if table.size:
-            pull_frequent(self.begin, self.found, values, counts, table, np.zeros(8))
-            gather_counts(self.names, *pairs, table, gradient, factor)
+            pull_frequent(self.begin, self.found, values, self.names.size, counts, table, width, np.zeros(8))
+            gather_counts(self.names, *pairs, table, width, gradient, factor)
         else:
             pull_rows(self.begin, self.names[self.found], values, *pairs, counts, gradient, factor)
         pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
@@ -157,12 +156,15 @@ class Divided:
             self.listed[id(pairs[1])] = pairs, (numbers, cells, values)  # the pairs stay, and so does their id
         return numbers, cells, values
 
-    def _table(self, pairs: Pairs, cells: int) -> Floats:
-        """Room for the weights of the frequent features by groups of cells; none if most of it would be zeros."""
+    def _table(self, pairs: Pairs, cells: int) -> tuple[Floats, int]:
+        """Room for the weights of the frequent features by groups of cells, and how wide a group is.
+
+        There is none if most of it would be zeros.
+        """
         width = 4 if cells <= 4 else 8
-        shape = -(-cells // width), self.names.size, width
+        size = (cells + -cells % width) * self.names.size
         dense = SPARSE * count_pairs(self.names, pairs[0]) > cells * self.names.size
-        return np.empty(shape if dense and math.prod(shape) <= LARGEST else (0, 0, width))
+        return np.empty(size if dense and size <= LARGEST else 0), width
 
 
 @dataclass(frozen=True)

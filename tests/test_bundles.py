@@ -37,6 +37,12 @@ def together(monkeypatch):
     monkeypatch.setattr(bundling, "ROOM", 2**40)
 
 
+@pytest.fixture(autouse=True)
+def small_models_too(monkeypatch):
+    """Bundles are worth their kernels, however small the model is."""
+    monkeypatch.setattr(bundling, "WORTH", 0)
+
+
 @pytest.fixture
 def poisoned(monkeypatch):
     """Work space is full of NaN: what is used without being written shows."""
@@ -279,6 +285,29 @@ def test_few_sequences_and_very_long_ones_go_alone():
     assert taken([30] * 11) == list(range(11))
     assert taken([30, 9_000] + [30] * 11) == [0, *range(2, 13)]
     assert taken([30] * 16 + [30]) == list(range(17))
+
+
+# ------------------------------------------------------------------------------
+# What is too small
+
+
+def test_bundles_are_for_what_takes_longer_than_a_call(monkeypatch):
+    """Pairs of siblings are counted, of all runs and at all of their steps."""
+    segmental = draw_model(np.random.default_rng(4), ("segmental", "unit"), 30, size=3, longest=20)
+    alive = sum(min(20, 30 - i) for i in range(30)) * 3 * 3**2
+    models = lengths_of_one_topology(("markov", "unit"), [30] * 12)
+    batch, values = packed(models)
+    together = 12 * 30 * (1 + models[0].topology.n_states[1]) * 3**2  # below the root, and below each of its children
+
+    def bundled(work):
+        monkeypatch.setattr(bundling, "WORTH", work)
+        plans = Posterior(segmental, None).batch.plan(values_of(segmental)), Batch(batch.topology, batch.offsets)
+        return plans[0].layers[1].bundling is not None, plans[1].plan(values).layers[0].bundling is not None
+
+    assert alive < together
+    assert bundled(alive) == (True, True)
+    assert bundled(alive + 1) == (False, True)
+    assert bundled(together + 1) == (False, False)
 
 
 # ------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from numba.core.registry import cpu_target
 
 import hscrf
 from drawing import MIXES, draw_evidence, draw_model, draw_topology
-from hscrf.engine import Batch
+from hscrf.engine import Batch, bundling, passes
 from hscrf.engine.kernels import compile as compilation
-from hscrf.engine.kernels import plain, vectors
+from hscrf.engine.kernels import compiler, plain, vectors
 from hscrf.engine.kernels.grids import seen_as_grids
-from hscrf.engine.kernels.runs import sweep, sweep_bundles
+from hscrf.engine.kernels.runs import sweep
 from processes import CACHE_USE, SOURCE, TESTS, run
 
 # ------------------------------------------------------------------------------------ kernels without compilation
@@ -57,7 +57,9 @@ def answers_of_a_batch(kinds):
         values["token", d] = rng.standard_normal((offsets[-1], sizes[d]))
         values["trans", d - 1] = rng.standard_normal((1, sizes[d - 1], sizes[d], sizes[d]))
     batch = Batch(topology, offsets)
-    assert batch.plan(values).layers[0].bundling is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundling, "WORTH", 0)
+        assert batch.plan(values).layers[0].bundling is not None
     found, (states, ends, score) = batch.expectations(values), batch.best(values)
     numbers = [found.log_z, *found.counts.values(), *found.state, *found.ending, states, ends, score]
     return np.concatenate([np.ravel(array) for array in numbers]).tolist()
@@ -186,18 +188,24 @@ def test_grids_refuse_views():
 # ----------------------------------------------------------------------------------------------- what is compiled
 
 
-def test_learning_needs_one_kernel_of_bundles():
+@pytest.mark.parametrize(("name", "worth"), [("sweep", 2**60), ("sweep_bundles", 0)])
+def test_learning_with_durations_needs_one_kernel_for_log_masses_and_counts(monkeypatch, name, worth):
     """Inside and outside share it: what goes backward is needed as soon as any count is."""
     topology = hscrf.Topology({"u": ["a", "b"], "l": ["x", "y"]}, max_duration={"u": 9})
+    kernel, kinds = getattr(passes, name), []
+
+    def watched(*given):
+        kinds.append(tuple(map(typeof, given)))
+        kernel(*given)
+
+    monkeypatch.setattr(bundling, "WORTH", worth)
+    monkeypatch.setattr(passes, name, watched)
     p = hscrf.Potentials(topology, 40)
     hscrf.log_partition(p)
     hscrf.marginals(p)
-
-    def serves(mode, _layer, _values, _leaves, table, *others):
-        apart = others[-1].kinds["apart"].literal_value
-        return mode == table == types.none and not apart  # LINEAR, no table of segments, and not sequences
-
-    assert sum(serves(*kinds) for kinds in sweep_bundles.signatures) == 1
+    without_table = [kind for kind in kinds if kind[4] == types.none]
+    assert len(without_table) == 3  # inside, then inside and outside
+    assert len(set(without_table)) == 1
 
 
 def read_flag(given):
@@ -325,6 +333,21 @@ def test_parts_become_machine_code_only_within_kernels():
     (part,), (whole,) = inner.overloads.values(), outer.overloads.values()
     assert part.library.get_pointer_to_function(part.fndesc.llvm_func_name) == 0
     assert whole.library.get_pointer_to_function(whole.fndesc.llvm_func_name) != 0
+
+
+def test_parts_are_compiled_once_for_all_numbers_in_their_calls():
+    inner = compilation.part(lambda x, k: x + k)
+    outer = compilation.jit(**compilation.KERNELS, **compilation.COMMON)(lambda x: inner(x, 1) * inner(x, 2))
+    assert outer(3.0) == 20.0
+    assert len(inner.overloads) == 1
+
+
+def test_numba_is_left_as_it_was():
+    before = [getattr(owner, name) for owner, name, _ in compiler.CHANGES]
+    of_kernel(halve)[0](3.0)
+    with pytest.raises(errors.TypingError):
+        of_kernel(spoil)[0](3.0)
+    assert [getattr(owner, name) for owner, name, _ in compiler.CHANGES] == before
 
 
 @pytest.mark.parametrize("enabled", [True, False])

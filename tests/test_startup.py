@@ -22,6 +22,8 @@ for evidence in (None, labels):
 """
 
 LONG = """
+from hscrf.engine import bundling
+bundling.WORTH = 0  # small models go side by side, too
 levels = {"phrase": ["NP", "O"], "tag": ["N", "V"]}
 for limits in ({"phrase": 20}, {"phrase": 20, "tag": 5}):  # so long that starts go side by side
     long = hscrf.Potentials(hscrf.Topology(levels, max_duration=limits), 40)

@@ -27,6 +27,9 @@ LONG = 64  # from this length of segments on, more rows are worth the steps in w
 MANY = 32  # so many sequences walk side by side, or half of them if they would keep more than CACHED numbers
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
 CACHED, ROOM = 2**19, 2**16  # ROOM: numbers that one sequence may keep
+# Multiply-adds of all runs of a layer. Fewer take less time than Python needs for a call, alone or not: bundles would
+# save nothing, and need kernels of their own.
+WORTH = 2**17
 
 
 class Bundling(NamedTuple):
@@ -79,9 +82,9 @@ def windows(layer: Layer, offsets: Ints, segmental: bool) -> Bundling | None:
 
 def sequences(layer: Layer, offsets: Ints) -> Bundling | None:
     """Bundles of whole sequences of like length, if they share all tables and nothing is known of their ends."""
-    if layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
-        return None
     first, lengths = offsets[:-1], np.diff(offsets)
+    if lengths.size * FULL < BLOCK or layer.node[[INIT + 1, TRANS + 1, END + 1]].any():
+        return None
     nodes = int((layer.level_at[:, -1] - layer.level_at[:, 0]).max())
     rows = MANY if lengths.mean() * nodes * MANY <= CACHED else MANY // 2
     whole = (layer.reach[first] > 0) & (are_free(layer, offsets) & (lengths * nodes <= ROOM))[:, None]
@@ -117,6 +120,8 @@ def gather(
         return None
     end = np.append(begin[1:], since.size)
     alive, steps = np.add.reduceat(until - since, begin), until[end - 1] - since[begin]
+    if alive @ pairs_of(layer)[top[begin]] < WORTH:
+        return None
     kept = alive * sparse >= rows_computed(block, begin, end, since, until)
     if not kept.any():
         return None
@@ -131,6 +136,11 @@ def gather(
     left[since[taken] + runs[taken, AHEAD], top[taken]] = 0
     lone = layer._replace(reach=left) if left.any() else None
     return Bundling(rows, bundles, runs, apart, lone)
+
+
+def pairs_of(layer: Layer) -> Ints:
+    """How many pairs of siblings there are below each top state."""
+    return np.add.reduceat(layer.node[COUNT] ** 2, layer.level_at[:, 0])
 
 
 def rows_computed(block: int, begin: Ints, end: Ints, since: Ints, until: Ints) -> Ints:

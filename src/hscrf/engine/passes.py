@@ -248,13 +248,16 @@ def _sweep(
     alone: Layer | None = layer.layer
     leaves, table = leaves_of(plan, mode, layer, numbers, child, below, lossy)
     out = (post.reshape(-1), mass.reshape(-1), lossy)
+    keep = counts is not None
+    if counts is None and mode is LINEAR and (layer.bundling is not None or len(plan.layers) > 1):
+        counts = NO_COUNTS  # learning needs log masses and counts, from one kernel
     if table is not None and not leaves.every:
         return  # all sequences are lossy
     if layer.bundling is not None and mode is not LOG and leaves.every > 0:
-        _sweep_bundles(plan, mode, layer, layer.bundling, numbers.values, leaves, table, counts, *out)
+        _sweep_bundles(plan, mode, layer, layer.bundling, numbers.values, leaves, table, keep, counts, *out)
         alone = layer.bundling.lone
     if alone is not None:
-        steps, keep = int(alone.reach.max()), counts is not None
+        steps = int(alone.reach.max())
         work = make_work(layer.sizes, 1, steps, leaves.longest, False, keep, keep, SPACE.array)
         sweep(mode, alone, numbers.values, leaves, table, counts, plan.offsets, *make_bundle(), *out, work)
 
@@ -272,18 +275,18 @@ def _sweep_bundles(
     values: Values,
     leaves: Leaves,
     table: Floats | None,
+    keep: bool,
     counts: Any,
     *out: Any,
 ) -> None:
-    """Walk the runs of a layer that go side by side."""
-    keep, stacked, structure = counts is not None, table is None and not bundling.apart, layer.layer
+    """Walk the runs of a layer that go side by side; ``keep``: there are counts to fill."""
+    stacked, structure = table is None and not bundling.apart, layer.layer
     shape = layer.sizes, bundling.rows, bundling.steps, leaves.longest, bundling.apart
     work = make_work(*shape, keep, keep, SPACE.array)
     if stacked:
         leaves = stacked_leaves(plan, mode, structure, values, leaves)
         leaves = leaves._replace(counts=np.zeros(leaves.tokens.size if keep else 0))
-    found = NO_COUNTS if counts is None and mode is LINEAR else counts
-    sweep_bundles(mode, structure, values, leaves, table, found, bundling.bundles, bundling.runs, *out, work)
+    sweep_bundles(mode, structure, values, leaves, table, counts, bundling.bundles, bundling.runs, *out, work)
     if stacked and keep:
         unstack_counts(structure, counts.pot, counts.ending, leaves.counts.reshape(plan.steps, -1))
 

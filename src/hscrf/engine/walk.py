@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
+from hscrf.engine.bundling import Bundling
 from hscrf.engine.kernels.arithmetic import LINEAR, LOG, MAX
 from hscrf.engine.kernels.decoding import trace_best, trace_bundles
 from hscrf.engine.kernels.layout import BLOCK, make_work
@@ -52,26 +53,59 @@ def walk_back(
     for layer in plan.layers:
         if not (log_z > -np.inf).all():
             return walk_feasible(plan, mode, values, draws, rng, np.flatnonzero(log_z > -np.inf))
-        segments, child = segments_of(states[:, layer.top], ends[:, layer.top]), tables.get(layer.bottom)
-        mass = np.full(len(segments), LOST)
-        if mode is LOG and child is None:
-            lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
-            scaled = numbers_of(plan, LINEAR, layer, values, lossy, SPACE.array)
-            if not lossy.any():
-                mass = trace_alone(plan, LINEAR, layer, scaled, None, segments, rng, states, ends)
-        if (mass == LOST).any():
-            numbers = numbers_of(plan, mode, layer, values, NOTHING[1], SPACE.array)
-            if single and layer.top == 0 and mode is MAX and layer.bundling is not None:
-                trace_together(plan, layer, numbers, states[0], ends[0], mass)
-            left = mass == LOST
-            if left.any():
-                mass[left] = trace_alone(plan, mode, layer, numbers, child, segments[left], rng, states, ends)
+        below = best_below if mode is MAX else draws_below
+        mass = below(plan, layer, values, tables.get(layer.bottom), rng, states, ends)
         if single and layer.top == 0:
             table = np.full(plan.tables[0].shape, -np.inf)
             table[0, columns] = mass[::draws]
             add_own_scores(plan, 0, values, table)
             log_z = log_z_of(plan, mode, table)
     return states, ends, log_z
+
+
+def best_below(
+    plan: Plan,
+    layer: LayerPlan,
+    values: Arrays,
+    child: Floats | None,
+    rng: np.random.Generator,
+    states: NDArray[np.int32],
+    ends: NDArray[np.int8],
+) -> Floats:
+    """Write the best configuration below each segment of the top of a layer; return their masses."""
+    numbers, bundling = numbers_of(plan, MAX, layer, values, NOTHING[1], SPACE.array), layer.bundling
+    mass = np.full(int(ends[0, layer.top].sum()), LOST)
+    if bundling is not None and bundling.apart and plan.topology.n_states[0] == 1:
+        trace_together(plan, layer, bundling, numbers, states[0], ends[0], mass)
+        if bundling.lone is None:
+            return mass
+    left, segments = mass == LOST, segments_of(states[:, layer.top], ends[:, layer.top])
+    mass[left] = trace_alone(plan, MAX, layer, numbers, child, segments[left], rng, states, ends)
+    return mass
+
+
+def draws_below(
+    plan: Plan,
+    layer: LayerPlan,
+    values: Arrays,
+    child: Floats | None,
+    rng: np.random.Generator,
+    states: NDArray[np.int32],
+    ends: NDArray[np.int8],
+) -> Floats:
+    """Write a draw below each segment of the top of a layer; return their masses. LOG only where LINEAR loses them."""
+    segments = segments_of(states[:, layer.top], ends[:, layer.top])
+    mass = np.full(len(segments), LOST)
+    if child is None:
+        lossy = np.zeros(plan.offsets.size - 1, dtype=bool)
+        numbers = numbers_of(plan, LINEAR, layer, values, lossy, SPACE.array)
+        if not lossy.any():
+            mass = trace_alone(plan, LINEAR, layer, numbers, None, segments, rng, states, ends)
+    left = mass == LOST
+    if left.any():
+        numbers = numbers_of(plan, LOG, layer, values, NOTHING[1], SPACE.array)
+        mass[left] = trace_alone(plan, LOG, layer, numbers, child, segments[left], rng, states, ends)
+    return mass
 
 
 def tables_of(plan: Plan, mode: Mode, values: Arrays, down_to: int) -> Tables:
@@ -128,15 +162,19 @@ def trace_alone(
 
 
 def trace_together(
-    plan: Plan, layer: LayerPlan, numbers: Numbers, states: NDArray[np.int32], ends: NDArray[np.int8], mass: Floats
+    plan: Plan,
+    layer: LayerPlan,
+    bundling: Bundling,
+    numbers: Numbers,
+    states: NDArray[np.int32],
+    ends: NDArray[np.int8],
+    mass: Floats,
 ) -> None:
     """Write the best configuration of all sequences that walk side by side, and their masses."""
-    bundling = layer.bundling
-    assert bundling is not None
     leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NOTHING[1])
     work = make_work(layer.sizes, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
-    runs = bundling.bundles, bundling.runs
-    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, work)
+    runs, leaf = (bundling.bundles, bundling.runs), np.empty(bundling.rows, dtype=np.int64)
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, leaf, work)
 
 
 def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

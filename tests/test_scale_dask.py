@@ -95,6 +95,22 @@ def test_the_last_worker_is_not_given_up(clients, monkeypatch, capsys):
         far._look_after_workers()
 
 
+def test_a_wait_that_is_cancelled_is_repeated(clients):
+    """The wait for a result may be cancelled just when it comes, which distributed forgets to catch."""
+    far = cluster.Cluster(clients(1))
+    task, waits = far.submit(sum, [3, 4]), []
+
+    class Interrupted:
+        def result(self, timeout):
+            waits.append(timeout)
+            if len(waits) == 1:
+                raise UnboundLocalError("cannot access local variable 'result'")
+            return task.result(timeout)
+
+    assert far.result(Interrupted()) == 7
+    assert len(waits) == 2
+
+
 @pytest.mark.parametrize("library", cluster.LIBRARIES)
 def test_other_versions_are_refused_by_name(clients, monkeypatch, library):
     ours = cluster.versions()

@@ -68,7 +68,7 @@ class Cluster:
             for address, future in futures.items():
                 while address not in found and address in self.workers():
                     try:
-                        found[address] = future.result(timeout=LOOK)
+                        found[address] = result_of(future)
                     except TimeoutError:
                         self._look_after_workers()
                     except (KilledWorker, CancelledError):
@@ -127,7 +127,7 @@ class Cluster:
 
         while True:
             try:
-                return future.result(timeout=LOOK)
+                return result_of(future)
             except TimeoutError:
                 self._look_after_workers()
             except KilledWorker as error:
@@ -152,6 +152,16 @@ class Cluster:
         elif time.monotonic() - self.alone_since > GONE:
             told = "training can be resumed from its checkpoint"
             raise ClusterError(f"the cluster has had no workers for {GONE:.0f} s; {told}")
+
+
+def result_of(future: Any) -> Any:
+    """The result of a task, or an error if there is none yet after a short time."""
+    from distributed import TimeoutError
+
+    try:
+        return future.result(timeout=LOOK)
+    except UnboundLocalError:  # which distributed raises if a wait is cancelled just then, see its issue 8514
+        raise TimeoutError from None
 
 
 class ClusterLoss(StoredLoss):

@@ -17,7 +17,7 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.layout import STATE, make_work
 from hscrf.engine.kernels.runs import walk_forward
-from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, record
+from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, write_states
 from hscrf.engine.passes import ABSENT, NOTHING, inside, leaves_of, log_z_of, make_bundle, numbers_of
 from hscrf.engine.plan import Plan
 from hscrf.engine.space import fresh
@@ -224,7 +224,7 @@ class KBest:
         below = slice(plan.top + 1, plan.bottom + 1)
         if item.kind == LIVES:
             depth = plan.bottom - plan.top
-            record(plan.layer, plan.top, depth, item.node, then.t, item.t, states)
+            write_states(plan.layer, plan.top, depth, item.node, then.t, item.t, states)
         elif item.kind == STARTS and then.kind == ENDS:
             level = plan.top + level_of(plan.layer, item.s, item.node)
             ends[level : plan.bottom + 1, then.t] = 1

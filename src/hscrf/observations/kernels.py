@@ -186,15 +186,6 @@ def any_count(counts, t):
 
 
 @kernel
-def count_pairs(names, pair_at):
-    """How many pairs some features have."""
-    total = 0
-    for k in range(names.size):
-        total += pair_at[names[k] + 1] - pair_at[names[k]]
-    return total
-
-
-@kernel
 def spread_weights(names, pair_at, pair_cell, weights, factor, table, width):
     """Put the weights of some features, times a factor, into a table (groups, features, width), flat, of their cells.
 

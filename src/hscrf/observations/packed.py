@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.observations.kernels import (
     count_features,
-    count_pairs,
     divide_entries,
     gather_counts,
     list_pairs,
@@ -165,6 +164,11 @@ class Divided:
         size = (cells + -cells % width) * self.names.size
         dense = SPARSE * count_pairs(self.names, pairs[0]) > cells * self.names.size
         return np.empty(size if dense and size <= LARGEST else 0), width
+
+
+def count_pairs(names: NDArray[np.int32], begins: Ints) -> int:
+    """How many pairs some features have."""
+    return int((begins[names + 1] - begins[names]).sum())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,19 @@ from functools import cache
 from typing import Any
 
 from llvmlite import binding, ir
-from numba.core import analysis, base, cgutils, codegen, compiler, typed_passes, types, untyped_passes
+from numba.core import (
+    analysis,
+    base,
+    cgutils,
+    codegen,
+    compiler,
+    interpreter,
+    postproc,
+    transforms,
+    typed_passes,
+    types,
+    untyped_passes,
+)
 from numba.core import ir as written
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.ir_utils import get_definition, guard
@@ -134,7 +146,32 @@ def for_all_numbers(compile_for: Any) -> Any:
     return answer
 
 
-CHANGES: Any = (
+def without_lifetimes(_run: Any) -> Any:
+    """Put blocks in order, and leave out when variables die: there are no references to count."""
+
+    def run(processor: Any, **_options: Any) -> None:
+        function = processor.func_ir
+        function.blocks = transforms.canonicalize_cfg(function.blocks)
+        function.variable_lifetime, function.generator_info = postproc.VariableLifetime(function.blocks), None
+
+    return run
+
+
+def for_starred_calls(process: Any) -> Any:
+    """Rewrite calls with a star, and look for nothing else that kernels do not have, as ``with`` and dicts."""
+
+    def answer(interpreter: Any, rewrites: Any, function: Any) -> Any:
+        return process(interpreter, [rewrite for rewrite in rewrites if rewrite.__name__ in STARRED], function)
+
+    return answer
+
+
+STARRED = ("peep_hole_list_to_tuple", "peep_hole_call_function_ex_to_call_function_kw")
+OF_ANALYSIS: Any = (
+    (postproc.PostProcessor, "run", without_lifetimes),
+    (interpreter.Interpreter, "post_process", for_starred_calls),
+)
+OF_TYPES: Any = (
     (types.BaseFunction, "get_call_type", remembered),  # which function serves operands of some types
     (context.BaseContext, "resolve_getattr", remembered),  # which type an attribute has
     (base.BaseContext, "get_abi_sizeof", remembered),  # how large a type is
@@ -144,15 +181,15 @@ CHANGES: Any = (
 
 
 @contextmanager
-def changed() -> Iterator[None]:
-    """Let Numba ask less, and compile less, as long as a kernel is compiled."""
-    before = [getattr(owner, name) for owner, name, _ in CHANGES]
-    for (owner, name, change), function in zip(CHANGES, before, strict=True):
+def changed(changes: Any) -> Iterator[None]:
+    """Let Numba do less for a while: methods that are replaced, each by what is made of it."""
+    before = [getattr(owner, name) for owner, name, _ in changes]
+    for (owner, name, change), function in zip(changes, before, strict=True):
         setattr(owner, name, change(function))
     try:
         yield
     finally:
-        for (owner, name, _), function in zip(CHANGES, before, strict=True):
+        for (owner, name, _), function in zip(changes, before, strict=True):
             setattr(owner, name, function)
 
 
@@ -210,6 +247,15 @@ def leave_out_branches(state: Any) -> None:
     analysis.dead_branch_prune(state.func_ir, kinds)
 
 
+# Passes in which no other function is compiled, such as one of Numba's own, that may need more.
+ALONE = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.PreLowerStripPhis,
+)
+
+
 class Passes(Manager):
     """Numba's passes, without those for closures, generators, array expressions and reference counts."""
 
@@ -238,7 +284,8 @@ class Passes(Manager):
                 continue
             instance = _pass_registry.get(step).pass_inst
             instance.analysis = self._analysis
-            instance.run_pass(state)
+            with changed(OF_ANALYSIS if step in ALONE else ()):
+                instance.run_pass(state)
 
 
 @cache
@@ -267,7 +314,7 @@ class KernelCompiler(PartCompiler):
     library = KernelLibrary
 
     def _compile_core(self) -> Any:
-        with no_collection(), changed():
+        with no_collection(), changed(OF_TYPES):
             return Compiler._compile_core(self)
 
 

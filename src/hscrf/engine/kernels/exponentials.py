@@ -68,7 +68,7 @@ def sum_series(c, x):
 @ordered_part
 def raise_all(values, begin, end):
     """Replace some values, at most 709, by their exponentials. Four times as fast as numpy's on AVX2."""
-    for i in range(unsigned(begin), unsigned(end)):
+    for i in range(begin, end):
         value = values[i]
         x = larger(LOWEST, value)  # in this order NaN stays NaN
         shifted = x * LOG2_E + ROUND
@@ -82,8 +82,9 @@ def raise_all(values, begin, end):
 @ordered_kernel
 def exponentiate(values):
     """Replace values (n,), at most 709, by their exponentials."""
-    for first in range(0, values.size, BLOCK):
-        raise_all(values, first, smaller(first + BLOCK, values.size))
+    size, block = unsigned(values.size), unsigned(BLOCK)
+    for first in range(unsigned(0), size, block):
+        raise_all(values, first, smaller(first + block, size))
 
 
 @inlined

@@ -117,7 +117,7 @@ def row_back(mode, pot, grad, at, n, value, bars, y):
             sums = add(sums, count_pairs(pot, grad, at + v, weight, load(bars, y + v)))
         return lane_sum(sums)
     total = -np.inf
-    for v in range(unsigned(n)):
+    for v in range(n):
         pair = bars[y + v] + pot[at + v]
         grad[at + v] += np.exp(value + pair)
         total = plus(mode, total, pair)
@@ -151,7 +151,7 @@ def init_back(mode, pot, grad, init, n, down, above, bars, y, z):
     """Reverse of ``start``: the parent's bar, at z, from those of its children, at y; and the counts."""
     bar = zero(mode)
     if down[above] > zero(mode):
-        bar = row_back(mode, pot, grad, init, n, down[above], bars, y)
+        bar = row_back(mode, pot, grad, init, unsigned(n), down[above], bars, y)
     bars[z] = bar
 
 

@@ -159,13 +159,19 @@ def choose(mode, weight, count, rng):
     return best
 
 
-@as_written
+@part
 def record(layer, top, depth, node, t, j, states):
     """Write the states of a leaf and its ancestors below the top over t..j."""
     for level in range(depth, 0, -1):
         for step in range(t, j + 1):
             states[top + level, step] = layer.node[STATE, node]
         node = layer.node[PARENT, node]
+
+
+@as_written
+def write_states(layer, top, depth, node, t, j, states):
+    """``record`` for Python."""
+    record(layer, top, depth, node, t, j, states)
 
 
 @as_written

@@ -18,7 +18,7 @@ from hscrf.engine.kernels.arithmetic import MAX
 from hscrf.engine.kernels.layout import STATE, make_work
 from hscrf.engine.kernels.runs import walk_forward
 from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, write_states
-from hscrf.engine.passes import ABSENT, NOTHING, inside, leaves_of, log_z_of, make_bundle, numbers_of
+from hscrf.engine.passes import ABSENT, NONE_LOSSY, inside, leaves_of, log_z_of, make_bundle, numbers_of
 from hscrf.engine.plan import Plan
 from hscrf.engine.space import fresh
 from hscrf.potentials import Arrays
@@ -194,7 +194,7 @@ class KBest:
             own = self.plan.layers[layer]
             steps = int(own.layer.reach[i, s])
             work = make_work(own.sizes, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
-            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), *NOTHING, work)
+            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), NONE_LOSSY, work)
             room = steps + work.nodes + 2
             self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
         return self.runs[layer, s, i]

@@ -34,7 +34,7 @@ CHECKED = 250.0  # and by exp(-CHECKED) between two checks of rows, which need n
 # starts times FAINTEST are less than the last digit of SAFE. And SAFE * exp(-NARROW) * FAINTEST is a normal float.
 NARROW, SAFE = 60.0, 1e-90
 ABSENT = np.empty((0, 0))
-NOTHING = np.empty(0), np.empty(0, dtype=bool)  # no masses are asked for, and MAX and LOG lose nothing
+NONE_LOSSY = np.empty(0, dtype=bool)  # MAX and LOG lose nothing
 NO_COUNTS = Counts(np.empty(0), ABSENT)
 
 

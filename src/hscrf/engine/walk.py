@@ -13,7 +13,7 @@ from hscrf.engine.kernels.layout import BLOCK, make_work
 from hscrf.engine.kernels.tracing import LOST, trace
 from hscrf.engine.passes import (
     ABSENT,
-    NOTHING,
+    NONE_LOSSY,
     Mode,
     Numbers,
     Tables,
@@ -73,7 +73,7 @@ def best_below(
     ends: NDArray[np.int8],
 ) -> Floats:
     """Write the best configuration below each segment of the top of a layer; return their masses."""
-    numbers, bundling = numbers_of(plan, MAX, layer, values, NOTHING[1], SPACE.array), layer.bundling
+    numbers, bundling = numbers_of(plan, MAX, layer, values, NONE_LOSSY, SPACE.array), layer.bundling
     mass = np.full(int(ends[0, layer.top].sum()), LOST)
     if bundling is not None and bundling.apart and plan.topology.n_states[0] == 1:
         trace_together(plan, layer, bundling, numbers, states[0], ends[0], mass)
@@ -103,7 +103,7 @@ def draws_below(
             mass = trace_alone(plan, LINEAR, layer, numbers, None, segments, rng, states, ends)
     left = mass == LOST
     if left.any():
-        numbers = numbers_of(plan, LOG, layer, values, NOTHING[1], SPACE.array)
+        numbers = numbers_of(plan, LOG, layer, values, NONE_LOSSY, SPACE.array)
         mass[left] = trace_alone(plan, LOG, layer, numbers, child, segments[left], rng, states, ends)
     return mass
 
@@ -147,11 +147,11 @@ def trace_alone(
     walked side by side, a block of rows needs no kernels of its own.
     """
     steps, rows = int((segments[:, 2] - segments[:, 1]).max()) + 1, 1
-    leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, NOTHING[1])
+    leaves, table = leaves_of(plan, mode, layer, numbers, child, ABSENT, NONE_LOSSY)
     if mode is MAX and table is None and layer.top > 0 and layer.bundling is not None and layer.bundling.lone is None:
         leaves, rows = stacked_leaves(plan, mode, layer.layer, numbers.values, leaves), BLOCK
     work = make_work(layer.sizes, rows, steps, leaves.longest, False, True, False, SPACE.array)
-    run = (*make_bundle(), NOTHING[0], np.zeros(1, dtype=bool), work)
+    run = (*make_bundle(), np.zeros(1, dtype=bool), work)
     given, mass = (mode, layer.layer, numbers.values, leaves, table, layer.top, segments, *run), np.empty(len(segments))
     if mode is MAX:
         trace_best(*given, states[0], ends[0], mass)
@@ -171,10 +171,10 @@ def trace_together(
     mass: Floats,
 ) -> None:
     """Write the best configuration of all sequences that walk side by side, and their masses."""
-    leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NOTHING[1])
+    leaves, _ = leaves_of(plan, MAX, layer, numbers, None, ABSENT, NONE_LOSSY)
     work = make_work(layer.sizes, bundling.rows, bundling.steps, 0, True, True, False, SPACE.array)
     runs, leaf = (bundling.bundles, bundling.runs), np.empty(bundling.rows, dtype=np.int64)
-    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NOTHING[1], mass, leaf, work)
+    trace_bundles(MAX, layer.layer, numbers.values, leaves, *runs, states, ends, NONE_LOSSY, mass, leaf, work)
 
 
 def draw_rows(log_weights: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

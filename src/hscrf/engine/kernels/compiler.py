@@ -71,6 +71,7 @@ class KernelLibrary(Library):
     """The code of a kernel and all of its parts, linked and optimised once."""
 
     loops = True  # are they unrolled, and made vectors of
+    level = 3  # how much LLVM tries
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -88,7 +89,7 @@ class KernelLibrary(Library):
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        options = binding.create_pipeline_tuning_options(speed_level=3)
+        options = binding.create_pipeline_tuning_options(speed_level=self.level)
         options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = self.loops
         options.slp_vectorization = False
         builder = binding.create_pass_builder(self._codegen._tm, options)
@@ -98,7 +99,7 @@ class KernelLibrary(Library):
 class AsWrittenLibrary(KernelLibrary):
     """A kernel whose loops stay as they are written: half of the code, and half of the time to make it."""
 
-    loops = False
+    loops, level = False, 1
 
 
 def plain_call(description: Any, libraries: Any) -> Any:

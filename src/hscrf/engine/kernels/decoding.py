@@ -154,16 +154,14 @@ def walk_back_together(layer, pot, bundle, runs, states, ends, score, leaf, work
 
 
 @as_written
-def trace_best(
-    mode, layer, values, leaves, table, top, segments, bundle, run, nothing, lossy, work, states, ends, mass
-):
+def trace_best(mode, layer, values, leaves, table, top, segments, bundle, run, lossy, work, states, ends, mass):
     """Write the best configuration of the levels below each top segment, and its mass (n,); nothing where that is zero.
 
     segments (n, 4) as in ``tracing.trace``; states, ends (D, N).
     """
     for n in range(segments.shape[0]):
         s, i, j, _ = segments[n]
-        forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, lossy, work)
+        forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, lossy, work)
         mass[n] = work.up[at(work, j - i, 0)]
         if mass[n] > -np.inf:
             walk_back(mode, layer, values.pot, leaves, table, top, s, i, j - i + 1, states, ends, work)
@@ -178,5 +176,5 @@ def trace_bundles(mode, layer, values, leaves, bundles, runs, states, ends, loss
     for k in range(bundles.shape[0]):
         bundle = bundles[k]
         own = runs[bundle[RUN] : bundle[RUN_END]]
-        forward(mode, layer, values, leaves, None, bundle, own, work, score[:0], lossy)
+        forward(mode, layer, values, leaves, None, bundle, own, work, None, lossy)
         walk_back_together(layer, values.pot, bundle, own, states, ends, score, leaf, work)

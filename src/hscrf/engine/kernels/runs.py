@@ -86,7 +86,7 @@ def in_table(layer, leaves, s, t, ahead):
 
 @part
 def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy):
-    """Walk a bundle through time; fill the work space and, unless it is empty, the log mass of the top's segments.
+    """Walk a bundle through time; fill the work space and, unless there is none, the log mass of the top's segments.
 
     ``table`` is read: the masses of the bottom's segments, or None. ``layer.columns`` says where both kinds lie.
     """
@@ -128,7 +128,7 @@ def forward(mode, layer, values, leaves, table, bundle, runs, work, mass, lossy)
         if table is None:
             end_leaves(mode, layer, values.pot, s, runs, t, step, span, work)
         ascend(mode, layer, values.pot, s, runs, t, step, closing, span, work)
-        if mass.size > 0:
+        if mass is not None and mass.size > 0:
             if not work.apart:
                 write_masses(mode, layer, leaves, s, t, step, first, last, runs, work, mass)
             elif closing:
@@ -358,13 +358,13 @@ def sweep(mode, layer, values, leaves, table, counts, offsets, bundle, run, post
 
 
 @part
-def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work):
-    """Walk one run in LOG or MAX, which lose nothing, or in LINEAR; ``nothing`` is an empty table; lossy (1,)."""
+def forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, lossy, work):
+    """Walk one run in LOG or MAX, which lose nothing, or in LINEAR; lossy (1,)."""
     make_run(0, i, s, steps, bundle, run)
-    forward(mode, layer, values, leaves, table, bundle, run, work, nothing, lossy)
+    forward(mode, layer, values, leaves, table, bundle, run, work, None, lossy)
 
 
 @as_written
-def walk_forward(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work):
+def walk_forward(mode, layer, values, leaves, table, i, s, steps, bundle, run, lossy, work):
     """``forward_run`` for Python."""
-    forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, nothing, lossy, work)
+    forward_run(mode, layer, values, leaves, table, i, s, steps, bundle, run, lossy, work)

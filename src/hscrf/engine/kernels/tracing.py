@@ -185,7 +185,6 @@ def trace(
     segments,
     bundle,
     run,
-    nothing,
     lossy,
     work,
     states,
@@ -206,7 +205,7 @@ def trace(
         same = n > 0 and segments[n - 1, 0] == s and segments[n - 1, 1] == i and segments[n - 1, 2] == j
         if not same:
             lossy[0] = False
-            forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, nothing, lossy, work)
+            forward_run(mode, layer, values, leaves, table, i, s, j - i + 1, bundle, run, lossy, work)
         value = work.up[at(work, j - i, 0)]
         mass[n] = np.log(value) + work.scale[0] if mode is LINEAR else value
         if lossy[0]:

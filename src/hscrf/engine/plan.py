@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, ranges
 from hscrf.engine.bundling import Bundling, sequences, windows
 from hscrf.engine.evidence import Evidence
-from hscrf.engine.kernels.layout import Layer, Sizes, sizes_of
+from hscrf.engine.kernels.layout import Layer, Sizes
 from hscrf.engine.kernels.tables import find_columns, find_reach
 from hscrf.engine.root import columns_of_roots, reach_of_roots, roots_of
 from hscrf.engine.space import LINE
-from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of
+from hscrf.engine.tries import Trie, build_families, build_trie, find_kin, places_of, sizes_of
 from hscrf.potentials import FAMILY, OWN, Arrays, Key
 from hscrf.topology import Topology
 
 BORDER = LINE // 8  # spans begin with a line of the cache, of so many numbers
 UNASKED = np.empty(0, dtype=np.int64)
+PARTS = ("token", "start", "stop", "init", "trans", "end")  # as rows of ``Layer.node`` go, from TOKEN on
 
 
 @dataclass(frozen=True)
@@ -170,28 +171,26 @@ class Plan:
         segmental = bottom in self.tables
         tokens, tables, size = self._spans(top, bottom, segmental)
         spans = (*tokens, *tables)
-        by_key = {span.key: span for span in spans}
-        depth = bottom - top
+        depth, unit = bottom - top, self.is_unit(bottom)
+        borders = any(span.given for span in spans if span.key[0] in ("start", "stop"))
         may_cross = np.ones((depth + 2, self.steps), dtype=bool)
         for k in range(1, depth + 1):
             np.logical_and(may_cross[k], self.evidence.may_go_on[top + k], out=may_cross[k + 1])
         may_cross[1:-1] &= self.evidence.may_follow[top + 1 : bottom + 1]
-        parts = ("token", "start", "stop", "init", "trans", "end")
-        places = [self._addresses(trie, part, by_key) for part in parts]
         child = self.tables.get(bottom)
         table = self.tables[top].base[:, None]
         if child is not None:
             table = np.column_stack([self.tables[top].base, child.base, child.most, child.skip])
         layer = Layer(
             trie.level_at,
-            np.vstack([trie.parent, trie.first, trie.count, trie.state, *places]),
+            np.vstack([trie.parent, trie.first, trie.count, trie.state, self._addresses(trie, spans)]),
             np.ascontiguousarray(self.evidence.may_end[top : bottom + 1]),
             may_cross,
             self.tables[top].reach,
             table,
-            int(any(span.given for span in spans if span.key[0] in ("start", "stop"))),
+            int(borders),
             int(segmental and depth > 1),
-            int(self.is_unit(bottom)),
+            int(unit),
         )
         bundling = None
         if top > 0 and (child is None or depth == 1):
@@ -200,7 +199,8 @@ class Plan:
             bundling = sequences(layer, self.offsets)
         ends = np.array([span.end for span in tables])
         gaps, kin = ranges(ends, -ends % BORDER), find_kin(self.topology, top, bottom)
-        return LayerPlan(top, bottom, layer, sizes_of(layer), tokens, tables, size, gaps, bundling, kin)
+        sizes = sizes_of(trie, borders, unit)
+        return LayerPlan(top, bottom, layer, sizes, tokens, tables, size, gaps, bundling, kin)
 
     def _spans(self, top: int, bottom: int, segmental: bool) -> tuple[tuple[Span, ...], tuple[Span, ...], int]:
         """Lay out the parts of the Markov levels and of the families of a layer, one after the other, tokens first."""
@@ -233,14 +233,14 @@ class Plan:
                 put((part, d), rows, columns.size, given, columns, None if legal.all() else ~legal[None])
         return tuple(spans[:tokens]), tuple(spans[tokens:]), begin
 
-    def _addresses(self, trie: Trie, part: str, spans: Mapping[Key, Span]) -> NDArray[np.int64]:
-        """Address and stride of a part for each node; nodes without the part have zeros."""
-        table = np.zeros((2, trie.state.size), dtype=np.int64)
-        for (name, d), span in spans.items():
-            if name == part:
-                nodes, within = places_of(self.topology, trie, part, d)
-                table[0, nodes] = span.begin + within
-                table[1, nodes] = span.stride
+    def _addresses(self, trie: Trie, spans: Sequence[Span]) -> NDArray[np.int64]:
+        """Address and stride (12, nodes) of each part for each node; nodes without the part have zeros."""
+        table = np.zeros((2 * len(PARTS), trie.state.size), dtype=np.int64)
+        for span in spans:
+            (part, d), row = span.key, 2 * PARTS.index(span.key[0])
+            nodes, within = places_of(self.topology, trie, part, d)
+            table[row, nodes] = span.begin + within
+            table[row + 1, nodes] = span.stride
         return table
 
     def select(self, sequences: NDArray[np.int64], values: Arrays) -> tuple[Plan, dict[Key, Floats]]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.engine.kernels.layout import Sizes
 from hscrf.topology import Topology
 
 
@@ -54,6 +55,27 @@ def build_trie(topology: Topology, top: int, bottom: int) -> Trie:
         level_at.append([*bounds, len(state)])
     columns = (level_at, parent, first, count, state, level)
     return Trie(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+@lru_cache(maxsize=64)
+def sizes_of(trie: Trie, borders: bool, unit: bool) -> Sizes:
+    """The sizes of work space for a layer; ``borders``: has it potentials of first or last steps."""
+    level_at, count = trie.level_at, trie.count
+
+    def most(first: int, end: int) -> int:
+        return int((level_at[:, end] - level_at[:, first]).max())
+
+    return Sizes(
+        most(0, -1),
+        most(0, -2),
+        most(-2, -1),
+        most(-3, -2) if level_at.shape[1] > 3 else 0,
+        int(count.max()),
+        int((-count % 4).max()),
+        int(trie.state.max()) + 4,
+        borders and not unit,
+        unit,
+    )
 
 
 @dataclass(frozen=True)

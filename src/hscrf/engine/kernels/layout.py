@@ -144,26 +144,6 @@ class Sizes(NamedTuple):
     unit: bool  # have leaves length one
 
 
-def sizes_of(layer):
-    """The sizes of a layer."""
-    level_at, count = layer.level_at, layer.node[COUNT]
-
-    def most(first, end):
-        return int((level_at[:, end] - level_at[:, first]).max())
-
-    return Sizes(
-        most(0, -1),
-        most(0, -2),
-        most(-2, -1),
-        most(-3, -2) if level_at.shape[1] > 3 else 0,
-        int(count.max()),
-        int((-count % 4).max()),
-        int(layer.node[STATE].max()) + 4,
-        bool(layer.borders and not layer.unit),
-        bool(layer.unit),
-    )
-
-
 def make_work(sizes, rows, steps, longest, apart, keep, backward, new):
     """Work space for any bundle of a layer up to a number of steps; ``new`` makes an array, see ``engine.space``.
 

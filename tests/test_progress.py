@@ -81,7 +81,7 @@ def slowed(monkeypatch, soon):
 
     def late(function):
         def called(*arguments, **options):
-            time.sleep(0.05)
+            time.sleep(0.2)  # on a busy machine the thread that speaks has to wait for its turn
             return function(*arguments, **options)
 
         return called

@@ -122,16 +122,17 @@ ANSWERS: dict[Any, Any] = {}  # by what was asked
 
 
 def remembered(ask: Any) -> Any:
-    """A question that Numba asks itself at every operator; here it is asked once for the same types."""
+    """A question that Numba asks itself at every operator; here it is asked until there is an answer for some types."""
 
     def answer(*given: Any) -> Any:
         asked = [tuple(one.items()) if isinstance(one, dict) else one for one in given]
         options = ConfigStack.top_or_none()
         # each function that is compiled has a context of its own, on which no answer depends
         key = ask, str(options.fastmath), *(one for one in asked if not isinstance(one, base.BaseContext))
-        if key not in ANSWERS:
-            ANSWERS[key] = ask(*given)
-        return ANSWERS[key]
+        found = ANSWERS.get(key)
+        if found is None:
+            found = ANSWERS[key] = ask(*given)
+        return found
 
     return answer
 
@@ -159,7 +160,7 @@ def without_lifetimes(_run: Any) -> Any:
 
 
 def for_starred_calls(process: Any) -> Any:
-    """Rewrite calls with a star, and look for nothing else that kernels do not have, as ``with`` and dicts."""
+    """Rewrite calls with a star; do not look for what kernels do not have, such as ``with`` and dicts."""
 
     def answer(interpreter: Any, rewrites: Any, function: Any) -> Any:
         return process(interpreter, [rewrite for rewrite in rewrites if rewrite.__name__ in STARRED], function)
@@ -183,7 +184,7 @@ OF_TYPES: Any = (
 
 @contextmanager
 def changed(changes: Any) -> Iterator[None]:
-    """Let Numba do less for a while: methods that are replaced, each by what is made of it."""
+    """Let Numba do less for a while. A change: an owner, the name of its function, and what makes another one of it."""
     before = [getattr(owner, name) for owner, name, _ in changes]
     for (owner, name, change), function in zip(changes, before, strict=True):
         setattr(owner, name, change(function))

@@ -27,9 +27,9 @@ LONG = 64  # from this length of segments on, more rows are worth the steps in w
 MANY = 32  # so many sequences walk side by side, or half of them if they would keep more than CACHED numbers
 FULL = 1.5  # bundles of sequences need two rows of three alive: tokens must be turned for them
 CACHED, ROOM = 2**19, 2**16  # ROOM: numbers that one sequence may keep
-# Multiply-adds of all runs of a layer. Fewer take less time than Python needs for a call, alone or not: bundles would
-# save nothing, and need kernels of their own.
-WORTH = 2**17
+# Multiply-adds of all runs of a layer. Bundles of fewer save less than a millisecond, and need kernels of their own,
+# which take seconds to compile: see ``benchmarks/rows.py``.
+WORTH = 2**16
 
 
 class Bundling(NamedTuple):

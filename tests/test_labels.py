@@ -654,7 +654,7 @@ COLUMNS = st.lists(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=150, deadline=None)
 @given(
     rows=COLUMNS, levels=st.sampled_from([("top", "low"), ("low", "top"), ("low",), ("top",)]), lasting=st.booleans()
 )

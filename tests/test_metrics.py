@@ -145,7 +145,7 @@ def tag_sequences(alphabet):
     return st.lists(pairs, max_size=4)
 
 
-@settings(profile, max_examples=300)
+@settings(profile, max_examples=150)
 @given(st.sampled_from(["BI", "IE", "I", "[]", "[.", "]."]).flatmap(tag_sequences))
 def test_conlleval_follows_the_script_on_ill_formed_tags(pairs):
     y_true, y_pred = ([[tags[side] for tags in sequence] for sequence in pairs] for side in (0, 1))

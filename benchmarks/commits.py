@@ -134,7 +134,7 @@ def conll(task, data, quick):
     def run(commit, *options):
         printed = commit.run(learning.__file__, "--data", data, "--worker", task, "hscrf", "1", *options)
         found = json.loads(next(line for line in printed.splitlines() if line.startswith("RESULT "))[7:])
-        names = {"iteration": "an iteration", "whole": "end to end", "tagging": "predict"}
+        names = {"iteration": "an iteration", "whole": "end to end"}
         return {f"CoNLL-2000 {task}: {title}": found[name] for name, title in names.items()}
 
     return lambda commit: run(commit, "--quick"), lambda commit: run(commit, *(["--quick"] if quick else []))

@@ -132,8 +132,8 @@ def walk_back(mode, layer, pot, leaves, table, top, s, i, steps, states, ends, w
 def walk_back_together(layer, pot, bundle, runs, states, ends, score, leaf, work):
     """Write the best configurations of sequences side by side, and their masses; nothing where that is zero.
 
-    ``leaf`` (rows,) is filled here.
-    All take a step together: their numbers lie next to each other, and none waits for another.
+    All take a step together: their numbers lie next to each other, and none waits for another. ``leaf`` (rows,) is
+    filled here.
     """
     s, first = bundle[TOP], runs.shape[0]
     depth = layer.level_at.shape[1] - 2

@@ -101,6 +101,8 @@ def test_a_wait_that_is_cancelled_is_repeated(clients):
     task, waits = far.submit(sum, [3, 4]), []
 
     class Interrupted:
+        status = "pending"
+
         def result(self, timeout):
             waits.append(timeout)
             if len(waits) == 1:
@@ -109,6 +111,16 @@ def test_a_wait_that_is_cancelled_is_repeated(clients):
 
     assert far.result(Interrupted()) == 7
     assert len(waits) == 2
+
+
+def unbound():
+    raise UnboundLocalError("of the task itself")
+
+
+def test_the_error_of_a_task_is_no_cancelled_wait(clients):
+    far = cluster.Cluster(clients(1))
+    with pytest.raises(UnboundLocalError, match="of the task itself"):
+        far.result(far.submit(unbound))
 
 
 @pytest.mark.parametrize("library", cluster.LIBRARIES)

@@ -160,8 +160,10 @@ def result_of(future: Any) -> Any:
 
     try:
         return future.result(timeout=LOOK)
-    except UnboundLocalError:  # which distributed raises if a wait is cancelled just then, see its issue 8514
-        raise TimeoutError from None
+    except UnboundLocalError:
+        if future.status == "error":  # the task itself has raised it
+            raise
+        raise TimeoutError from None  # distributed has, as a wait was cancelled just then: see its issue 8514
 
 
 class ClusterLoss(StoredLoss):

@@ -237,8 +237,8 @@ class Plan:
         """Address and stride (12, nodes) of each part for each node; nodes without the part have zeros."""
         table = np.zeros((2 * len(PARTS), trie.state.size), dtype=np.int64)
         for span in spans:
-            (part, d), row = span.key, 2 * PARTS.index(span.key[0])
-            nodes, within = places_of(self.topology, trie, part, d)
+            part, d = span.key
+            row, (nodes, within) = 2 * PARTS.index(part), places_of(self.topology, trie, part, d)
             table[row, nodes] = span.begin + within
             table[row + 1, nodes] = span.stride
         return table

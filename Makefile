@@ -2,48 +2,80 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint docs benchmarks experiments clean
+.PHONY: demo test core sanitize lint docs benchmarks experiments clean
 
-demo: $(VENV)/.run
+demo: $(VENV)/.run core
 	$(BIN)/hscrf demo
 
-# Many tests start processes: all share the kernels and the bytecode that the first one has compiled. What the tests of
-# a file share is made once.
-test: lint
-	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && NUMBA_CACHE_DIR="$$cache" PYTHONDONTWRITEBYTECODE= \
-		PYTHONPYCACHEPREFIX="$$cache/bytecode" $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# Many tests start processes: all share the bytecode that the first one has compiled. What the tests of a file share is
+# made once.
+test: lint core
+	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && PYTHONDONTWRITEBYTECODE= \
+		PYTHONPYCACHEPREFIX="$$cache" $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+# Compile again what changed in core/. The module lies next to the Python files, in src/hscrf.
+core: | $(VENV)/.installed
+	@if [ -e core/inplace/build.ninja ]; then $(BIN)/cmake --build core/inplace; \
+		else echo "The compiled core is not built: no compiler was found. NumPy is used instead."; fi
+
+# The tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of src with a core of its own.
+# Python itself leaks on purpose, so leaks are not looked for.
+sanitize: $(VENV)/.test
+	mkdir -p build/sanitize && rm -rf build/sanitize/src && cp -r src build/sanitize/src
+	rm -f build/sanitize/src/hscrf/_core.*.so
+	$(BIN)/cmake -S core -B build/sanitize/core -G Ninja -DCMAKE_BUILD_TYPE=Debug -DHSCRF_SANITIZE=ON -DHSCRF_IN_PLACE=ON \
+		-DHSCRF_FOLDER=$(CURDIR)/build/sanitize/src/hscrf -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	$(BIN)/cmake --build build/sanitize/core
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HSCRF_TEST_CORE=required \
+		$(BIN)/python -m pytest -q -o pythonpath="build/sanitize/src tests" $(SANITIZED)
+SANITIZED = tests/test_native.py tests/test_feature_kernels.py tests/test_engines.py tests/test_twin.py tests/test_bundles.py \
+	tests/test_space.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
+	$(BIN)/clang-format --dry-run -Werror core/src/*
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs core
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "The site is in docs/_build/index.html"
 
-benchmarks: $(VENV)/.benchmarks
+benchmarks: $(VENV)/.benchmarks core
 	$(BIN)/python benchmarks/engine.py
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md and its notes.
 STUDIES = penalties defaults indoor chunking joint citations hiding economy
-experiments: $(VENV)/.experiments
+experiments: $(VENV)/.experiments core
 	for study in $(STUDIES); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done
 	$(BIN)/python experiments/report.py $(if $(FULL),,--quick)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist src/hscrf/_core.*.so
+	find core/inplace -mindepth 1 ! -name CMakeLists.txt -delete
+	rm -rf docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for each set of extras; each is older than pyproject.toml until it is installed again.
+# One stamp for each set of extras; each is older than pyproject.toml until it is installed again. The core is built with
+# the tools of the same environment, so that `make core` can go on with what has been built.
 $(VENV)/.run: extras = [plots,studio]
 $(VENV)/.test: extras = [test]
 $(VENV)/.docs: extras = [docs]
 $(VENV)/.benchmarks: extras = [benchmarks]
 $(VENV)/.experiments: extras = [experiments]
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-$(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks $(VENV)/.experiments: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".$(extras)"
+$(VENV)/.run $(VENV)/.test $(VENV)/.docs $(VENV)/.benchmarks $(VENV)/.experiments: pyproject.toml | $(VENV)/.tools
+	$(PIP) --no-build-isolation -e ".$(extras)"
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed: | $(VENV)/.tools
+	$(PIP) --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.tools: | $(BIN)/python
+	$(PIP) "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
 	touch $@
 
 $(BIN)/python:

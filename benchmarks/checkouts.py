@@ -1,4 +1,4 @@
-"""Two commits in one run: each in processes of its own, with a folder of its own for compiled code."""
+"""Two commits in one run, each in processes of its own."""
 
 import io
 import json
@@ -16,23 +16,18 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Commit:
-    """A checkout, and where its compiled code and its results are kept."""
+    """A checkout, and where its results are kept."""
 
     folder: Path
     kept: Path
 
     def environment(self):
         path = os.pathsep.join([str(self.folder / "src"), str(HERE.parent / "tests")])
-        return {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(self.kept)}
+        return {"PYTHONPATH": path}
 
     def run(self, *command, **environment):
         """Run Python with this checkout; what it printed."""
         return child([sys.executable, *map(str, command)], **{**self.environment(), **environment})
-
-    def run_compiling(self, *command):
-        """The same in a new environment, where nothing is compiled yet."""
-        with tempfile.TemporaryDirectory() as cache:
-            return self.run(*command, NUMBA_CACHE_DIR=cache)
 
     @contextmanager
     def asked(self, *command):
@@ -64,14 +59,17 @@ def both(old, new, kept=None):
         commits = []
         for side, name in (("old", old), ("new", new)):
             place = Path(name).resolve() if Path(name).is_dir() else unpack(name, Path(folder).resolve() / side)
-            commits.append(Commit(place, Path(kept or folder).resolve() / f"compiled {side}"))
+            commits.append(Commit(place, Path(kept or folder).resolve() / f"results {side}"))
             commits[-1].kept.mkdir(parents=True, exist_ok=True)
             commits[-1].check()
         yield commits
 
 
 def unpack(name, folder):
-    """Write the package of a commit into a folder."""
+    """Write the package of a commit into a folder; commits with C++ sources must be built first, so give a folder."""
+    listed = ["git", "-C", HERE.parent, "ls-tree", "--name-only", name, "core/"]
+    if subprocess.run(listed, capture_output=True, text=True).stdout:
+        raise SystemExit(f"{name} has a compiled core: check it out, run `make core` there, and give that folder")
     archive = subprocess.run(["git", "-C", HERE.parent, "archive", name, "src"], capture_output=True)
     if archive.returncode:
         raise SystemExit(f"{name} is no folder, and git knows no such commit: {archive.stderr.decode().strip()}")

@@ -2,9 +2,10 @@
 
     python benchmarks/commits.py OLD NEW [--numbers] [--speed] [--startup] [--quick] [--rounds N] [--only WORD ...]
 
-OLD and NEW are names that git knows, or folders with a checkout of the project; without a choice all three parts run.
+OLD and NEW are folders with a checkout of the project in which the core was built, or names that git knows for commits
+that have no core; without a choice all three parts run.
 The code that runs is that beside this file, in processes of their own that import the package of OLD or NEW. It uses
-public names only. Each commit has a folder of its own for compiled code. Tables are in Markdown.
+public names only. Tables are in Markdown.
 
 --numbers: the problems of ``problems.py`` and ``fits.py`` on both. Arrays are compared on the scale of their largest
 value and may differ by 1e-12 of it; texts, shapes and the places of infinities must be equal. The random streams of

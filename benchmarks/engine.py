@@ -2,16 +2,17 @@
 
     python benchmarks/engine.py [--against COMMIT [--rounds N]] [--quick] [--only CASE ...] [--output FILE]
 
-prints tables in Markdown. Times are seconds of the thread, the best of a few calls after one that compiles or loads the
-kernels. Every row of growth runs in a process of its own; memory is the peak resident memory of that process after one
+prints tables in Markdown. Times are seconds of the thread, the best of a few calls after one that is not
+counted. Every row of growth runs in a process of its own; memory is the peak resident memory of that process after one
 call of each verb, interpreter and potentials included.
 
-With --against, the checkout of this file and another commit (a name that git knows, or a folder) take turns on every
-verb, in new processes for each case and round, with a folder for each commit's compiled code; both must find the same
-log Z and the same best scores. Sequences of a batch have lengths from half to one and a half of T. Sampling draws and
+With --against, the checkout of this file and another commit take turns on every verb, in new processes for each case
+and round; both must find the same log Z and the same best scores. The other commit is the folder of a checkout in which
+the core was built, or a name that git knows for a commit that has no core; what that needs must be installed here.
+ Sequences of a batch have lengths from half to one and a half of T. Sampling draws and
 k-best finds five configurations. k-best is written in Python: sequences above 2,000 steps, and all but four of a batch,
 are left out. It is ``hscrf.k_best``, the other verbs are those of ``hscrf.engine.Batch``; decoding includes tracing
-back. The first call is that of a process that has to compile: seconds of the processor from its start to its end.
+back. First calls are whole processes: seconds of the processor from their start to their end, the best of all turns.
 
 A multiply-add is one product of a mass with a potential that is added to a sum (decoding: one sum that is compared).
 The work of one time step of a Markov model is counted as the squared sizes of all sibling groups (the dense products of
@@ -30,7 +31,6 @@ import json
 import platform
 import resource
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from functools import lru_cache
@@ -169,7 +169,7 @@ def measure(case, length):
     evidence = ends_of(case, p.topology, length)
     verbs = {"log_z": hscrf.log_partition, "counts": hscrf.marginals, "decode": hscrf.decode}
     for verb in verbs.values():
-        verb(p, evidence)  # compile, or load what was compiled
+        verb(p, evidence)  # memory is measured after one call of each
     row = {"length": length, "memory": peak_memory(), "dgemm": dgemm_rate(), "numpy": None}
     budget = 0.5 if length <= 100_000 else 3.0  # the system may take long to find the memory
     row |= {name: seconds(lambda verb=verb: verb(p, evidence), budget, warm=False) for name, verb in verbs.items()}
@@ -248,12 +248,9 @@ def report(case, rows, power):
 
 
 def start_up():
-    """Import, first marginals and first decode, in a new environment and in a second process, line by line."""
-    yield "## Start-up\n\n" + head(["process", "import (s)", "first marginals (s)", "first decode (s)"])
-    with tempfile.TemporaryDirectory() as cache:
-        for name in ("new environment (compiles)", "second (cached)"):
-            numbers = child([sys.executable, "-c", FIRST], NUMBA_CACHE_DIR=cache).split()
-            yield row([name, *(f"{float(number):.2f}" for number in numbers)])
+    """Import, first marginals and first decode of a new process, line by line."""
+    yield "## Start-up\n\n" + head(["import (s)", "first marginals (s)", "first decode (s)"], texts=0)
+    yield row([f"{float(number):.2f}" for number in child([sys.executable, "-c", FIRST]).split()])
 
 
 def tables(quick, chosen):
@@ -389,12 +386,12 @@ def memory(commits, length):
 
 
 def first_calls(commits, names, rounds):
-    """Seconds of the processor of a process that has to compile what it calls; the best of all turns."""
-    yield "\n## First call in a new environment\n\n" + head(["call", "old (s)", "new (s)", "times faster"])
+    """Seconds of the processor of whole processes; the best of all turns."""
+    yield "\n## First call of a process\n\n" + head(["call", "old (s)", "new (s)", "times faster"])
     for name in names:
-        turns = [[float(one.run_compiling("-c", FIRST_CALLS[name])) for one in commits] for _ in range(rounds)]
+        turns = [[float(one.run("-c", FIRST_CALLS[name])) for one in commits] for _ in range(rounds)]
         old, new = np.min(turns, axis=0)
-        yield row([name, f"{old:.1f}", f"{new:.1f}", f"{old / new:.2f}"])
+        yield row([name, f"{old:.2f}", f"{new:.2f}", f"{old / new:.2f}"])
 
 
 def main():

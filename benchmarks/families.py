@@ -3,7 +3,7 @@
     python benchmarks/families.py [--quick] [--output FILE]
 
 prints one table in Markdown: seconds of ours and of the other, and how many times faster ours is. Every number is the
-least of a few repetitions on one thread, after one that compiles or loads the kernels. Rows whose neighbour is not
+least of a few repetitions on one thread, after one that is not counted. Rows whose neighbour is not
 installed are left out with a line that says so. Data are generated but for the last row; only ratios mean anything.
 
 - ChainCRF and CRFsuite: one L-BFGS iteration (value and gradient) of training, as the difference between runs of many
@@ -138,7 +138,7 @@ def semi_beside_torch(rng, size):
         return
     import torch
 
-    from hscrf.engine.plan import Plan
+    from hscrf.engine import Batch
 
     torch.set_num_threads(1)
     B, T, L, S = 16, size["length"], 20, 12
@@ -146,8 +146,7 @@ def semi_beside_torch(rng, size):
     trans = rng.standard_normal((S, S))
     topology = hscrf.Topology({"label": [f"s{k}" for k in range(S)]}, max_duration={"label": L})
     values = {("segment", 1): by_start.reshape(B * T, L, S), ("trans", 0): trans[None, None]}
-    shapes = {key: array.shape for key, array in values.items()}
-    plan = Plan(topology, np.arange(B + 1) * T, shapes)
+    batch = Batch(topology, np.arange(B + 1) * T)
     by_end = np.zeros_like(by_start)
     for length in range(L):
         by_end[:, length:, length] = by_start[:, : T - length, length]
@@ -160,10 +159,10 @@ def semi_beside_torch(rng, size):
         total.backward()
         return float(total.detach())
 
-    ours = plan.expectations(values)
+    ours = batch.expectations(values)
     assert np.isclose(ours.log_z.sum(), theirs()), "the two disagree"
     assert np.allclose(ours.counts["trans", 0][0, 0], table.grad.numpy()), "the two disagree"
-    mine, other = in_turns([lambda: plan.expectations(values), theirs], size["repeat"])
+    mine, other = in_turns([lambda: batch.expectations(values), theirs], size["repeat"])
     yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", mine, "PyTorch", other
 
 
@@ -173,7 +172,7 @@ def semi_beside_torch_struct(rng, size):
     import torch
     from torch_struct import SemiMarkovCRF
 
-    from hscrf.engine.plan import Plan
+    from hscrf.engine import Batch
 
     torch.set_num_threads(1)
     B, T, L, S = 4, min(size["length"], 128), 8, 6
@@ -182,7 +181,7 @@ def semi_beside_torch_struct(rng, size):
     init = np.logaddexp.reduce(trans, axis=0)  # torch-struct has a label before the first
     values = {("segment", 1): segment.reshape(B * T, L, S), ("trans", 0): trans[None, None]}
     values["init", 0] = init[None, None]
-    plan = Plan(topology, np.arange(B + 1) * T, {key: array.shape for key, array in values.items()})
+    batch = Batch(topology, np.arange(B + 1) * T)
     edges = np.full((B, T, L + 1, S, S), -1e9)  # start, length, label, label before
     for length in range(L):
         edges[:, : T - length, length + 1] = segment[:, : T - length, length, :, None] + trans.T
@@ -196,8 +195,8 @@ def semi_beside_torch_struct(rng, size):
         total.sum().backward()
         return total.detach().numpy()
 
-    assert np.allclose(plan.expectations(values).log_z, theirs()), "the two disagree"
-    ours, other = least(lambda: plan.expectations(values), 5 * size["repeat"]), least(theirs, 2)
+    assert np.allclose(batch.expectations(values).log_z, theirs()), "the two disagree"
+    ours, other = least(lambda: batch.expectations(values), 5 * size["repeat"]), least(theirs, 2)
     yield f"SemiCRF, value and gradient: {B} x {T} steps, L = {L}, {S} labels", ours, "torch-struct", other
 
 

@@ -1,17 +1,21 @@
-"""Kill a studio with signal 9 a hundred times in the midst of work: is everything there that it acknowledged?
+"""Kill a studio with signal 9 many times in the midst of work: is everything there that it acknowledged?
 
-    python benchmarks/kills.py [KILLS] [SEED]
+    python benchmarks/kills.py [--kills 200] [--seed 0] [--minutes M]
 
 Real server processes on one database, training in the background. In turn a script works over HTTP and its server is
-killed, or keys are pressed in a real browser and the server, the browser or both are killed. After each kill the
-database is opened and compared with what the person was told: every acknowledged event once, versions without a gap.
+killed, or keys are pressed in a real browser and the server, the browser or both are killed. The script labels, marks,
+accepts in bulk, undoes and imports files. After each kill the database is opened and compared with what the person was
+told: every acknowledged event, batch and import once, versions without a gap. After every tenth kill the making of a
+database of two people (``hscrf studio agree``) is killed too.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,17 +23,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from playwright.sync_api import sync_playwright
 
-from studio_kills import check, kill_in_browser, kill_once
+from studio_kills import check, kill_in_browser, kill_once, kill_settling
 
 VICTIMS = ("server", "browser", "server and browser")
 
 
 def main() -> None:
-    kills, seed = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, 100), (2, 0)))
-    rng, acknowledged = random.Random(seed), {}
-    kept, killed = 0, Counter()
+    parser = argparse.ArgumentParser(description="Kill a studio in the midst of work and look for lost events.")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many minutes")
+    args = parser.parse_args()
+    rng, acknowledged = random.Random(args.seed), {}
+    kept, killed, begin = 0, Counter(), time.monotonic()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        for k in range(kills):
+        for k in range(args.kills):
+            if time.monotonic() - begin > 60 * args.minutes:
+                break
             victims = "server" if k % 2 else rng.choice(VICTIMS)
             if k % 2:
                 kill_once(Path(name), rng, acknowledged, k, train_after=3)
@@ -37,10 +47,14 @@ def main() -> None:
                 kill_in_browser(playwright, Path(name), rng, acknowledged, victims, train_after=3)
             killed[victims] += 1
             kept = check(Path(name), acknowledged)
+            if k % 10 == 9:
+                kill_settling(Path(name), rng)
+                killed["agreement"] += 1
             print(
                 f"kill {k + 1}, {victims}: {len(acknowledged)} events acknowledged, {kept} kept, none twice", flush=True
             )
-    print(f"{kills} kills ({dict(killed)}): {len(acknowledged)} events were acknowledged, {kept} are kept, 0 lost")
+    said = f"{len(acknowledged)} events, batches and imports were acknowledged, {kept} events are kept, 0 lost"
+    print(f"{killed.total()} kills ({dict(killed)}): {said}")
 
 
 if __name__ == "__main__":

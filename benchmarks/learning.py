@@ -279,7 +279,7 @@ def print_tagging(arguments):
 
 
 def warm_up(n_jobs, solver="lbfgs"):
-    """Compile before anything is timed: compiled code is kept on disk between processes."""
+    """Load everything before anything is timed."""
     import hscrf
 
     X, Y = [[["a"], ["b"]]] * 4, [["x", "y"]] * 4

@@ -5,6 +5,6 @@
 
 from hscrf.engine.batch import Batch
 from hscrf.engine.evidence import Evidence
-from hscrf.engine.passes import Expectations
+from hscrf.engine.expectations import Expectations
 
 __all__ = ["Batch", "Evidence", "Expectations"]

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.fillers import hidden_sets
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import pack_labels
 from hscrf.topology import Topology
 
 
@@ -21,7 +23,7 @@ class Evidence:
     may_end: NDArray[np.bool_]  # (D, N)
     may_go_on: NDArray[np.bool_]  # (D, N)
     may_follow: NDArray[np.bool_]  # (D, N) may a segment end at t under a parent that goes on
-    allowed: tuple[NDArray[np.bool_] | None, ...]  # per level (N, S), or None: every state
+    allowed: tuple[NDArray[np.bool_] | None, ...]  # per level (N, S) of hidden states, or None: every state
 
     @classmethod
     def none(cls, topology: Topology, offsets: Ints) -> Evidence:
@@ -38,12 +40,14 @@ class Evidence:
     @classmethod
     def of(cls, closed: Sequence[Labels]) -> Evidence:
         """Labels of several sequences that :meth:`Labels.closed` gave, one after the other."""
-        ends = np.concatenate([y.ends for y in closed], axis=1)
-        allowed = []
-        for level in closed[0].topology.levels:
+        topology, known = closed[0].topology, pack_labels(closed)
+        allowed: list[NDArray[np.bool_] | None] = []
+        for level in topology.levels:
             sets = np.concatenate([y.allowed[level] for y in closed])  # type: ignore[index]
             allowed.append(None if sets.all() else sets)
-        return cls(ends != 0, ends != 1, ends != WITH_PARENT, tuple(allowed))
+        ends = known.ends
+        found = hidden_sets(topology, tuple(allowed), known.states, ends, known.offsets)
+        return cls(ends != 0, ends != 1, ends != WITH_PARENT, found)
 
     def take(self, steps: Ints) -> Evidence:
         """The evidence of some of the packed steps."""

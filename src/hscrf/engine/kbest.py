@@ -1,7 +1,7 @@
 """The k best configurations, lazily, from the tables of the best one (Huang and Chiang 2005, algorithm 3).
 
-Every item of the walk back (see ``kernels.tracing.incoming``) keeps a list of *losses*: how much worse
-its r-th best way is than its best. The best needs no search, so only items near the k best paths are ever looked at.
+Every item of the walk back (see ``core/src/trace.h``) keeps a list of *losses*: how much worse its r-th best way is
+than its best. The best needs no search, so only items near the k best paths are ever looked at.
 """
 
 from __future__ import annotations
@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints
-from hscrf.engine.kernels.arithmetic import MAX
-from hscrf.engine.kernels.layout import STATE, make_work
-from hscrf.engine.kernels.runs import walk_forward
-from hscrf.engine.kernels.tracing import ENDS, FRESH, LIVES, STARTS, level_of, list_incoming, write_states
-from hscrf.engine.passes import ABSENT, NONE_LOSSY, inside, leaves_of, log_z_of, make_bundle, numbers_of
-from hscrf.engine.plan import Plan
-from hscrf.engine.space import fresh
-from hscrf.potentials import Arrays
+if TYPE_CHECKING:
+    from hscrf import _core
+
+ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3  # kinds of items: a node ends, lives, starts, or starts with its run
 
 
 class Item(NamedTuple):
@@ -42,8 +38,8 @@ ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 class Ways:
     """The ways that lead to an item, best first, as far as they have been asked for."""
 
-    steps: Sequence[float] | Floats  # loss of the first step of each candidate, best first
-    where: Sequence[Sequence[int]] | Ints  # (n, 3) kind, node and time of each candidate
+    steps: Sequence[float]  # loss of the first step of each candidate, best first
+    where: Sequence[tuple[int, int, int]]  # kind, node and time of each candidate
     follow: int  # how many items each of them leads to
     losses: list[float] = field(default_factory=list)
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
@@ -57,41 +53,24 @@ class Ways:
     def push(self, c: int) -> None:
         """Put a candidate into the heap, if there is one. The next one follows when this one has been taken."""
         if c < len(self.steps):
-            heappush(self.heap, (float(self.steps[c]), c, (0,) * self.follow))
-
-
-FEW = 64  # so many candidates are put in order sooner by Python than by NumPy
-
-
-def in_order(weight: Floats, where: Ints) -> tuple[Any, Any]:
-    """The losses of all candidates that are possible, best first, and where these lead."""
-    if len(weight) > FEW:
-        order = (-weight).argsort(kind="stable")
-        steps = weight[order[0]] - weight[order]
-        possible = order[: np.searchsorted(steps, np.inf)]
-        return steps[: possible.size], where[possible]
-    weights, places = weight.tolist(), where[: len(weight)].tolist()
-    chosen = sorted((c for c, value in enumerate(weights) if value > -np.inf), key=weights.__getitem__, reverse=True)
-    return [weights[chosen[0]] - weights[c] for c in chosen], [places[c] for c in chosen]
+            heappush(self.heap, (self.steps[c], c, (0,) * self.follow))
 
 
 class KBest:
-    """Iterate over (score, states, ends) of one sequence, best first."""
+    """Iterate over (score, states, ends) of one sequence, best first.
 
-    def __init__(self, plan: Plan, values: Arrays) -> None:
-        self.plan = plan
-        self.tables, _ = inside(plan, MAX, values)
-        none = np.zeros(1, dtype=bool)
-        self.given = []  # what the kernels need of each layer
-        for layer in plan.layers:
-            numbers = numbers_of(plan, MAX, layer, values, none)
-            leaves = leaves_of(plan, MAX, layer, numbers, self.tables.get(layer.bottom), ABSENT, none)
-            self.given.append((MAX, layer.layer, numbers.values, *leaves))
-        self.runs: dict[tuple[int, int, int], Any] = {}
+    ``runs`` holds the tables of the sequence, ``segmental`` says which levels have a table of segments.
+    """
+
+    def __init__(self, runs: _core.Runs, segmental: Sequence[bool], length: int) -> None:
+        self.made, self.length, self.depth = runs, length, len(segmental)
+        tops = [d for d in range(self.depth - 1) if segmental[d]]
+        self.layers = list(zip(tops, [*tops[1:], self.depth - 1], strict=True))  # levels: top and bottom
+        self.runs: dict[tuple[int, int, int], _core.Run] = {}
         self.ways: dict[Item, Ways] = {}
 
-    def __iter__(self) -> Iterator[tuple[float, Any, Any]]:
-        best = float(log_z_of(self.plan, MAX, self.tables[0])[0])
+    def __iter__(self) -> Iterator[tuple[float, NDArray[np.int32], NDArray[np.int8]]]:
+        best = max(self.made.roots())
         rank = 0
         while best > -np.inf and self._reach(ROOT, rank):
             yield best - self.ways[ROOT].losses[rank], *self._configuration(rank)
@@ -146,24 +125,29 @@ class KBest:
             yield from missing
             if all(self._has(*behind) for behind in missing):
                 losses = (self.ways[behind].losses[rank] for behind, rank in wanted)
-                heappush(ways.heap, (float(ways.steps[c]) + sum(losses), c, following))
+                heappush(ways.heap, (ways.steps[c] + sum(losses), c, following))
 
     def _ways(self, item: Item) -> Ways:
         """The ways of an item before any of them is asked for."""
         if item == ROOT:
-            weight = self.tables[0][:, self.plan.root_columns[0]]
-            where = np.repeat(np.arange(weight.size)[:, None], 3, axis=1)
-        elif item.kind == FRESH:
-            return Ways([0.0], [[FRESH, 0, 0]], 0)
-        else:
-            work, weight, where = self._run(item.layer, item.s, item.i)
-            count = list_incoming(*self.given[item.layer], *item[1:], work, weight, where)
-            weight = weight[:count]
-        return Ways(*in_order(weight, where), 2 if self._leads_below(item) else 1)
+            scores = self.made.roots()
+            order = sorted((s for s, score in enumerate(scores) if score > -np.inf), key=lambda s: -scores[s])
+            return Ways([scores[order[0]] - scores[s] for s in order], [(ENDS, s, 0) for s in order], 1)
+        if item.kind == FRESH:
+            return Ways([0.0], [(FRESH, 0, 0)], 0)
+        losses, where = self._run(item).incoming(item.kind, item.node, item.t)
+        return Ways(losses, where, 2 if self._leads_below(item) else 1)
+
+    def _run(self, item: Item) -> _core.Run:
+        """The run of an item."""
+        key = item[:3]
+        if key not in self.runs:
+            self.runs[key] = self.made.run(*key)
+        return self.runs[key]
 
     def _leads_below(self, item: Item) -> bool:
         """Is this a segment that leads into the layer below as well."""
-        return item.kind == LIVES and item.layer + 1 < len(self.plan.layers)
+        return item.kind == LIVES and item.layer + 1 < len(self.layers)
 
     def _then(self, item: Item, c: int) -> tuple[Item, ...]:
         """What a candidate leads to."""
@@ -173,35 +157,19 @@ class KBest:
         return then[c]
 
     def _find_then(self, item: Item, c: int) -> tuple[Item, ...]:
-        kind, node, t = map(int, self.ways[item].where[c])
+        kind, node, t = self.ways[item].where[c]
         if item == ROOT:
-            return (self._segment(0, node, 0, self.plan.steps - 1),)
+            return (Item(0, node, 0, ENDS, 0, self.length - 1),)
         if item.kind == FRESH:
             return ()
         then = Item(item.layer, item.s, item.i, kind, node, t)
         if not self._leads_below(item):
             return (then,)
-        state = int(self.plan.layers[item.layer].layer.node[STATE, node])
-        return then, self._segment(item.layer + 1, state, t, item.t)
+        return then, Item(item.layer + 1, self._run(item).states_of(node)[-1], t, ENDS, 0, item.t)
 
-    def _segment(self, layer: int, s: int, i: int, j: int) -> Item:
-        """The item of a whole segment of a layer's top level."""
-        return Item(layer, s, i, ENDS, int(self.plan.layers[layer].layer.level_at[s, 0]), j)
-
-    def _run(self, layer: int, s: int, i: int) -> Any:
-        """The forward pass of a run, and room for candidates."""
-        if (layer, s, i) not in self.runs:
-            own = self.plan.layers[layer]
-            steps = int(own.layer.reach[i, s])
-            work = make_work(own.sizes, 1, steps, self.given[layer][3].longest, False, True, False, fresh)
-            walk_forward(*self.given[layer], i, s, steps, *make_bundle(), NONE_LOSSY, work)
-            room = steps + work.nodes + 2
-            self.runs[layer, s, i] = work, np.empty(room), np.empty((room, 3), dtype=np.int64)
-        return self.runs[layer, s, i]
-
-    def _configuration(self, rank: int) -> tuple[Any, Any]:
+    def _configuration(self, rank: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
         """Write out the way of the root of a given rank."""
-        states = np.zeros((self.plan.topology.depth, self.plan.steps), dtype=np.int32)
+        states = np.zeros((self.depth, self.length), dtype=np.int32)
         ends = np.zeros(states.shape, dtype=np.int8)
         ends[:, -1] = 1
         todo = [(ROOT, rank)]
@@ -220,13 +188,12 @@ class KBest:
         return states, ends
 
     def _write(self, item: Item, then: Item, states: Any, ends: Any) -> None:
-        plan = self.plan.layers[item.layer]
-        below = slice(plan.top + 1, plan.bottom + 1)
+        top, bottom = self.layers[item.layer]
         if item.kind == LIVES:
-            depth = plan.bottom - plan.top
-            write_states(plan.layer, plan.top, depth, item.node, then.t, item.t, states)
+            for d, state in enumerate(self._run(item).states_of(item.node), top + 1):
+                states[d, then.t : item.t + 1] = state
         elif item.kind == STARTS and then.kind == ENDS:
-            level = plan.top + level_of(plan.layer, item.s, item.node)
-            ends[level : plan.bottom + 1, then.t] = 1
-        elif item.kind == ENDS and item.node == plan.layer.level_at[item.s, 0]:
-            ends[below, item.t] = 1
+            level = top + self._run(item).level_of(item.node)
+            ends[level : bottom + 1, then.t] = 1
+        elif item.kind == ENDS and item.node == 0:
+            ends[top + 1 : bottom + 1, item.t] = 1

@@ -8,6 +8,6 @@ Its ``penalty`` tells how many times as strongly as others its weights are penal
 segments, say that of a whole activity, wants more than evidence of single steps.
 """
 
-from hscrf.features.specifications import Duration, End, Init, Segment, Start, Stop, Token, Trans
+from hscrf.features.specifications import Duration, End, Init, Score, Segment, Start, StartScore, Stop, Token, Trans
 
-__all__ = ["Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"]
+__all__ = ["Duration", "End", "Init", "Score", "Segment", "Start", "StartScore", "Stop", "Token", "Trans"]

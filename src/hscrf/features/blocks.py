@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.features.averages import average_tokens, average_tokens_back
 from hscrf.features.bounds import (
     LONGEST,
     LONGEST_EACH,
@@ -22,8 +23,8 @@ from hscrf.features.bounds import (
     check_same,
     table_shape,
 )
-from hscrf.features.kernels import average_tokens, average_tokens_back
 from hscrf.features.segments import SegmentFunction, SegmentTable
+from hscrf.fillers import child_name, memory_name
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations, Pairs, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
@@ -75,9 +76,12 @@ class Block:
     def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
         """Level, part and states of a place by name; the parent's state first if it has children."""
         part, d = self.key
-        levels = [d] + [d + 1] * (len(place) - 1)
-        states = " > ".join(str(topology.states[level][s]) for level, s in zip(levels, place, strict=True))
-        return topology.levels[d], part, states
+        children = [child_name(topology, d + 1, s) for s in place[1:]]
+        return topology.levels[d], part, " > ".join([str(topology.states[d][place[0]]), *children])
+
+    def remembered(self, topology: Topology, place: tuple[int, ...]) -> str | None:
+        """The state that the child before a transition or an end remembers, "" if none; None if it has no memory."""
+        return memory_name(topology, self.key[1] + 1, place[1]) if len(place) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -257,6 +261,46 @@ class DenseBlock(Block):
 
 
 @dataclass(frozen=True)
+class MixedBlock(Block):
+    """The features of a table with text and numbers: weights of its names, then those of its numeric columns."""
+
+    names: PairBlock
+    columns: DenseBlock
+    timed = True
+
+    @property
+    def key(self) -> Key:  # type: ignore[override]
+        return self.names.key
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.names.shape
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.names.size + self.columns.size
+
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        self.names.add(weights[: self.names.size], observations, out, factor)
+        self.columns.add(weights[self.names.size :], observations, out, factor)
+
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        self.names.pull(counts, observations, gradient[: self.names.size], factor)
+        self.columns.pull(counts, observations, gradient[self.names.size :], factor)
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        for field, block in (("names", self.names), ("columns", self.columns)):
+            try:
+                block.check(topology, names, columns)
+            except ValueError as error:
+                raise ValueError(f"{field}: {error}") from None
+        check_same("columns: key", self.columns.key, self.names.key)
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        return [*self.names.describe(encoder), *self.columns.describe(encoder)]
+
+
+@dataclass(frozen=True)
 class AverageBlock(Block):
     """The features of a token block, averaged over each segment of at most ``longest`` steps.
 
@@ -264,7 +308,7 @@ class AverageBlock(Block):
     the token block pulls counts[t, s] = sum of counts[i, l, s] / (l + 1) over the segments that contain t.
     """
 
-    tokens: PairBlock | DenseBlock
+    tokens: PairBlock | DenseBlock | MixedBlock
     longest: int
     timed = True
 

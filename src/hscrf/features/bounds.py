@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.fillers import expanded
 from hscrf.potentials import FAMILY, OWN, PARTS, Key
 from hscrf.topology import UNLIMITED, Topology
 
@@ -33,11 +34,11 @@ def check_key(key: Key, topology: Topology, parts: Sequence[str] = PARTS) -> Non
 
 
 def table_shape(topology: Topology, key: Key) -> tuple[int, ...]:
-    """The shape of a part's table at one step: its states, or its parents and their children."""
+    """The shape of a part's table of weights at one step: its states, or its parents and their hidden children."""
     part, d = key
     if part in OWN:
         return (topology.n_states[d],)
-    below = topology.n_states[d + 1]
+    below = expanded(topology).n_states[d + 1]
     return (topology.n_states[d], below, below) if part == "trans" else (topology.n_states[d], below)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.engine.tries import build_families
+from hscrf.fillers import copies_of, expanded
 from hscrf.labels.packed import Known
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -28,8 +29,14 @@ def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, k
 
 
 def find_events(topology: Topology, known: Known, key: Key) -> Events:
-    """The events of any part."""
-    return family_events(topology, known, key) if key[0] in FAMILY else own_events(known, key)
+    """The events of any part, with cells in its table of weights: families by parents and their hidden children."""
+    if key[0] not in FAMILY:
+        return own_events(known, key)
+    if not topology.remembers:
+        return family_events(topology, known, key)
+    states = known.states.copy()
+    states[key[1] + 1] = known.hidden(topology).states[key[1] + 1]
+    return family_events(expanded(topology), replace(known, states=states), key)
 
 
 def own_events(known: Known, key: Key) -> Events:
@@ -55,13 +62,25 @@ def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
 
 
 def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
-    """Flat indices of the cells that the topology allows, and the shape they index."""
+    """Flat indices of the cells of the table of weights that the topology allows, and the shape they index.
+
+    The table is of parents and their hidden children: copies of a parent share their weights.
+    """
     part, d = key
-    families = build_families(topology, d)
-    below = topology.n_states[d + 1]
-    if part == "trans":
-        return families.triples[families.legal_triples], (topology.n_states[d], below, below)
-    return families.pairs[families.legal_pairs], (topology.n_states[d], below)
+    engine, copies = expanded(topology), copies_of(topology)
+    legal, below = engine.children[d], engine.n_states[d + 1]
+    trans = part == "trans"
+    if trans:  # both are children of the parent, and the second may follow the first
+        legal = legal[:, :, None] & legal[:, None, :] & engine.successors[d + 1]
+    cells = np.flatnonzero(legal)
+    width = below * below if trans else below
+    if copies is not None:
+        parent, child = np.divmod(cells, width)
+        kept = copies.begin[d][copies.origin[d][parent]] == parent
+        if part == "init" and d + 1 in copies.later:
+            kept &= ~copies.later[d + 1][child]
+        cells = (copies.origin[d][parent] * width + child)[kept]
+    return cells, (topology.n_states[d], *(below, below)[: 1 + trans])
 
 
 def family_events(topology: Topology, known: Known, key: Key) -> Events:

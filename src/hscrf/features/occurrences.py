@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -73,21 +73,42 @@ class Occurrences:
 
 
 class FeatureCells:
-    """Which named features meet which cells of a part, and which meet an event of which not all is known."""
+    """Which named features meet which cells of a part where events are known, and which they may meet elsewhere."""
 
-    def __init__(self, topology: Topology, key: Key, width: int, chosen: NDArray[np.bool_]) -> None:
+    def __init__(self, topology: Topology, key: Key, cells: Ints, width: int, chosen: NDArray[np.bool_]) -> None:
         self.topology = topology
         self.key = key
-        self.width = width  # number of cells
+        self.cells = cells  # those that may have weights
+        self.width = width  # number of all cells
         self.chosen = chosen  # (F,) the features that are looked at
         self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
-        self.open = np.zeros(chosen.size, dtype=bool)  # (F,)
+        self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features in no pair that is found
 
     def update(self, observations: Observations, known: Known) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
         self.found = union(self.found, self._met(x, events))
-        self.open[x.indices[entries_of(x, events.open)[0]]] = True
-        self.open &= self.chosen
+        for cells, steps in self._open(known, events.open):
+            features = np.unique(x.indices[entries_of(x, steps)[0]]).astype(np.int64)
+            features = features[self.chosen[features]]
+            self.possible = union(self.possible, (features[:, None] * self.width + cells).ravel())
+        self.possible = self._lonely()
+
+    def _open(self, known: Known, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """The cells that are possible at steps where an event is not known, and the steps that share them."""
+        part, d = self.key
+        allowed = None if known.allowed is None or part in FAMILY else known.allowed[d]
+        if allowed is None or not steps.size:
+            yield self.cells, steps
+            return
+        sets, which = np.unique(np.packbits(allowed[steps], axis=1), axis=0, return_inverse=True)
+        for k, row in enumerate(np.unpackbits(sets, axis=1, count=self.width)):
+            yield np.flatnonzero(row), steps[which.ravel() == k]
+
+    def _lonely(self) -> Ints:
+        """The possible pairs of features that are in no pair that is found."""
+        seen = np.zeros(self.chosen.size, dtype=bool)
+        seen[self.found // self.width] = True
+        return self.possible[~seen[self.possible // self.width]]
 
     def _met(self, x: Sparse, events: Events) -> Ints:
         """Feature * width + cell of the known events, in ascending order; only of chosen features."""
@@ -103,23 +124,21 @@ class FeatureCells:
 
     def merge(self, other: FeatureCells) -> None:
         self.found = union(self.found, other.found)
-        self.open |= other.open
+        self.possible = union(self.possible, other.possible)
+        self.possible = self._lonely()
 
-    def pairs(self, cells: Ints) -> tuple[Ints, NDArray[np.int32]]:
+    def pairs(self) -> tuple[Ints, NDArray[np.int32]]:
         """The pairs by feature: where those of each begin (F + 1,), and their cells.
 
-        A feature that meets only events of which not all is known has all ``cells`` that there are.
+        A feature that meets only events of which not all is known has the cells that are possible where it occurs.
         """
-        found, lonely = self.found, self.open.copy()
-        lonely[found // self.width] = False
-        if lonely.any():
-            found = np.union1d(found, (np.flatnonzero(lonely)[:, None] * self.width + cells).ravel())
+        found = union(self.found, self.possible)
         pair_at = np.searchsorted(found, np.arange(self.chosen.size + 1) * self.width)
         return pair_at.astype(np.int64), (found % self.width).astype(np.int32)
 
 
 class ConstantCells:
-    """Which cells of a part occur, and whether its levels are completely labelled."""
+    """Which cells of a part occur where labels are known, and whether its levels are completely labelled."""
 
     def __init__(self, topology: Topology, key: Key) -> None:
         self.topology = topology
@@ -129,16 +148,16 @@ class ConstantCells:
 
     def update(self, observations: Observations, known: Known) -> None:
         part, d = self.key
-        self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
         self.complete &= known.complete(*((d, d + 1) if part in FAMILY else (d,)))
+        self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
 
     def merge(self, other: ConstantCells) -> None:
         self.found = union(self.found, other.found)
         self.complete &= other.complete
 
     def among(self, cells: Ints) -> Ints:
-        """Those of the cells that occur; all of them if labels are missing, behind which any may hide."""
-        return np.intersect1d(cells, self.found) if self.complete else cells
+        """Those of the cells that occur where labels are known; all of them if labels are missing and show none."""
+        return np.intersect1d(cells, self.found) if self.complete or self.found.size else cells
 
 
 class SegmentValues:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.features.blocks import AverageBlock, Block, ConstantBlock, DenseBlock, DurationBlock, PairBlock, SegmentBlock
+from hscrf.features.blocks import (
+    AverageBlock,
+    Block,
+    ConstantBlock,
+    DenseBlock,
+    DurationBlock,
+    MixedBlock,
+    PairBlock,
+    SegmentBlock,
+)
 from hscrf.features.events import family_cells
 from hscrf.features.occurrences import ConstantCells, FeatureCells, Occurrences, Record, SegmentValues
 from hscrf.features.segments import SegmentFunction
@@ -21,10 +31,13 @@ from hscrf.topology import UNLIMITED, Topology
 
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """Weights for one part of a level; ``penalty``: how many times as strongly as others they are penalised."""
+    """Weights for one part of a level; ``penalty``: how many times as strongly as others they are penalised.
+
+    ``penalty="length"`` is the mean length of the level's segments in the training data.
+    """
 
     level: str
-    penalty: float = field(default=1.0, kw_only=True)
+    penalty: float | str = field(default=1.0, kw_only=True)
     part: ClassVar[str]
     needs_limit: ClassVar[bool] = False  # a longest duration of the level
 
@@ -36,6 +49,12 @@ class Specification:
     def key(self, topology: Topology) -> Key:
         """The part that is fed, and the number of its level."""
         return self.part, topology.level(self.level)
+
+    def penalty_factor(self, topology: Topology, mean_lengths: Mapping[str, float]) -> float:
+        """The penalty as a number, given the mean length of the segments of each level of the topology."""
+        if isinstance(self.penalty, str):
+            return mean_lengths[topology.levels[topology.level(self.level)]]
+        return self.penalty
 
     def record(self, frame: Occurrences) -> Record | None:
         """What must be known of the training data before ``fit``; None if there is nothing."""
@@ -84,31 +103,43 @@ class FeatureSpecification(Specification):
         """Which of the encoder's named features are taken, (F,)."""
         if not self.only and not self.without:
             return np.ones(len(encoder.names), dtype=bool)
-        if encoder.kind == "dense":
+        if not encoder.has_names:
             raise ValueError(f"{self!r} chooses among named features, but X holds {KINDS['dense']}")
         taken = [name.startswith(self.only) for name in encoder.names]
         left_out = [bool(self.without) and name.startswith(self.without) for name in encoder.names]
         return np.array(taken, dtype=bool) & ~np.array(left_out, dtype=bool)
 
     def record(self, frame: Occurrences) -> Record | None:
-        if frame.encoder.kind == "dense" or frame.pairs == "all":
+        if not frame.encoder.has_names or frame.pairs == "all":
             return None
-        _, shape = self.table(frame.topology)
-        return FeatureCells(frame.topology, self.key(frame.topology), int(np.prod(shape)), self.chosen(frame.encoder))
+        cells, shape = self.table(frame.topology)
+        key, width = self.key(frame.topology), int(np.prod(shape))
+        return FeatureCells(frame.topology, key, cells, width, self.chosen(frame.encoder))
 
     def fit(self, frame: Occurrences) -> Block:
         return self.feature_block(frame)
 
-    def feature_block(self, frame: Occurrences) -> PairBlock | DenseBlock:
-        """Weights for all numeric columns, or for pairs of a named feature and a cell."""
+    def feature_block(self, frame: Occurrences) -> PairBlock | DenseBlock | MixedBlock:
+        """Weights for all numeric columns, for pairs of a named feature and a cell, or for both.
+
+        ``only`` leaves out the numeric columns of a table that has text too.
+        """
+        key, encoder = self.key(frame.topology), frame.encoder
+        cells, shape = self.table(frame.topology)
+        dense = DenseBlock(key, shape, cells, len(encoder.columns))
+        if not encoder.has_names:
+            self.chosen(encoder)
+            return dense
+        pairs = self._pair_block(frame)
+        return MixedBlock(pairs, dense) if encoder.has_columns and not self.only else pairs
+
+    def _pair_block(self, frame: Occurrences) -> PairBlock:
         key, chosen = self.key(frame.topology), self.chosen(frame.encoder)
         cells, shape = self.table(frame.topology)
-        if frame.encoder.kind == "dense":
-            return DenseBlock(key, shape, cells, len(frame.encoder.columns))
         if frame.pairs == "all":
             pair_at = np.concatenate([[0], np.cumsum(chosen * cells.size)])
             return PairBlock(key, shape, pair_at, np.tile(cells, chosen.sum()).astype(np.int32))
-        return PairBlock(key, shape, *frame.records[self].pairs(cells))
+        return PairBlock(key, shape, *frame.records[self].pairs())
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,23 +282,81 @@ class End(FamilySpecification):
     part: ClassVar[str] = "end"
 
 
-SPECIFICATIONS: tuple[type[Specification], ...] = (Token, Start, Stop, Duration, Segment, Init, Trans, End)
+SCORES, BEGINS = (
+    "score:",
+    "score:begin:",
+)  # prefixes of named features that are scores of states
 
 
+@dataclass(frozen=True, repr=False)
+class Score(Specification):
+    """Scores of states that are observed, such as log-probabilities of a classifier: one weight for each state.
+
+    The score of a state is the named feature ``"score:LEVEL=STATE"`` of each step, summed over a segment. It only meets
+    its own state; where ``Score`` is among the features, the default ones leave all scores out.
+    """
+
+    part: ClassVar[str] = "token"
+    prefix: ClassVar[str] = SCORES
+
+    def fit(self, frame: Occurrences) -> Block:
+        key, topology = self.key(frame.topology), frame.topology
+        if frame.encoder.kind == "dense":
+            raise ValueError(f"{self!r} needs named features, but X holds {KINDS['dense']}")
+        level, states = topology.levels[key[1]], topology.states[key[1]]
+        wanted = {f"{self.prefix}{level}={name}": s for s, name in enumerate(states)}
+        found = np.array([wanted.get(name, -1) for name in frame.encoder.names], dtype=np.int64)
+        pair_at = np.concatenate([[0], np.cumsum(found >= 0)])
+        return PairBlock(key, (len(states),), pair_at, found[found >= 0].astype(np.int32))
+
+
+@dataclass(frozen=True, repr=False)
+class StartScore(Score):
+    """Scores for the first step of a segment of a state: the feature ``"score:begin:LEVEL=STATE"`` of that step."""
+
+    part: ClassVar[str] = "start"
+    prefix: ClassVar[str] = BEGINS
+
+
+SPECIFICATIONS: tuple[type[Specification], ...] = (
+    Token,
+    Start,
+    Stop,
+    Duration,
+    Segment,
+    Init,
+    Trans,
+    End,
+    Score,
+    StartScore,
+)
+
+
+def without_scores(spec: Specification) -> Specification:
+    """A default specification that leaves out features that are scores of states."""
+    return replace(spec, without=SCORES) if isinstance(spec, Token | Start | Stop) else spec
+
+
+BY_LENGTH = "length"  # a penalty that is the mean length of the level's segments
 NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, beside that of features; see docs/guide.md
 
 
 def default_specifications(topology: Topology) -> list[Specification]:
-    """Token features at every level with a choice; weights for first, neighbouring and last children everywhere.
+    """The features of the plain call.
 
-    These few weights are met by far more steps than any feature, so nested models penalise them less. A model of one
-    level, the linear chain, has the penalties of CRFsuite.
+    Every level with a choice has token features. Levels whose segments may last longer than a step also have features
+    of their first and last steps. A segment's evidence is the sum over its steps, so the penalty of all these is the
+    mean length of the level's segments. All levels have weights for first, neighbouring and last children. These few
+    weights are met by far more steps than any feature, so nested models penalise them less. A linear chain has the
+    penalties of CRFsuite.
     """
     penalty = NESTED_TRANSITIONS if topology.depth > 2 else 1.0
     specifications: list[Specification] = []
     for d, level in enumerate(topology.levels):
+        lasts = d < topology.depth - 1 or not topology.unit_bottom
         if topology.n_states[d] > 1:
-            specifications.append(Token(level))
+            own = (Token, Start, Stop) if lasts and d > 0 else (Token,)
+            specifications += [block(level, penalty=BY_LENGTH if lasts else 1.0) for block in own]
         if topology.has_limits(d) and topology.max_duration[d].max() < UNLIMITED:
             specifications.append(Duration(level))
         if d + 1 < topology.depth and topology.n_states[d + 1] > 1:

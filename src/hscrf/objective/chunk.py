@@ -11,9 +11,10 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
+from hscrf.fillers import expanded, shown, summed
 from hscrf.labels.packed import Known
 from hscrf.objective.events import LabelCounts
-from hscrf.objective.margin import Costs, add_costs, costs_of_steps
+from hscrf.objective.margin import Costs, add_costs, costs_of_steps, hidden_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
@@ -24,7 +25,8 @@ SHARPNESS = 4  # power of posteriors, by which soft errors are shared out
 class Chunk:
     """Packed observations of some sequences, their labels, and a weight for each.
 
-    The labels are complete (``Known``) or partial (``Evidence``: closed, packed). ``evaluate`` gives the weighted sum
+    The labels are complete (``Known``) or partial (``Evidence``: closed, packed), both of the engine's hidden states
+    (:mod:`hscrf.fillers`). ``evaluate`` gives the weighted sum
     of log Z(free) - log Z(labels) and its gradient: the transpose of the scores applied to (expected counts - counts
     of the labels). Complete labels need no inference for their own term.
 
@@ -48,7 +50,7 @@ class Chunk:
         self.observations = observations
         self.labels = labels
         self.weights = None if weights is None or (weights == 1).all() else weights
-        self.costs = costs or {}
+        self.costs = {d: hidden_costs(scorer.topology, d, table) for d, table in (costs or {}).items()}
         self.free = free or Batch(scorer.topology, observations.offsets)
         self.bound = Batch(scorer.topology, observations.offsets, labels) if isinstance(labels, Evidence) else None
         self._observed: LabelCounts | None = None
@@ -70,7 +72,7 @@ class Chunk:
 
     def _counts_of(self, known: Known) -> LabelCounts:
         shapes = self.scorer.shapes(self.observations.steps)
-        return LabelCounts(self.scorer.topology, shapes, known, self.weights)
+        return LabelCounts(expanded(self.scorer.topology), shapes, known, self.weights)
 
     def _values(self, weights: Floats, factors: Sequence[float] | None = None) -> dict[Key, Floats]:
         """The scores of all sequences, wrong states with their costs."""
@@ -106,25 +108,41 @@ class Chunk:
         return loss, counts
 
     def soft_errors(self, weights: Floats) -> Floats:
-        """How many labels of each sequence are wrong, times its weight, where the most probable states are guessed.
+        """How many labels of each sequence are wrong, times its weight, where the most probable ones are guessed.
 
-        Summed over steps and levels, without costs. To be smooth, a guess is shared by the states of a step in
-        proportion to powers of their posteriors. Unknown labels are never wrong.
+        Summed over steps and levels, without costs: the states, and the borders of levels whose segments last. To be
+        smooth, a guess is shared by the states of a step in proportion to powers of their posteriors. Unknown labels
+        are never wrong.
         """
         wrong = np.zeros(self.observations.steps)
-        for d, posterior in enumerate(self.free.expectations(self.scorer.values(weights, self.observations)).state):
-            shares = posterior**SHARPNESS
+        topology = self.scorer.topology
+        found = self.free.expectations(self.scorer.values(weights, self.observations))
+        for d, posterior in enumerate(found.state):
+            shares = summed(topology, d, posterior) ** SHARPNESS
             shares /= shares.sum(axis=1, keepdims=True)
             wrong += 1 - self._right(shares, d)
+            if d > 0 and not (topology.unit_bottom and d == topology.depth - 1):
+                wrong += 1 - self._right_border(found.ending[d], d)
         sums = np.add.reduceat(wrong, self.observations.offsets[:-1])
         return sums if self.weights is None else self.weights * sums
 
     def _right(self, shares: Floats, d: int) -> Floats:
         """What shares (N, S) of the states of a level give to those that the labels allow, (N,)."""
         if isinstance(self.labels, Known):
-            return shares[np.arange(len(shares)), self.labels.states[d]]
+            return shares[np.arange(len(shares)), shown(self.scorer.topology, self.labels.states)[d]]
         allowed = self.labels.allowed[d]
-        return shares.sum(axis=1, where=True if allowed is None else allowed)
+        if allowed is None:
+            return shares.sum(axis=1)
+        return shares.sum(axis=1, where=summed(self.scorer.topology, d, allowed.astype(np.float64)) > 0)
+
+    def _right_border(self, ending: Floats, d: int) -> Floats:
+        """What a guess by the posterior of an end of level d (N,) gives to what the labels say of it, (N,)."""
+        ends, on = ending.clip(0, 1) ** SHARPNESS, (1 - ending).clip(0, 1) ** SHARPNESS
+        share = ends / (ends + on)
+        if isinstance(self.labels, Known):
+            return np.where(self.labels.ends[d] == 1, share, 1 - share)
+        may_end, may_go_on = self.labels.may_end[d], self.labels.may_go_on[d]
+        return np.where(may_end & may_go_on, 1.0, np.where(may_end, share, 1 - share))
 
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
         """By how much the best configurations outscore the best ones that have the labels, and its gradient.

@@ -1,11 +1,13 @@
-"""Compiled work on vectors as long as the weights."""
+"""Work on vectors as long as the weights: compiled, or in NumPy where the core is missing."""
 
-from hscrf.engine.kernels.compile import kernel
+from hscrf.arrays import Floats
+from hscrf.native import core
 
 
-@kernel
-def add_and_clear(total, part):
+def add_and_clear(total: Floats, part: Floats) -> None:
     """Add a vector to another, and leave zeros in its place."""
-    for k in range(total.size):
-        total[k] += part[k]
-        part[k] = 0.0
+    if core:
+        core.add_and_clear(total, part)
+    else:
+        total += part
+        part[:] = 0.0

@@ -94,7 +94,7 @@ class PackedData:
         """
         observations = self.observations.take(which)
         if self.complete[which[0]]:
-            labels: Any = self.known.take(which)
+            labels: Any = self.known.take(which).hidden(self.scorer.topology)
         else:
             labels = Evidence.of([self.closed[n] for n in which])
         if again:

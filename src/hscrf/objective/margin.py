@@ -8,6 +8,7 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.engine import Evidence
+from hscrf.fillers import spread
 from hscrf.labels.packed import Known
 from hscrf.potentials import Key
 from hscrf.topology import Topology
@@ -17,15 +18,32 @@ Costs = Mapping[
 ]  # by level index: (S, S), of each state in the place of the right one; zero on the diagonal
 
 
-def equal_costs(topology: Topology, margin: float | Mapping[str, float]) -> Costs:
-    """The same cost for every wrong state of a level: that of all levels, or of each that is named."""
+Margin = float | Mapping[str, float | Mapping[str, float]]
+
+
+def equal_costs(topology: Topology, margin: Margin) -> Costs:
+    """The same cost for every wrong state of a level: that of all levels, or of each that is named.
+
+    A level may have a cost for each of its states: what it costs to miss that state. Others cost nothing there.
+    """
     by_level = margin if isinstance(margin, Mapping) else dict.fromkeys(topology.levels, margin)
     costs = {}
     for level, cost in by_level.items():
         d = topology.level(level)
-        if cost and topology.n_states[d] > 1:
-            costs[d] = cost * (1.0 - np.eye(topology.n_states[d]))
+        row = np.zeros(topology.n_states[d])
+        if isinstance(cost, Mapping):
+            for state, own in cost.items():
+                row[topology.state(d, state)] = own
+        else:
+            row[:] = cost
+        if row.any() and topology.n_states[d] > 1:
+            costs[d] = row[:, None] * (1.0 - np.eye(row.size))
     return costs
+
+
+def hidden_costs(topology: Topology, d: int, costs: Floats) -> Floats:
+    """Costs (H, H) of hidden states in the place of others from those (S, S) of states: copies of one cost nothing."""
+    return spread(topology, "token", d, spread(topology, "token", d, costs).T).T
 
 
 def costs_of_steps(costs: Costs, labels: Known | Evidence) -> dict[int, Floats]:

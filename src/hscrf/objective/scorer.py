@@ -9,6 +9,7 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.features.blocks import Block
+from hscrf.fillers import masked, pulled, spread
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
 from hscrf.topology import Topology
@@ -20,7 +21,8 @@ class Scorer:
     """A linear map from one vector of weights to the log-potentials of packed observations, and its transpose.
 
     With blocks b of weights w_b, ``values`` gives for each array of potentials the sum of ``b.add(w_b)`` over the
-    blocks that feed it; ``pull`` adds ``b.pull(counts)`` to the gradient with respect to w_b.
+    blocks that feed it; ``pull`` adds ``b.pull(counts)`` to the gradient with respect to w_b. Arrays and counts are
+    those of the engine: copies of fillers share the scores of their state (:mod:`hscrf.fillers`).
     """
 
     def __init__(self, topology: Topology, blocks: Sequence[Block]) -> None:
@@ -37,14 +39,25 @@ class Scorer:
         return [(block, flat[piece]) for block, piece in zip(self.blocks, self.slices, strict=True)]
 
     def shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
-        """Shapes of all arrays for a number of steps; several blocks may feed one array."""
+        """Shapes of all arrays of the engine for a number of steps."""
+        if not self.topology.remembers:
+            return self._shapes(steps)
+        empty = {key: np.broadcast_to(0.0, shape) for key, shape in self._shapes(steps).items()}
+        return {key: values.shape for key, values in self._spread(empty).items()}
+
+    def _shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
+        """Shapes of the arrays that blocks feed, several perhaps the same one."""
         return {key: (steps, *shape) for key, shape in self.timed.items()} | self.constant
+
+    def _spread(self, values: Mapping[Key, Floats]) -> dict[Key, Floats]:
+        """The engine's arrays from those that blocks feed."""
+        return masked(self.topology, {key: spread(self.topology, *key, table) for key, table in values.items()})
 
     def values(
         self, weights: Floats, observations: Observations, factors: Sequence[float] | None = None
     ) -> dict[Key, Floats]:
         """Log-potentials of all steps of the observations; ``factors`` multiply the weights of each block."""
-        values = {key: np.zeros(shape) for key, shape in self.shapes(observations.steps).items()}
+        values = {key: np.zeros(shape) for key, shape in self._shapes(observations.steps).items()}
         for k, (block, piece) in enumerate(self.pieces(weights)):
             factor, out = 1.0 if factors is None else factors[k], values[block.key]
             if block.timed or out.shape == block.shape:
@@ -53,15 +66,23 @@ class Scorer:
                 constant = np.zeros(block.shape)
                 block.add(piece, observations, constant, factor)
                 out += constant
-        return values
+        return self._spread(values) if self.topology.remembers else values
 
     def pull(self, counts: Counts, observations: Observations, gradient: Floats) -> None:
         """Add to the gradient with respect to the weights, from counts of all steps of the observations."""
+        counts = self._pulled(counts)
         for block, piece in self.pieces(gradient):
             block.pull(_of_block(counts, block), observations, piece)
 
+    def _pulled(self, counts: Counts) -> Counts:
+        """Counts in the shapes that blocks feed: those of copies are added."""
+        if not self.topology.remembers:
+            return counts
+        return {key: pulled(self.topology, *key, table) for key, table in counts.items()}
+
     def move(self, counts: Counts, observations: Observations, *moves: tuple[Floats, Sequence[float]]) -> None:
         """The same into one or two vectors, what goes to each block of a vector times a factor of its own."""
+        counts = self._pulled(counts)
         for k, (block, piece) in enumerate(zip(self.blocks, self.slices, strict=True)):
             targets = [part for vector, factors in moves for part in (vector[piece], factors[k])]
             pull = block.pull if len(moves) == 1 else block.pull_twice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.columns import INDICATOR, Rows, Table, listed, percent, read_rows, unnamed
 from hscrf.observations.hashing import hash_names
 from hscrf.observations.lookup import Lookup
 from hscrf.observations.moments import Moments
@@ -20,14 +22,16 @@ from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
 from hscrf.observations.readers import (
     KINDS,
     check_names,
+    is_of_lists,
     kind_of,
+    lengths_of,
     offsets_of,
     pack_items,
-    stack_dense,
     stack_matrices,
-    unnamed,
 )
 from hscrf.observations.sieve import Sieve, Sieved, without_rare
+
+MISSING = ("indicator", "refuse")  # what may become of missing numbers
 
 
 class Encoder:
@@ -37,19 +41,45 @@ class Encoder:
     lists of strings, a 2-D array, a scipy sparse matrix, or a DataFrame. Names that occur in training fewer than
     ``min_count`` times, or not at all, are left out.
 
+    The columns of arrays and DataFrames are treated one by one: numbers are standardised, text becomes ``name=value``.
+    A number that is missing (None, NaN) contributes nothing; a column in which one is missing in training has an
+    indicator beside it, which is 1 where it is missing and 0 elsewhere. ``missing="refuse"`` makes it an error.
+
     It learns at once (``fit_pack``) or part by part: ``update`` learns from a part, ``merge`` takes over what another
     encoder has learned from later parts, ``settle`` ends learning. Parts in order give what one pass over all of them
     gives: names in order of appearance, their counts, and, up to rounding, means and scales.
     """
 
-    def __init__(self, min_count: int = 1, standardize: bool = True) -> None:
+    def __init__(self, min_count: int = 1, standardize: bool = True, missing: str = "indicator") -> None:
+        if missing not in MISSING:
+            raise ValueError(f"missing is {missing!r}, expected {' or '.join(map(repr, MISSING))}")
         self.min_count = min_count
         self.standardize = standardize
+        self.missing = missing
         self._forget()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a missing number is an error."""
+        return self.missing == "refuse"
+
+    @property
+    def has_names(self) -> bool:
+        """Whether there are named features, which may be fewer or more at each step."""
+        return self.kind != "dense"
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are numeric columns."""
+        return self.kind in ("dense", "table")
 
     def _forget(self) -> None:
         self.names: dict[str, int] = {}
-        self.columns: list[str] = []
+        self.given: list[str] = []  # the columns of arrays and DataFrames
+        self.texts: list[int] = []  # which of them hold text
+        self.columns: list[str] = []  # the others and, once settled, the indicators of those that may be missing
+        self.steps = 0  # of training
+        self.holes: Ints = np.zeros(0, dtype=np.int64)  # (numeric columns,) how often each is missing there
         self.mean: Floats = np.empty(0)
         self.scale: Floats = np.empty(0)
         self.kind = ""
@@ -71,28 +101,35 @@ class Encoder:
         """Learn from one more part and pack it by what is known so far: :meth:`settle` packs it for good."""
         kind = kind_of(X)
         self._check_learning(kind)
+        offsets = offsets_of(X)
+        dense = sparse = None
         if kind == "dense":
-            rows, columns = stack_dense(X)
-            offsets = offsets_of(X)
-            lengths = np.diff(offsets).tolist()
-            self._learn_columns(columns, Moments.in_shards(rows, lengths) if self.standardize else None)
-            packed = Observations(offsets, None, rows, X)
+            rows = read_rows(X, self.texts if self.kind else None, self.refuses)
+            lengths = lengths_of(X)
+            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths) if self.standardize else None)
+            dense = rows.numbers
+            if rows.texts:
+                kind, sparse = "table", self._update_names([rows.names()], "strings")
         elif kind == "matrix":
             sparse = stack_matrices(X)
             names = {str(k): k for k in range(sparse.size)}
             self._check_width(len(names))
             self._learn_names(names, count_names(sparse))
-            packed = Observations(offsets_of(X), sparse, None, X)
         else:
-            found = self._growing()
-            indices, indptr, data = pack_items(X, kind, found.__getitem__, array("i"))
-            check_names(X, found)
-            sparse = Sparse(indptr, indices, data, len(found))
-            sparse = sparse if self.sieve is None else without_rare(sparse)
-            self._learn_names(dict(found), count_names(sparse))
-            packed = Observations(offsets_of(X), sparse, None, X)
+            sparse = self._update_names(X, kind)
         self.kind = kind
-        return packed.shared()
+        self.steps += int(offsets[-1])
+        return Observations(offsets, sparse, dense, X).shared()
+
+    def _update_names(self, X: Sequence[Any], kind: str) -> Sparse:
+        """Learn the names in feature dicts or strings, and number them."""
+        found = self._growing()
+        indices, indptr, data = pack_items(X, kind, found.__getitem__, array("i"), self.refuses)
+        check_names(X, found)
+        sparse = Sparse(indptr, indices, data, len(found))
+        sparse = sparse if self.sieve is None else without_rare(sparse)
+        self._learn_names(dict(found), count_names(sparse))
+        return sparse
 
     def _growing(self) -> dict[str, int]:
         """The names known so far, and a number for each new one that is asked for."""
@@ -104,15 +141,19 @@ class Encoder:
 
     def merge(self, other: Encoder) -> None:
         """Take over what another encoder has learned: its names come after those known here, its counts are added."""
-        if (self.min_count, self.standardize) != (other.min_count, other.standardize):
-            raise ValueError("the encoders differ in min_count or standardize, expected the same settings")
+        settings = [(encoder.min_count, encoder.standardize, encoder.missing) for encoder in (self, other)]
+        if settings[0] != settings[1]:
+            raise ValueError("the encoders differ in min_count, standardize or missing, expected the same settings")
         if not other.kind:
             return
         other._check_learning(other.kind)
         self._check_learning(other.kind)
-        if other.kind == "dense":
-            self._learn_columns(other.columns, other.moments)
-        else:
+        if other.has_columns:
+            if self.kind:
+                check_columns(other.given, self.given, "earlier parts have")
+                self._check_texts(other.texts)
+            self._add_columns(other.given, other.texts, other.holes, other.moments)
+        if other.has_names:
             if other.kind == "matrix":
                 self._check_width(len(other.names))
             names = dict(self.names)
@@ -121,6 +162,7 @@ class Encoder:
             counts[numbers] = other.counts
             self._learn_names(names, counts)
         self.kind = other.kind
+        self.steps += other.steps
 
     def settle(self, *observations: Observations) -> list[Observations]:
         """End learning: rare names are dropped, the others numbered anew, and the scale of numeric columns is fixed.
@@ -131,9 +173,9 @@ class Encoder:
             raise ValueError("the encoder is settled or has learned nothing, expected one that learns")
         self.settled = True
         counts, self.counts = self.counts, np.zeros(0, dtype=np.int64)
-        if self.kind == "dense":
+        if self.has_columns:
             self._fix_scale()
-        elif self.min_count > 1:
+        if self.has_names and self.min_count > 1:
             self.frequent = counts >= self.min_count
             kept = [name for name, k in self.names.items() if self.frequent[k]]
             self.names = {name: k for k, name in enumerate(kept)}
@@ -141,8 +183,10 @@ class Encoder:
 
     def final(self, observations: Observations) -> Observations:
         """Observations that ``update`` has packed, in the numbering and scale of the settled encoder."""
-        if self.kind == "dense":
-            return replace(observations, dense=self._standardized(of_columns(observations)))
+        if self.has_columns:
+            observations = replace(observations, dense=self._standardized(of_columns(observations)))
+        if not self.has_names:
+            return observations
         sparse = of_names(observations)
         if self.frequent is None:
             return replace(observations, sparse=replace(sparse, size=len(self.names)))
@@ -153,7 +197,7 @@ class Encoder:
         """Only an encoder that is not settled can learn, and only from observations of one kind."""
         if self.settled:
             raise ValueError("the encoder is settled, expected one that still learns")
-        if self.kind and kind != self.kind:
+        if self.kind and kind != self.kind and {kind, self.kind} != {"dense", "table"}:
             raise ValueError(f"X holds {KINDS[kind]}, but earlier parts hold {KINDS[self.kind]}")
 
     def _check_width(self, width: int) -> None:
@@ -165,38 +209,82 @@ class Encoder:
         counts[: self.counts.size] += self.counts
         self.names, self.counts = names, counts
 
-    def _learn_columns(self, columns: list[str], moments: Moments | None) -> None:
+    def _learn_columns(self, rows: Rows, moments: Moments | None) -> None:
         if self.kind:
-            check_columns(columns, self.columns, "earlier parts have")
-        self.columns = self.columns or list(columns)
+            check_columns(rows.columns, self.given, "earlier parts have")
+        self._add_columns(rows.columns, rows.texts, np.isnan(rows.numbers).sum(axis=0), moments)
+
+    def _check_texts(self, texts: list[int]) -> None:
+        if texts != self.texts:
+            k = min(set(texts) ^ set(self.texts))
+            one, other = ("text", "numbers") if k in texts else ("numbers", "text")
+            raise ValueError(f"column {self.given[k]!r} holds {one}, but {other} in earlier parts")
+
+    def _add_columns(self, given: list[str], texts: list[int], holes: Ints, moments: Moments | None) -> None:
+        self.given, self.texts = self.given or list(given), list(texts)
+        self.columns = self._numeric
+        self.holes = self.holes + holes if self.holes.size else holes
         self.moments = moments if self.moments is None or moments is None else self.moments.merged(moments)
 
+    @property
+    def _numeric(self) -> list[str]:
+        """The given columns that hold numbers."""
+        return [name for k, name in enumerate(self.given) if k not in self.texts]
+
+    @property
+    def indicated(self) -> Ints:
+        """The numeric columns that have an indicator."""
+        return np.flatnonzero(self.holes)
+
     def _fix_scale(self) -> None:
+        """Fix means and scales; indicators stay as they are."""
+        self.columns = self._numeric + [INDICATOR.format(self._numeric[k]) for k in self.indicated]
         self.mean, self.scale = np.zeros(len(self.columns)), np.ones(len(self.columns))
         if self.moments is not None:
-            self.mean, self.scale, self.moments = self.moments.mean, self.moments.scale(), None
+            size = self.moments.mean.size
+            self.mean[:size], self.scale[:size], self.moments = self.moments.mean, self.moments.scale(), None
 
     # -- packing
 
     def pack(self, X: Sequence[Any]) -> Observations:
         """Pack new observations; unknown names are ignored."""
         kind = kind_of(X)
-        if kind != self.kind and not {kind, self.kind} <= {"dicts", "strings"}:
+        if kind == "dense" and self.kind == "dicts" and isinstance(X[0], Table):  # what older models learned of tables
+            X, kind = [list(x) for x in X], "dicts"
+        if kind == "dense" and self.kind == "strings" and is_of_lists(X):
+            kind = "strings"  # what is no string is an unknown name
+        if kind != self.kind and not ({kind, self.kind} <= {"dicts", "strings"} or (kind == "dense" and self.texts)):
             raise ValueError(f"X holds {KINDS[kind]}, but the model was trained on {KINDS[self.kind]}")
         if kind == "dense":
-            rows, columns = stack_dense(X)
-            check_columns(columns, self.columns, "the model was trained on")
-            return Observations(offsets_of(X), None, self._standardized(rows), X)
+            return self._pack_rows(X)
         if kind == "matrix":
             return Observations(offsets_of(X), self._known_columns(stack_matrices(X)), None, X)
-        return Observations(offsets_of(X), self.lookup.pack(X, kind), None, X)
+        return Observations(offsets_of(X), self.lookup.pack(X, kind, self.refuses), None, X)
+
+    def _pack_rows(self, X: Sequence[Any]) -> Observations:
+        rows = read_rows(X, self.texts, self.refuses)
+        check_columns(rows.columns, self.given, "the model was trained on")
+        rows = rows._replace(columns=self.given)
+        sparse = self.lookup.pack([rows.names()], "strings") if self.texts else None
+        return Observations(offsets_of(X), sparse, self._standardized(rows.numbers), X)
 
     @cached_property
     def lookup(self) -> Lookup:
         return Lookup(hash_names(self.names))
 
     def _standardized(self, rows: Floats) -> Floats:
-        return (rows - self.mean) / self.scale
+        """Numbers (N, F) centred and scaled, 0 where one is missing; beside them the indicators."""
+        size = rows.shape[1]
+        found = (rows - self.mean[:size]) / self.scale[:size]
+        missing = np.isnan(rows)
+        if not missing.any() and not self.holes.any():
+            return found
+        new = np.flatnonzero(missing.any(axis=0) & (self.holes == 0))
+        if new.size:
+            told = ", ".join(repr(self.columns[k]) for k in new)
+            warnings.warn(f"numbers are missing in column {told}, but none was in training", stacklevel=2)
+        found[missing] = 0.0
+        return np.hstack([found, missing[:, self.indicated]])
 
     def _known_columns(self, sparse: Sparse) -> Sparse:
         mask = np.zeros(sparse.size, dtype=bool)
@@ -205,6 +293,21 @@ class Encoder:
             raise ValueError(f"X has {sparse.size} columns, but the model was trained on at least {known.max() + 1}")
         mask[known] = True
         return sparse.keep(mask)
+
+    def describe(self) -> str:
+        """What was observed in training, in a few words."""
+        told = []
+        numeric = self._numeric if self.has_columns else []
+        if numeric:
+            told.append(f"{listed(numeric)} numbers{', standardised' * bool(self.standardize)}")
+        if self.texts:
+            told.append(f"{listed([self.given[k] for k in self.texts])} text")
+        if not self.has_columns:
+            told.append(f"{len(self.names)} features with names")
+        shares = {numeric[k]: percent(self.holes[k] / max(self.steps, 1)) for k in self.indicated}
+        for share in dict.fromkeys(shares.values()):
+            told.append(f"{share} missing in {listed([name for name in shares if shares[name] == share])}")
+        return "; ".join(told)
 
     # -- files and other processes
 
@@ -217,19 +320,28 @@ class Encoder:
         settings = {
             "min_count": self.min_count,
             "standardize": self.standardize,
+            "missing": self.missing,
             "kind": self.kind,
             "names": list(self.names),
             "columns": list(self.columns),
+            "given": list(self.given),
+            "texts": list(self.texts),
+            "steps": self.steps,
+            "holes": self.holes.tolist(),
         }
         return settings, {"mean": self.mean, "scale": self.scale}
 
     @classmethod
     def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Encoder:
         """The encoder whose :meth:`state` this is."""
-        encoder = cls(settings["min_count"], settings["standardize"])
+        encoder = cls(settings["min_count"], settings["standardize"], settings.get("missing", cls().missing))
         encoder.kind = settings["kind"]
         encoder.names = {name: k for k, name in enumerate(settings["names"])}
         encoder.columns = list(settings["columns"])
+        encoder.given = list(settings.get("given", encoder.columns))
+        encoder.texts = list(settings.get("texts", ()))
+        encoder.steps = settings.get("steps", 0)
+        encoder.holes = np.array(settings.get("holes", [0] * len(encoder.given)), dtype=np.int64)
         encoder.mean, encoder.scale = arrays["mean"], arrays["scale"]
         encoder.settled = True
         return encoder

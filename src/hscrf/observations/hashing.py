@@ -48,11 +48,11 @@ def hash_items(X: Sequence[Any], kind: str) -> Iterator[Hashed]:
         yield Hashed(hash_steps(piece, counts), begins_of(counts), np.empty(0))
 
 
-def hash_anything(X: Sequence[Any], kind: str) -> Hashed:
+def hash_anything(X: Sequence[Any], kind: str, refuse: bool = False) -> Hashed:
     """The same for steps of any form, all at once; a name that is no string has Python's own hash."""
     names: defaultdict[str, int] = defaultdict(None)
     names.default_factory = names.__len__
-    numbers, indptr, data = pack_items(X, kind, names.__getitem__, array("i"))
+    numbers, indptr, data = pack_items(X, kind, names.__getitem__, array("i"), refuse)
     return Hashed(hash_names(names)[numbers], indptr, data)
 
 

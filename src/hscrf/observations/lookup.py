@@ -28,12 +28,12 @@ class Lookup:
         self.size = hashes.size
         store_names(hashes, self.hashes, self.numbers)
 
-    def pack(self, X: Sequence[Any], kind: str) -> Sparse:
-        """The known names of feature dicts or strings."""
+    def pack(self, X: Sequence[Any], kind: str, refuse: bool = False) -> Sparse:
+        """The known names of feature dicts or strings; with ``refuse`` a missing value is an error."""
         try:
             return self._stacked([self._find(*piece) for piece in hash_items(X, kind)])
         except TypeError:  # it is not all lists of lists of strings
-            return self._stacked([self._find(*hash_anything(X, kind))])
+            return self._stacked([self._find(*hash_anything(X, kind, refuse))])
 
     def _find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:
         """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""

@@ -14,17 +14,26 @@ from hscrf.observations.cutting import shard_bounds
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean, variance and largest absolute value of the columns of ``count`` rows; those of two parts can be merged."""
+    """Mean, variance and largest absolute value of the known cells of columns; those of two parts can be merged."""
 
-    count: int
+    count: Floats  # (F,) cells that are not missing
     mean: Floats  # (F,)
     variance: Floats  # (F,)
     largest: Floats  # (F,)
 
     @classmethod
     def of(cls, rows: Floats) -> Moments:
-        """The moments of rows (N, F)."""
-        return cls(len(rows), rows.mean(axis=0), rows.var(axis=0), np.abs(rows).max(axis=0))
+        """The moments of rows (N, F), NaN where a cell is missing."""
+        known = ~np.isnan(rows)
+        if known.all():
+            count = np.full(rows.shape[1], float(len(rows)))
+            return cls(count, rows.mean(axis=0), rows.var(axis=0), np.abs(rows).max(axis=0))
+        count = known.sum(axis=0, dtype=np.float64)
+        divisor = np.maximum(count, 1.0)  # of a column that is missing throughout all moments are 0
+        mean = np.where(known, rows, 0.0).sum(axis=0) / divisor
+        distance = np.where(known, rows - mean, 0.0)
+        largest = np.abs(np.where(known, rows, 0.0)).max(axis=0)
+        return cls(count, mean, (distance**2).sum(axis=0) / divisor, largest)
 
     @classmethod
     def in_shards(cls, rows: Floats, lengths: Sequence[int]) -> Moments:
@@ -34,9 +43,10 @@ class Moments:
         return reduce(cls.merged, parts)
 
     def merged(self, other: Moments) -> Moments:
-        """The moments of the rows of both, by Chan's formula."""
+        """The moments of the cells of both, by Chan's formula."""
         count = self.count + other.count
-        ours, theirs = self.count / count, other.count / count
+        divisor = np.maximum(count, 1.0)
+        ours, theirs = self.count / divisor, other.count / divisor
         distance = other.mean - self.mean
         return Moments(
             count,

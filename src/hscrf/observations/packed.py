@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.observations.kernels import (
-    count_features,
     divide_entries,
     gather_counts,
     list_pairs,
@@ -67,8 +66,7 @@ class Sparse:
             present, indices = np.unique(self.indices, return_inverse=True)
             found = Sparse(self.indptr, indices.astype(np.int32), self.data, present.size).divided()
             return replace(found, names=present[found.names], rare=present[found.rare])
-        counts = np.zeros(self.size, dtype=np.int32)
-        count_features(self.indices, counts)
+        counts = np.bincount(self.indices, minlength=self.size).astype(np.int32)
         names = np.flatnonzero(counts >= OFTEN).astype(np.int32)
         entries, steps = int(counts[names].sum()), self.indptr.size - 1
         counts[names] = 0
@@ -95,13 +93,14 @@ class Sparse:
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         """Transpose of ``add_scores``: add what counts (N, cells) pull on each weight, times a factor."""
-        pull_rows(self.indptr, self.indices, self.data, *pairs, counts, gradient, factor)
+        pull_rows(self.indptr, self.indices, self.data, *pairs, np.ascontiguousarray(counts), gradient, factor)
 
     def pull_twice(
         self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
     ) -> None:
         """``pull_counts`` into two vectors, each with a factor of its own, in one pass."""
-        pull_rows_twice(self.indptr, self.indices, self.data, *pairs, counts, first, factor, second, other)
+        entries = self.indptr, self.indices, self.data
+        pull_rows_twice(*entries, *pairs, np.ascontiguousarray(counts), first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -127,20 +126,20 @@ class Divided:
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         (table, width), values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
         if table.size:
-            spread_weights(self.names, *pairs, weights, factor, table, width)
-            score_frequent(self.begin, self.found, values, self.names.size, table, width, out, np.zeros(8))
+            spread_weights(self.names, *pairs, weights, factor, table, out.shape[1], width)
+            score_frequent(self.begin, self.found, values, self.names.size, table, width, out)
         else:
-            score_rows(self.begin, self.names[self.found], values, *pairs, weights, factor, out)
+            score_rows(self.begin.astype(np.int64), self.names[self.found], values, *pairs, weights, factor, out)
         score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         counts = np.ascontiguousarray(counts)
         (table, width), values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
         if table.size:
-            pull_frequent(self.begin, self.found, values, self.names.size, counts, table, width, np.zeros(8))
-            gather_counts(self.names, *pairs, table, width, gradient, factor)
+            pull_frequent(self.begin, self.found, values, self.names.size, counts, table, width)
+            gather_counts(self.names, *pairs, table, counts.shape[1], width, gradient, factor)
         else:
-            pull_rows(self.begin, self.names[self.found], values, *pairs, counts, gradient, factor)
+            pull_rows(self.begin.astype(np.int64), self.names[self.found], values, *pairs, counts, gradient, factor)
         pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
 
     def _rare_pairs(self, pairs: Pairs, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:

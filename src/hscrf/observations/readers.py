@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.columns import INDICATOR, Table, is_missing
 from hscrf.observations.packed import Sparse
 
 KINDS = {
     "dicts": "feature dicts",
     "strings": "lists of feature strings",
     "dense": "numeric arrays",
+    "table": "tables with text columns",
     "matrix": "sparse matrices",
 }
 
 
 def kind_of(X: Sequence[Any]) -> str:
-    """What the observations are: dicts, strings, dense or matrix; checked on the first non-empty sequence."""
+    """What the observations are: dicts, strings, dense (rows of columns) or matrix; told from the first sequence."""
     if not hasattr(X, "__len__"):
         raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
     check_several(X)
@@ -33,14 +35,16 @@ def kind_of(X: Sequence[Any]) -> str:
     first = X[0]
     if hasattr(first, "tocsr"):
         return "matrix"
-    if isinstance(first, np.ndarray) or hasattr(first, "iloc"):
+    if isinstance(first, (np.ndarray, Table)) or hasattr(first, "iloc"):
         return "dense"
     item = first[0]
     if isinstance(item, Mapping):
         return "dicts"
     if isinstance(item, str):
         raise ValueError("X[0][0] is a string, expected a feature dict or a list of feature strings for each step")
-    if isinstance(item, np.ndarray) or (isinstance(item, Sequence) and len(item) and not isinstance(item[0], str)):
+    if isinstance(item, np.ndarray):
+        return "dense"
+    if isinstance(item, Sequence) and not all(isinstance(cell, str) for cell in item):
         return "dense"
     if isinstance(item, Iterable):
         return "strings"
@@ -62,7 +66,12 @@ def length_of(x: Any) -> int:
 
 def lengths_of(X: Sequence[Any]) -> list[int]:
     """The number of steps of each sequence."""
-    return list(map(len if is_of_lists(X) else length_of, X))
+    if is_of_lists(X):
+        return list(map(len, X))
+    for n, x in enumerate(X):
+        if not hasattr(x, "shape") and not hasattr(x, "__len__"):
+            raise ValueError(f"X[{n}] is a {type(x).__name__}, expected a sequence of steps")
+    return list(map(length_of, X))
 
 
 def is_of_lists(X: Iterable[Any]) -> bool:
@@ -77,47 +86,9 @@ def offsets_of(X: Sequence[Any]) -> Ints:
 def begins_of(counts: Sequence[int] | Ints) -> Ints:
     """Where each of some things begins that have these counts, and where the last ends."""
     begins = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=begins[1:])
+    begins[1:] = counts
+    np.add.accumulate(begins, out=begins)
     return begins
-
-
-def stack_dense(X: Sequence[Any]) -> tuple[Floats, list[str]]:
-    """All rows below each other, and column names; NaN and wrong widths are named with their sequence."""
-    columns = [str(name) for name in X[0].columns] if hasattr(X[0], "columns") else None
-    arrays: list[Floats] = []
-    for n, x in enumerate(X):
-        try:
-            rows = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            check_widths(x, n)
-            raise ValueError(
-                f"X[{n}] is no table of numbers ({error}): text belongs in feature dicts or strings"
-            ) from None
-        if rows.ndim != 2:
-            raise ValueError(f"X[{n}] has {rows.ndim} axes, expected 2: (steps, features)")
-        if arrays and rows.shape[1] != arrays[0].shape[1]:
-            raise ValueError(f"X[{n}] has {rows.shape[1]} columns but X[0] has {arrays[0].shape[1]}")
-        if columns and hasattr(x, "columns") and columns != [str(name) for name in x.columns]:
-            raise ValueError(f"X[{n}] has the columns {[str(name) for name in x.columns]} but X[0] has {columns}")
-        bad = np.argwhere(~np.isfinite(rows))
-        if bad.size:
-            t, k = map(int, bad[0])
-            raise ValueError(f"X[{n}] is {rows[t, k]} at step {t}, column {k}, expected a finite number")
-        arrays.append(rows)
-    return np.concatenate(arrays), columns or unnamed(arrays[0].shape[1])
-
-
-def check_widths(x: Any, n: int) -> None:
-    """Raise for the first row that has more or fewer columns than the first."""
-    widths = [len(row) if hasattr(row, "__len__") else 0 for row in x]
-    for t, width in enumerate(widths):
-        if width != widths[0]:
-            raise ValueError(f"X[{n}] has {width} columns at step {t} but {widths[0]} at step 0")
-
-
-def unnamed(size: int) -> list[str]:
-    """Names of columns that have none."""
-    return [f"x{k}" for k in range(size)]
 
 
 def stack_matrices(X: Sequence[Any]) -> Sparse:
@@ -136,11 +107,12 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
 
 
 def pack_items(
-    X: Sequence[Any], kind: str, number: Callable[[str], int], packed: Any
+    X: Sequence[Any], kind: str, number: Callable[[str], int], packed: Any, refuse: bool = False
 ) -> tuple[NDArray[Any], Ints, Floats]:
     """Pack feature dicts or strings as they are read: a few bytes a feature, whatever the dicts weigh.
 
-    Returns a number for each entry, kept in the array ``packed``, where each step begins, and the values.
+    Returns a number for each entry, kept in the array ``packed``, where each step begins, and the values. With
+    ``refuse`` a value of a dict that is missing is an error.
     """
     if kind == "strings" and is_of_lists(X):
         steps = list(chain.from_iterable(X))
@@ -148,7 +120,7 @@ def pack_items(
             return pack_strings(X, steps, number, f"i{packed.itemsize}")
     values, counts = array("d"), array("q")
     for n, x in enumerate(X):
-        names = read_dicts(x, n, counts, values) if kind == "dicts" else read_strings(x, n, counts)
+        names = read_dicts(x, n, counts, values, refuse) if kind == "dicts" else read_strings(x, n, counts)
         try:
             packed.extend(map(number, names))
         except TypeError:  # not hashable, so no string
@@ -189,11 +161,11 @@ def read_strings(x: Sequence[Any], n: int, counts: Any) -> Iterable[str]:
     return chain.from_iterable(x)
 
 
-def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any) -> Iterable[str]:
+def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any, refuse: bool) -> Iterable[str]:
     names: list[str] = []
     for t, item in enumerate(x):
         before = len(names)
-        names += read_dict(item, n, t, values)
+        names += read_dict(item, n, t, values, refuse)
         counts.append(len(names) - before)
     return names
 
@@ -212,8 +184,11 @@ def check_strings(x: Sequence[Any], n: int) -> None:
                 raise ValueError(f"X[{n}][{t}] holds the feature {name!r}, expected a string")
 
 
-def read_dict(item: Any, n: int, t: int, values: Any) -> list[str]:
-    """Names of the features of one step, their values appended: a string is part of the name, False is absent."""
+def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]:
+    """Names of the features of one step, their values appended: a string is part of the name, False is absent.
+
+    Of None and NaN, which are missing, there is an indicator.
+    """
     if not isinstance(item, Mapping):
         raise ValueError(f"X[{n}][{t}] is a {type(item).__name__}, expected a feature dict as in X[0][0]")
     names = []
@@ -221,14 +196,18 @@ def read_dict(item: Any, n: int, t: int, values: Any) -> list[str]:
         if isinstance(value, str):
             names.append(f"{name}={value}")
             values.append(1.0)
-        elif value is not False and value is not None:
+        elif value is not False:
+            names.append(name)
             try:
-                amount = float(value)
+                amount = float("nan") if is_missing(value) else float(value)
             except (TypeError, ValueError):
                 kind = type(value).__name__
                 raise ValueError(f"X[{n}][{t}][{name!r}] is a {kind}, expected a string, number or bool") from None
-            if not np.isfinite(amount):
-                raise ValueError(f"X[{n}][{t}][{name!r}] is {amount}, expected a finite number")
-            names.append(name)
+            if amount != amount:
+                if refuse:
+                    raise ValueError(f"X[{n}][{t}][{name!r}] is missing, expected a value (missing='refuse')")
+                names[-1], amount = INDICATOR.format(name), 1.0
+            elif not np.isfinite(amount):
+                raise ValueError(f"X[{n}][{t}][{name!r}] is {amount}, expected a finite number, or None if missing")
             values.append(amount)
     return names

@@ -58,6 +58,6 @@ def known_solver(solver: str | Solver | Mapping[str, str]) -> str | Solver:
         f"the model was fitted by the solver {solver['other']}, which a file cannot hold: it predicts as it did, "
         f"but fit would now use {DEFAULT!r}. To refit, set model.solver.",
         UserWarning,
-        stacklevel=3,  # the caller of hscrf.load
+        stacklevel=4,  # the caller of hscrf.load
     )
     return DEFAULT

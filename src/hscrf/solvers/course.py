@@ -55,6 +55,7 @@ class Result:
         dict[str, Any]
     ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
     kept: int | None = None  # the iteration whose weights these are, if development data chose it
+    state: Mapping[str, Any] | None = None  # to go on from, if the solver has one and checkpoints were asked for
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Monitor:
     checkpoint: Callable[..., None] | None = None  # given weights, history and, by some solvers, a state to go on from
     verbose: int = 0  # 0: silent; 1: one live line, or a line now and then; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
+    report: Callable[[dict[str, Any]], None] | None = None  # given each entry of the history
     done: int = 0  # iterations of the run that this one goes on with; counting goes on too
     state: Mapping[str, Any] | None = None  # where that run was, for solvers that go on from there with the same bits
 
@@ -204,6 +206,8 @@ class Run:
         if self.monitor.checkpoint is not None and state is not None:
             self.state, self.stated = {**state(), **self.standing()}, len(self.history)
         self.progress.show(self.history[-1])
+        if self.monitor.report is not None:
+            self.monitor.report(self.history[-1])
         if number % CHECKPOINT_EVERY == 0 or time.perf_counter() - self.saved >= CHECKPOINT_AFTER:
             self.save(weights, self.state)
             self.saved = time.perf_counter()
@@ -247,7 +251,7 @@ class Run:
         loss, weights = (self.loss, self.weights) if self.best is None else self.best[1:]
         self.progress.close(reason)
         self.save(weights, self.state if reason == INTERRUPTED else None)
-        return Result(weights, float(loss), converged, len(self.history), reason, self.history, self.kept)
+        return Result(weights, float(loss), converged, len(self.history), reason, self.history, self.kept, self.state)
 
 
 def supervise(run: Run, work: Callable[[], None]) -> Result:

@@ -1,14 +1,16 @@
-"""Compiled work on vectors as long as the weights: each pass over memory does all that it can."""
+"""Work on vectors as long as the weights: compiled, or in NumPy where the core is missing."""
 
-from hscrf.engine.kernels.compile import kernel
+from hscrf.arrays import Floats
+from hscrf.native import core
 
 
-@kernel
-def add_and_multiply(result, factor, vector, scale, other):
-    """Set result to scale * (result + factor * vector), and return its product with another vector."""
-    total = 0.0
-    for k in range(result.size):
-        value = scale * (result[k] + factor * vector[k])
-        result[k] = value
-        total += value * other[k]
-    return total
+def add_and_multiply(result: Floats, factor: float, vector: Floats, scale: float, other: Floats) -> float:
+    """Set result to scale * (result + factor * vector), and return its product with another vector.
+
+    The core does all of it in one pass over memory.
+    """
+    if core:
+        return core.add_and_multiply(result, factor, vector, scale, other)
+    result += factor * vector
+    result *= scale
+    return float(result @ other)

@@ -212,7 +212,7 @@ def _orthant_search(descent: _Descent, weights: Floats, loss: float, pseudo: Flo
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs) -> Floats:
     """The two-loop recursion over the pairs; each change of the result also gives the next product with it."""
-    from hscrf.solvers.kernels import add_and_multiply  # compiled, so not before it is needed
+    from hscrf.solvers.kernels import add_and_multiply  # loads the core: not before it is needed
 
     result = vector.copy()
     if not pairs:

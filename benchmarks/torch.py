@@ -1,0 +1,243 @@
+"""The nested layer of hscrf.torch against other layers for PyTorch, in turns on one thread.
+
+    python benchmarks/torch.py [--rounds 15] [--only NAME ...] [--lengths]
+
+Loss with gradient, and decoding. Others are measured where they are installed: pytorch-crf; torch-struct and
+flash-semicrf by ``pip install --no-deps``. Times are the best of the rounds, in which all take turns. ``--lengths``
+measures time and memory of a training step against the length of the sequence instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1] / "src")  # not this folder: a file here is called torch
+
+import torch  # noqa: E402
+
+import hscrf  # noqa: E402
+from hscrf.torch import CRF, BiLSTM  # noqa: E402
+
+Calls = dict[str, Callable[[], Any]]
+
+
+def states(size: int, name: str = "s") -> list[str]:
+    return [f"{name}{k}" for k in range(size)]
+
+
+def learn(tensor: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
+    def call() -> None:
+        tensor.grad = None
+        loss().backward()
+
+    return call
+
+
+def chain(rows: int, width: int, size: int = 22) -> dict[str, Calls]:
+    """A chain CRF: pytorch-crf and torch-struct."""
+    torch.manual_seed(0)
+    crf = CRF(hscrf.Topology({"tag": states(size)}))
+    scores, tags = torch.randn(rows, width, size, requires_grad=True), torch.randint(size, (rows, width))
+    loss: Calls = {"hscrf": learn(scores, lambda: crf(scores, tags))}
+    decode: Calls = {"hscrf": lambda: crf.decode(scores)}
+    if importlib.util.find_spec("torchcrf"):
+        from torchcrf import CRF as Other
+
+        other = Other(size, batch_first=True)
+        loss["pytorch-crf"] = learn(scores, lambda: -other(scores, tags, reduction="mean"))
+        decode["pytorch-crf"] = lambda: other.decode(scores)
+    if importlib.util.find_spec("torch_struct"):
+        from torch_struct import LinearChainCRF
+
+        def distribution() -> Any:
+            pairs = scores[:, 1:, :, None] + torch.zeros(size, size)
+            first = scores[:, :1, None, :] * torch.eye(width - 1, 1)[None, :, :, None]
+            return LinearChainCRF(pairs + first)
+
+        parts = LinearChainCRF.struct.to_parts(tags, size)
+        loss["torch-struct"] = learn(scores, lambda: -distribution().log_prob(parts.float()).mean())
+        decode["torch-struct"] = lambda: distribution().argmax
+    return {"loss": loss, "decode": decode}
+
+
+def semi_markov(rows: int, width: int, longest: int, size: int) -> dict[str, Calls]:
+    """Segments of limited length: torch-struct and flash-semicrf, all sequences of the same length."""
+    torch.manual_seed(0)
+    topology = hscrf.Topology({"part": states(size)}, max_duration={"part": longest})
+    crf = CRF(topology, durations=["part"])
+    scores = torch.randn(rows, width, size, requires_grad=True)
+    labels = [y[0] for y in crf.sample(scores)]
+    loss: Calls = {"hscrf": learn(scores, lambda: crf(scores, labels))}
+    decode: Calls = {"hscrf": lambda: crf.decode(scores)}
+    if importlib.util.find_spec("torch_struct") and width <= 50:  # its matrices of segments take gigabytes beyond
+        from torch_struct import SemiMarkovCRF
+
+        def potentials() -> Any:
+            sums = torch.cat([torch.zeros(rows, 1, size), scores.cumsum(1)], dim=1)
+            spans = []
+            for k in range(1, longest + 1):
+                span = sums[:, k:] - sums[:, :-k]
+                spans.append(torch.nn.functional.pad(span, (0, 0, 0, width - span.shape[1]), value=-1e5))
+            table = torch.stack(spans, dim=2)  # (B, T, K, C)
+            empty = torch.full((rows, width, 1, size), -1e5)
+            return torch.cat([empty, table], dim=2)[..., :, None] + torch.zeros(size)
+
+        loss["torch-struct"] = learn(scores, lambda: SemiMarkovCRF(potentials()).partition.mean())
+    if importlib.util.find_spec("flash_semicrf"):
+        call = flash(rows, width, longest, size, scores)
+        if call is not None:
+            loss["flash-semicrf"] = learn(scores, call)
+    return {"loss": loss, "decode": decode}
+
+
+def flash(rows: int, width: int, longest: int, size: int, scores: Any) -> Callable[[], Any] | None:
+    """Log Z by the streaming form of flash-semicrf, if its interface is the one this file knows."""
+    import flash_semicrf
+
+    forward = getattr(flash_semicrf, "semi_crf_streaming_forward", None)
+    if forward is None:
+        print("flash-semicrf has no semi_crf_streaming_forward: left out", file=sys.stderr)
+        return None
+    transition, bias = torch.zeros(size, size), torch.zeros(longest, size)
+    lengths = torch.full((rows,), width)
+
+    def call() -> Any:
+        sums = torch.cat([torch.zeros(rows, 1, size), scores.cumsum(1)], dim=1)
+        return forward(sums, transition, bias, lengths, longest).mean()
+
+    return call
+
+
+def nested(rows: int, width: int) -> dict[str, Calls]:
+    """Two levels of 12 and 44 states."""
+    torch.manual_seed(0)
+    crf = CRF(hscrf.Topology({"a": states(12, "a"), "b": states(44, "b")}), parts=("token", "start", "stop"))
+    scores = torch.randn(rows, width, crf.size, requires_grad=True)
+    labels = {"a": torch.randint(12, (rows, width)), "b": torch.randint(44, (rows, width))}
+    return {
+        "loss": {"hscrf": learn(scores, lambda: crf(scores, labels))},
+        "decode": {"hscrf": lambda: crf.decode(scores)},
+    }
+
+
+def share(rows: int = 32, width: int = 25) -> dict[str, Calls]:
+    """A training step of a BiLSTM (110 -> 2 x 100) with the layer on top, and the layer alone."""
+    torch.manual_seed(0)
+    children = {"a": {f"a{k}": states(30, "b")[3 * k : 3 * k + 9] for k in range(8)}}
+    children["a"]["a7"] = states(30, "b")
+    topology = hscrf.Topology({"a": states(8, "a"), "b": states(30, "b")}, children=children)
+    crf = CRF(topology, parts=("token", "start", "stop"))
+    encoder, out = BiLSTM(110, 100), torch.nn.Linear(200, crf.size)
+    vectors, lengths = torch.randn(rows, width, 110), torch.full((rows,), width)
+    scores = torch.randn(rows, width, crf.size, requires_grad=True)
+    labels = [y[0] for y in crf.sample(scores)]
+    parameters = [*encoder.parameters(), *out.parameters(), *crf.parameters()]
+
+    def step() -> None:
+        for parameter in parameters:
+            parameter.grad = None
+        crf(out(encoder(vectors, lengths)), labels).backward()
+
+    return {"loss": {"whole step": step, "hscrf": learn(scores, lambda: crf(scores, labels))}}
+
+
+CASES: dict[str, Callable[[], dict[str, Calls]]] = {
+    "chain of 22, T = 50": lambda: chain(32, 50),
+    "chain of 22, T = 500": lambda: chain(32, 500),
+    "semi-Markov 4 states, 10 steps, T = 50": lambda: semi_markov(32, 50, 10, 4),
+    "semi-Markov 3 states, 4 steps, T = 128, B = 4": lambda: semi_markov(4, 128, 4, 3),
+    "semi-Markov 12 states, 24 steps, T = 1024, B = 4": lambda: semi_markov(4, 1024, 24, 12),
+    "nested 12 x 44, T = 50": lambda: nested(32, 50),
+    "BiLSTM step, 8 x 30 states, T = 25": share,
+}
+
+
+def measure(calls: Calls, rounds: int) -> dict[str, float]:
+    """Milliseconds of each call, the best of rounds in which all take turns; the slow ones have fewer."""
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            if best.get(name, 0.0) > 2000.0:
+                continue
+            begin = time.perf_counter()
+            call()
+            best[name] = min(best.get(name, float("inf")), 1e3 * (time.perf_counter() - begin))
+    return best
+
+
+def compare(rounds: int, only: list[str]) -> None:
+    print("| case | what | hscrf, ms | others, ms (times as long) |\n|---|---|--:|---|")
+    for name, make in CASES.items():
+        if only and not any(word in name for word in only):
+            continue
+        for what, calls in make().items():
+            for call in calls.values():
+                call()  # plans, kernels and memory are made
+            found = measure(calls, rounds)
+            own = found.pop("hscrf")
+            others = ", ".join(f"{other} {value:.1f} ({value / own:.1f})" for other, value in found.items())
+            print(f"| {name} | {what} | {own:.2f} | {others or '–'} |", flush=True)
+
+
+STEP = """
+import resource, sys, time
+sys.path.insert(0, {source!r})
+import torch, hscrf
+from hscrf.torch import CRF
+torch.set_num_threads(1)
+levels = {{"a": [f"a{{k}}" for k in range(4)], "b": [f"b{{k}}" for k in range(8)]}}
+topology = hscrf.Topology(levels, max_duration={limits})
+crf = CRF(topology, parts=("token", "start", "stop"), durations={durations})
+scores = torch.randn(1, {steps}, crf.size, requires_grad=True)
+labels = crf.decode(scores.detach())
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+best = 1e9
+for _ in range(3):
+    begin = time.perf_counter()
+    crf(scores, labels).backward()
+    best = min(best, time.perf_counter() - begin)
+print(1e3 * best, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def lengths() -> None:
+    """Time and memory of loss and gradient against the length, each in a process of its own."""
+    source = str(Path(__file__).resolve().parents[1] / "src")
+    kinds = {"no durations": ("None", "None"), "durations up to 50": ('{"a": 50}', '["a"]')}
+    print("| T | " + " | ".join(f"{kind}, ms | MB" for kind in kinds) + " |\n|--:|" + "--:|--:|" * len(kinds))
+    for steps in (100, 1000, 3000, 10000):
+        cells = []
+        for limits, durations in kinds.values():
+            code = STEP.format(source=source, steps=steps, limits=limits, durations=durations)
+            run = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+            )
+            milliseconds, megabytes = map(float, run.stdout.split())
+            cells += [f"{milliseconds:.1f}", f"{megabytes:.0f}"]
+        print(f"| {steps} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--lengths", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    print(json.dumps({"torch": torch.__version__, "cores": os.cpu_count()}))
+    lengths() if options.lengths else compare(options.rounds, options.only)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+// Segments of a layer's bottom level as the leaves of a trie meet them: with the tokens of the Markov levels above
+// them.
+//
+// LINEAR: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above one, and
+// sums over lags need no exponentials. What is possible but fainter than exp(-faint) is raised to that.
+#pragma once
+#include "segments.h"
+
+namespace hscrf::ISA {
+
+constexpr double FAINT = 390, SURE = 350;
+
+template <class A>
+struct Below {
+    const Trie* trie = nullptr;
+    const Columns* columns = nullptr;
+    const double* mass = nullptr;             // (lines, leaves)
+    double *post = nullptr, *peak = nullptr;  // posteriors (lines, leaves); the gauge (T)
+    int leaves = 0;
+    double drop = 0, faint = FAINT, faintest = 0;  // how far a step may fall because of its segments; exp(-faint)
+    bool clipped = false;
+    // So faint a segment adds less than the last digit to all that is above FLOOR; what is not is noted anyway.
+    bool unsure() const { return clipped && faint < SURE; }
+
+    // Whether another trie has the same leaves, so that its masses are these.
+    bool serves(const Trie& other) const {
+        return trie == &other ||
+               (trie && trie->depth == 1 && trie->leaves() == other.leaves() &&
+                std::equal(trie->state.begin() + trie->inner, trie->state.end(), other.state.begin() + other.inner));
+    }
+
+    // Read the log masses ``logs`` of the bottom's segments; ``levels`` are the layer's, see ``Tokens``.
+    void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* logs,
+              Space& space, bool counted, double reach) {
+        trie = &given, columns = &c, leaves = given.leaves();
+        faint = std::min(FAINT, 450 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
+
+        find_path(levels, space);
+        bool same = !path && leaves == c.wide && !is_linear<A>;
+        for (int x = 0; same && x < leaves; ++x) same = given.state[given.inner + x] == std::min(x, c.states);
+        if (same)
+            mass = logs;
+        else {
+            double* to = space.get(MASS, size_t(c.lines) * leaves);
+            stack(logs, to);
+            if constexpr (is_linear<A>) take_off_gauge(to, space);
+            mass = to;
+        }
+        if (counted) post = space.filled(POST, size_t(c.lines) * leaves, 0.0);
+    }
+
+    size_t line(int t, int lag) const { return size_t(columns->base[t] + lag) * leaves; }
+
+    // Add the posteriors that were found to those of the bottom's segments and of the states above them. Return what
+    // was found for segments that had been raised.
+    double leave(double* found, const std::vector<Observed>& levels, Space& space, const std::vector<double*>& states) {
+        const Columns& c = *columns;
+        double doubt = 0;
+        std::vector<int> state(trie->state.begin() + trie->inner, trie->state.end());
+        for (int64_t n = 0; n < c.lines; ++n) {
+            const double *from = post + n * leaves, *factor = mass + n * leaves;
+            double* to = found + n * c.wide;
+            for (int x = 0; x < leaves; ++x)
+                if (state[x] < c.states) to[state[x]] += from[x];
+            if (is_linear<A> && clipped)
+                for (int x = 0; x < leaves; ++x)
+                    if (factor[x] == faintest) doubt += std::fabs(from[x]);
+        }
+        if (trie->depth > 1) count_path(levels, space, states);
+        std::fill(post, post + size_t(c.lines) * leaves, 0.0);
+        return doubt;
+    }
+
+  private:
+    double* path = nullptr;  // (T, parents of leaves): log tokens of a parent and of all above it
+
+    int parents() const { return trie->inner - trie->level_at[trie->depth - 1]; }
+    int parent_of(int x) const {
+        const Group* g = trie->around[trie->inner + x];
+        return g ? g->parent - trie->level_at[trie->depth - 1] : -1;
+    }
+
+    void find_path(const std::vector<Observed>& levels, Space& space) {
+        path = nullptr;
+        bool any = false;
+        for (int k = 1; k < trie->depth; ++k) any |= levels[k].has(TOKEN);
+        if (!any) return;
+        path = space.get(PATH, size_t(columns->steps) * parents());
+        std::vector<double> met(trie->inner), room;
+        for (int t = 0; t < columns->steps; ++t) {
+            met[0] = 0.0;
+            for (int k = 1; k < trie->depth; ++k) {
+                room.resize(levels[k].states);
+                const double* row =
+                    levels[k].has(TOKEN) ? levels[k].row(TOKEN, columns->first + t, room.data()) : nullptr;
+                for (const Group& g : trie->groups[k])
+                    for (int x = g.first; x < g.first + g.count; ++x)
+                        met[x] = met[g.parent] + (row ? row[trie->state[x]] : 0.0);
+            }
+            std::copy(met.begin() + trie->level_at[trie->depth - 1], met.end(), path + size_t(t) * parents());
+        }
+    }
+
+    // Log masses by leaf; what is missing is impossible.
+    void stack(const double* logs, double* to) const {
+        const Columns& c = *columns;
+        std::vector<int> state(trie->state.begin() + trie->inner, trie->state.end()), above(leaves);
+        for (int x = 0; x < leaves; ++x) above[x] = parent_of(x);
+        if (!path) {
+            for (int64_t n = 0; n < c.lines; ++n, logs += c.wide, to += leaves)
+                for (int x = 0; x < leaves; ++x) to[x] = state[x] < c.states ? logs[state[x]] : -INF;
+            return;
+        }
+        std::vector<double> passed(parents());
+        for (int t = 0; t < c.steps; ++t) {
+            std::fill(passed.begin(), passed.end(), 0.0);
+            for (int lag = 0; lag < c.until[t]; ++lag) {
+                for (int p = 0; p < parents(); ++p) passed[p] += path[size_t(t - lag) * parents() + p];
+                if (lag < c.skip[t]) continue;
+                for (int x = 0; x < leaves; ++x)
+                    to[line(t, lag) + x] =
+                        state[x] < c.states ? logs[c.line(t, lag) + state[x]] + passed[above[x]] : -INF;
+            }
+        }
+    }
+
+    // Replace log masses by exponentials without the gauge.
+    void take_off_gauge(double* to, Space& space) {
+        const Columns& c = *columns;
+        const V impossible = splat(-INF), lifted = splat(-faint);
+        V lowest = splat(0.0);
+        peak = space.get(GAUGE, c.steps);
+        for (int t = 0; t < c.steps; ++t) {
+            peak[t] = 0.0;
+            if (!c.ends(t)) continue;
+            V best = impossible;
+            double gained = 0;
+            for (int lag = 0; lag < c.until[t]; ++lag) {
+                if (lag) gained += peak[t - lag];
+                if (lag < c.skip[t]) continue;
+                const double* from = to + line(t, lag);
+                for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - gained);
+            }
+            peak[t] = highest(best) > -INF ? highest(best) : 0.0;
+            gained = 0;
+            for (int lag = 0; lag < c.until[t]; ++lag) {
+                gained += peak[t - lag];
+                if (lag < c.skip[t]) continue;
+                double* from = to + line(t, lag);
+                for (int x = 0; x < leaves; x += W) {
+                    const V value = load(from + x) - gained;
+                    lowest = smaller(lowest, value > impossible ? value : lowest);
+                    store(from + x, exp(value > impossible ? larger(value, lifted) : value));
+                }
+            }
+        }
+        drop = highest(-lowest), faintest = exp(lifted)[0];
+        clipped = drop > faint;
+        drop = std::min(drop, faint) + std::log(double(c.longest));
+    }
+
+    // The Markov states above a segment live through it: differences in time, summed up in the end.
+    void count_path(const std::vector<Observed>& levels, Space& space, const std::vector<double*>& states) {
+        const Columns& c = *columns;
+        double* passed = space.filled(PASSED, size_t(c.steps + 1) * trie->inner, 0.0);
+        const int first = trie->level_at[trie->depth - 1];
+        for (int t = 0; t < c.steps; ++t)
+            for (int lag = c.skip[t]; lag < c.until[t]; ++lag)
+                for (int x = 0; x < leaves; ++x)
+                    if (parent_of(x) >= 0) {
+                        const double found = post[line(t, lag) + x];
+                        passed[size_t(t - lag) * trie->inner + first + parent_of(x)] += found;
+                        passed[size_t(t + 1) * trie->inner + first + parent_of(x)] -= found;
+                    }
+        for (int t = 0; t < c.steps; ++t) {
+            double* here = passed + size_t(t) * trie->inner;
+            for (int k = trie->depth - 1; k > 0; --k)
+                for (const Group& g : trie->groups[k])
+                    for (int x = g.first; x < g.first + g.count; ++x) {
+                        if (t && k == trie->depth - 1) here[x] += here[x - trie->inner];
+                        states[k][(c.first + t) * levels[k].states + trie->state[x]] += here[x];
+                        if (k > 1) here[g.parent] = x == g.first ? here[x] : here[g.parent] + here[x];
+                    }
+        }
+    }
+};
+
+}  // namespace hscrf::ISA

@@ -1,0 +1,153 @@
+// One parent and its children in R rows: the value of child k in row r lies at k * R + r.
+//
+// With R = 1 a vector holds W children, else W rows. Forward and backward use the same functions: a backward step is a
+// forward step of the model read from right to left, with init for end and trans transposed.
+#pragma once
+#include "arithmetic.h"
+
+namespace hscrf::ISA {
+
+// For each child v: put(v, r, above * entry[v] + sum over u of before[u] * table[u, v]) for children v .. v + W - 1
+// (R = 1) or rows r .. r + W - 1. Either term may be missing (nullptr). Tables lie in panels, see ``Family::cell``.
+template <class A, int N, class Put>
+INLINE void product_alone(const double* above, const double* entry, const double* before, const double* table,
+                          int count, int panel, int v, Put put) {
+    V even[N], odd[N];
+    UNROLL for (int k = 0; k < N; ++k) {
+        even[k] = above ? A::times(splat(*above), load(entry + v + k * W)) : splat(A::zero);
+        odd[k] = splat(A::zero);
+    }
+    if (before) {
+        table += v / PAD * panel;
+        int u = 0;
+        for (; u + 2 <= count; u += 2, table += 2 * PAD) UNROLL for (int k = 0; k < N; ++k) {
+                const double* row = table + k * W / PAD * panel + k * W % PAD;
+                even[k] = A::plus(even[k], A::times(splat(before[u]), load(row)));
+                odd[k] = A::plus(odd[k], A::times(splat(before[u + 1]), load(row + PAD)));
+            }
+        if (u < count)
+            UNROLL for (int k = 0; k < N; ++k) even[k] =
+                A::plus(even[k], A::times(splat(before[u]), load(table + k * W / PAD * panel + k * W % PAD)));
+        UNROLL for (int k = 0; k < N; ++k) even[k] = A::plus(even[k], odd[k]);
+    }
+    UNROLL for (int k = 0; k < N; ++k) put(v + k * W, 0, even[k]);
+}
+
+template <class A, int R, class Put>
+INLINE void product(const double* above, const double* entry, const double* before, const double* table, int count,
+                    int width, Put put) {
+    const int panel = width * PAD;
+    if constexpr (is_log<A>) {
+        static_assert(R == 1);
+        for (int v = 0; v < width; v += W) {
+            const double* column = table + v / PAD * panel + v % PAD;
+            const V first = above ? splat(*above) + load(entry + v) : splat(-INF);
+            put(v, 0, reduce<Log>(first, before ? count : 0, [&](int u) ALWAYS {
+                    return splat(before[u]) + load(column + u * PAD);
+                }));
+        }
+    } else if constexpr (R == 1) {
+        constexpr int E = PAD / W;  // vectors of a panel
+        int v = 0;
+        for (; v + 4 * PAD <= width; v += 4 * PAD)
+            product_alone<A, 4 * E>(above, entry, before, table, count, panel, v, put);
+        if (width - v == 3 * PAD) product_alone<A, 3 * E>(above, entry, before, table, count, panel, v, put);
+        if (width - v == 2 * PAD) product_alone<A, 2 * E>(above, entry, before, table, count, panel, v, put);
+        if (width - v == PAD) product_alone<A, E>(above, entry, before, table, count, panel, v, put);
+    } else {
+        constexpr int B = 8, H = B / W, C = 4;  // B rows and C children at a time
+        for (int r = 0; r < R; r += B)
+            for (int v = 0; v < width; v += C) {
+                V total[C][H];
+                UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) total[k][h] =
+                    above ? A::times(load(above + r + h * W), splat(entry[v + k])) : splat(A::zero);
+                if (before) {
+                    const double *row = table + v / PAD * panel + v % PAD, *x = before + r;
+                    for (int u = 0; u < count; ++u, row += PAD, x += R)
+                        UNROLL for (int h = 0; h < H; ++h) UNROLL for (int k = 0; k < C; ++k) total[k][h] =
+                            A::plus(total[k][h], A::times(load(x + h * W), splat(row[k])));
+                }
+                UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h)
+                    put(v + k, r + h * W, total[k][h]);
+            }
+    }
+}
+
+// The parent's value: the sum over u of value[u] * exit[u].
+template <class A, int R>
+INLINE void gather(const double* value, const double* exit, int width, double* out) {
+    if constexpr (R == 1)
+        *out = lanes_sum<A>(reduce<A>(splat(A::zero), width / W,
+                                      [&](int u) ALWAYS { return A::times(load(value + u * W), load(exit + u * W)); }));
+    else
+        UNROLL for (int r = 0; r < R; r += W) store(out + r, reduce<A>(splat(A::zero), width, [&](int u) ALWAYS {
+                                                        return A::times(load(value + u * R + r), splat(exit[u]));
+                                                    }));
+}
+
+// grad[v] += the sum over steps and rows of a[step] * b[step][v] (* p[v]); steps lie some numbers apart.
+template <class A, int R>
+INLINE void count_row(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
+                      int width, double* grad) {
+    for (int v = 0; v < width; v += PAD) {
+        if constexpr (R == 1) {
+            for (int k = 0; k < PAD; k += W) {
+                V total = load(grad + v + k);
+                for (int t = 0; t < steps; ++t)
+                    total = A::count(total, splat(a[t * a_step]), load(b + t * b_step + v + k), load(p + v + k));
+                store(grad + v + k, total);
+            }
+        } else {
+            for (int k = 0; k < PAD; k += 4) {
+                V total[4] = {};
+                for (int t = 0; t < steps; ++t)
+                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i) total[i] =
+                        A::count(total[i], load(a + t * a_step + r), load(b + t * b_step + (v + k + i) * R + r),
+                                 splat(p[v + k + i]));
+                add_sums(total[0], total[1], total[2], total[3], grad + v + k);
+            }
+        }
+    }
+}
+
+// grad[u, v] += the sum over steps and rows of a[step][u] * b[step][v] (* p[u, v]), for U children u.
+template <class A, int R, int U>
+INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
+                       int width, double* grad) {
+    const int panel = width * PAD;
+    for (int v = 0; v < width; v += PAD, grad += panel, p += panel) {
+        if constexpr (R == 1) {
+            for (int k = 0; k < PAD; k += W) {
+                V total[U];
+                UNROLL for (int u = 0; u < U; ++u) total[u] = load(grad + u * PAD + k);
+                for (int t = 0; t < steps; ++t)
+                    UNROLL for (int u = 0; u < U; ++u) total[u] = A::count(
+                        total[u], splat(a[t * a_step + u]), load(b + t * b_step + v + k), load(p + u * PAD + k));
+                UNROLL for (int u = 0; u < U; ++u) store(grad + u * PAD + k, total[u]);
+            }
+        } else {
+            for (int k = 0; k < PAD; k += 4) {
+                V total[U][4] = {};
+                for (int t = 0; t < steps; ++t)
+                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i)
+                        UNROLL for (int u = 0; u < U; ++u) total[u][i] =
+                            A::count(total[u][i], load(a + t * a_step + u * R + r),
+                                     load(b + t * b_step + (v + k + i) * R + r), splat(p[u * PAD + k + i]));
+                UNROLL for (int u = 0; u < U; ++u)
+                    add_sums(total[u][0], total[u][1], total[u][2], total[u][3], grad + u * PAD + k);
+            }
+        }
+    }
+}
+
+template <class A, int R>
+INLINE void count_pairs(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
+                        int count, int width, double* grad) {
+    constexpr int U = R == 1 ? 4 : 3;
+    int u = 0;
+    for (; u + U <= count; u += U)
+        count_rows<A, R, U>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, grad + u * PAD);
+    for (; u < count; ++u) count_rows<A, R, 1>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, grad + u * PAD);
+}
+
+}  // namespace hscrf::ISA

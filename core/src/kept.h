@@ -1,0 +1,79 @@
+// Runs that are kept in MAX, for the k best: any item of the way back may be asked for its candidates.
+#pragma once
+#include "ways.h"
+
+namespace hscrf::ISA {
+
+// One run with memory of its own.
+template <class Kind>
+struct KeptRun final : Run {
+    Space space;
+    const int first;  // its first step
+    Tokens<Max, 1> tokens;
+    Below<Max> below;
+    std::unique_ptr<Kind> kind;
+    std::unique_ptr<Walk<Max, Kind>> walk;
+    std::unique_ptr<Trace<Max, Kind>> way;
+
+    KeptRun(Ways<Max>& ways, size_t n, int s, int start)
+        : first(start),
+          tokens(ways.model.topology, ways.batch, *ways.model.layers[n], space, 1, &ways.first, &ways.steps, true,
+                 0.0) {
+        const Layer& layer = *ways.model.layers[n];
+        const Trie& trie = *layer.tries[s];
+        ways.prepare(n);
+        tokens.prepare(0);
+        if (layer.leaf == SEGMENTS)
+            below.read(trie, ways.work.columns[layer.bottom], tokens.levels, ways.table(layer.bottom), space, false,
+                       0.0);
+        Below<Max>* leaves = layer.leaf == SEGMENTS ? &below : nullptr;
+        if constexpr (std::is_same_v<Kind, Sequences<Max, 1>>) {
+            kind = std::make_unique<Kind>(layer, trie, ways.work.gates[n], space, nullptr, leaves, 0.0, tokens, 1);
+        } else {
+            const Columns& columns = ways.work.columns[layer.top];
+            const int lasting = columns.reach[size_t(start) * columns.states + s];
+            kind = std::make_unique<Kind>(layer, trie, ways.work.gates[n], space, nullptr, leaves, 0.0, tokens,
+                                          leaves ? nullptr : ways.stack(tokens, trie, space), nullptr, columns, nullptr,
+                                          s, 1, &start, &lasting);
+        }
+        walk = std::make_unique<Walk<Max, Kind>>(*kind, space, ways.pot, ways.stride, true);
+        walk->forward();
+        way = std::make_unique<Trace<Max, Kind>>(Trace<Max, Kind>{*walk});
+    }
+
+    // Steps are those of the sequence.
+    void incoming(int item, int node, int t, std::vector<double>& weight, std::vector<int>& where) override {
+        const int n = way->template incoming<false>({item, node, t - first}, 0);
+        weight.assign(way->weight.begin(), way->weight.begin() + n), where.clear();
+        for (int k = 0; k < n; ++k)
+            for (int part : {way->where[k].kind, way->where[k].node, way->where[k].t + first}) where.push_back(part);
+    }
+    int level_of(int node) const override { return walk->trie.level[node]; }
+    std::vector<int> states_of(int leaf) const override {
+        std::vector<int> states;
+        for (; leaf > 0; leaf = walk->trie.around[leaf]->parent) states.insert(states.begin(), walk->trie.state[leaf]);
+        return states;
+    }
+};
+
+// The tables of one sequence.
+struct KeptRuns final : Runs {
+    const Batch batch;
+    const std::vector<Shared> shared;
+    Workshop work;
+    Ways<Max> ways;
+
+    KeptRuns(const Model& model, const Batch& given, std::vector<Shared> read)
+        : batch(given), shared(std::move(read)), ways(model, batch, shared, work, nullptr, 0) {
+        ways.plan();
+        ways.inside();
+        ways.root();
+    }
+    std::vector<double> roots() const override { return ways.roots; }
+    std::unique_ptr<Run> run(int layer, int state, int start) override {
+        if (layer == 0) return std::make_unique<KeptRun<Sequences<Max, 1>>>(ways, 0, state, start);
+        return std::make_unique<KeptRun<Starts<Max, 1>>>(ways, layer, state, start);
+    }
+};
+
+}  // namespace hscrf::ISA

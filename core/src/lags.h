@@ -1,0 +1,84 @@
+// Leaves that are segments: sums over their lags in R rows, and the counts of the segments.
+//
+// The value of leaf x in row r lies at x * R + r; that of the step before lies ``step`` numbers earlier. The segments
+// that end at a step lie by lag, a line of ``leaves`` masses for each.
+#pragma once
+#include "arithmetic.h"
+
+namespace hscrf::ISA {
+
+// out[x, r] = the sum over lags < n of entered[x, r] so many steps before * mass[x] of the lag.
+template <class A, int R>
+INLINE void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
+    if constexpr (R == 1) {
+        for (int x = 0; x < leaves; x += W) {
+            const double *from = entered + x, *factor = mass + x;
+            const auto term = [&](int lag) ALWAYS {
+                return A::times(load(from - lag * step), load(factor + size_t(lag) * leaves));
+            };
+            if constexpr (is_log<A>) {
+                store(out + x, reduce<A>(splat(A::zero), n, term));
+            } else {  // four sums that do not wait for each other
+                V total[4];
+                for (V& part : total) part = splat(A::zero);
+                int lag = 0;
+                for (; lag + 4 <= n; lag += 4)
+                    UNROLL for (int k = 0; k < 4; ++k) total[k] = A::plus(total[k], term(lag + k));
+                for (; lag < n; ++lag) total[0] = A::plus(total[0], term(lag));
+                store(out + x, A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3])));
+            }
+        }
+    } else {
+        constexpr int H = R / W, X = 4;  // X leaves at a time
+        for (int x = 0; x < leaves; x += X) {
+            V total[X][H];
+            UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) total[i][h] = splat(A::zero);
+            const double *from = entered + x * R, *factor = mass + x;
+            for (int lag = 0; lag < n; ++lag, from -= step, factor += leaves)
+                UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) total[i][h] =
+                    A::plus(total[i][h], A::times(load(from + i * R + h * W), splat(factor[i])));
+            UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h)
+                store(out + (x + i) * R + h * W, total[i][h]);
+        }
+    }
+}
+
+// Reverse of ``sum_lags``: started[x, r] so many steps before += mass[x] * bar[x, r]; and the posterior of each
+// segment, post[x] of the lag += the sum over rows of entered * mass * bar.
+template <class A, int R>
+INLINE void spread_lags(const double* entered, double* started, size_t step, const double* mass, double* post,
+                        const double* bar, int n, int leaves) {
+    if constexpr (R == 1) {
+        for (int x = 0; x < leaves; x += W) {
+            const V out = load(bar + x);
+            const double *from = entered + x, *factor = mass + x;
+            double *to = started + x, *found = post + x;
+            for (int lag = 0; lag < n; ++lag, from -= step, to -= step, factor += leaves, found += leaves) {
+                const V pair = A::times(load(factor), out);
+                store(to, A::plus(load(to), pair));
+                store(found, load(found) + A::probability(load(from), pair));
+            }
+        }
+    } else {
+        constexpr int H = R / W, X = 4;
+        for (int x = 0; x < leaves; x += X) {
+            V out[X][H];
+            UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) out[i][h] =
+                load(bar + (x + i) * R + h * W);
+            const double *from = entered + x * R, *factor = mass + x;
+            double *to = started + x * R, *found = post + x;
+            for (int lag = 0; lag < n; ++lag, from -= step, to -= step, factor += leaves, found += leaves) {
+                V total[X] = {};
+                UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) {
+                    const V pair = out[i][h] * splat(factor[i]);
+                    double* here = to + i * R + h * W;
+                    store(here, load(here) + pair);
+                    total[i] += load(from + i * R + h * W) * pair;
+                }
+                add_sums(total[0], total[1], total[2], total[3], found);
+            }
+        }
+    }
+}
+
+}  // namespace hscrf::ISA

@@ -1,0 +1,107 @@
+"""The engine of the compiled core: scaled numbers, and logarithms where these would lose something.
+
+The recursion itself is in ``core/src``; ``reference`` is the same in NumPy. Here arrays and topologies are handed over.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf import native
+from hscrf.arrays import Floats, Ints
+from hscrf.engine.evidence import Evidence
+from hscrf.engine.expectations import Expectations
+from hscrf.engine.kbest import KBest
+from hscrf.engine.tally import COUNTER
+from hscrf.potentials import Arrays
+from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf import _core
+
+
+class Compiled:
+    """Sequences of one topology; the methods are those of :class:`hscrf.engine.Batch`."""
+
+    def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None = None) -> None:
+        self.topology = topology
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.evidence = evidence
+
+    def log_partition(self, values: Arrays) -> Floats:
+        """Log Z (n,) of each sequence."""
+        log_z, in_logarithms = self._core(values).log_partition(values, self.offsets, self.evidence)
+        COUNTER.add(len(log_z), in_logarithms)
+        return log_z
+
+    def expectations(
+        self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
+    ) -> Expectations:
+        """Log Z of each sequence, and the weighted counts and posteriors of all."""
+        core = self._core(values, explicit or ())
+        log_z, counts, state, ending, tables, in_logarithms = core.expectations(
+            values, self.offsets, self.evidence, weights, bool(explicit)
+        )
+        COUNTER.add(len(log_z), in_logarithms)
+        return Expectations(log_z, counts, state, ending, {d: tables.get(d, state[d][:, None]) for d in explicit or ()})
+
+    def best(self, values: Arrays) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
+        """States and ends (D, N) of the best configuration of each sequence, and its score (n,)."""
+        return self._core(values).best(values, self.offsets, self.evidence)
+
+    def k_best(self, values: Arrays, k: int) -> list[tuple[float, NDArray[np.int32], NDArray[np.int8]]]:
+        """The k best configurations of a single sequence, fewer if there are fewer: score, states and ends (D, N)."""
+        segmental = segmental_levels(self.topology, values)
+        runs = self._core(values).runs(values, self.offsets, self.evidence)
+        return list(islice(KBest(runs, segmental, int(self.offsets[-1])), k))
+
+    def draw(
+        self, values: Arrays, draws: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
+        """States and ends (draws, D, N) of exact samples from the posterior of each sequence, and log Z (n,)."""
+        return self._core(values).draw(values, self.offsets, self.evidence, draws, int(rng.integers(2**63)))
+
+    def _core(self, values: Arrays, explicit: Sequence[int] = ()) -> _core.Engine:
+        return make_core(self.topology, segmental_levels(self.topology, values, explicit))
+
+
+def segmental_levels(topology: Topology, values: Arrays, explicit: Sequence[int] = ()) -> tuple[bool, ...]:
+    """Which levels have a table of segments: the root, and those with durations, segment scores, limits or a wish."""
+
+    def is_segmental(d: int) -> bool:
+        if d == topology.depth - 1 and topology.unit_bottom:
+            return False
+        timed = ("duration", d) in values or ("segment", d) in values
+        return d == 0 or timed or topology.has_limits(d) or d in explicit
+
+    return tuple(is_segmental(d) for d in range(topology.depth))
+
+
+@lru_cache(maxsize=64)
+def make_core(topology: Topology, segmental: tuple[bool, ...]) -> _core.Engine:
+    """The compiled engine of a topology."""
+    assert native.core is not None
+
+    def rows(tables: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return [np.ascontiguousarray(table) for table in tables]
+
+    engine: _core.Engine = native.core.Engine(
+        list(topology.n_states),
+        rows(topology.children),
+        rows(topology.successors),
+        rows(topology.min_duration),
+        rows(topology.max_duration),
+        list(segmental),
+        topology.unit_bottom,
+    )
+    return engine
+
+
+atexit.register(make_core.cache_clear)  # nanobind reports engines that are still alive when Python has ended

@@ -1,0 +1,18 @@
+"""What the engine returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hscrf.arrays import Floats
+from hscrf.potentials import Key
+
+
+class Expectations(NamedTuple):
+    """Log Z of each sequence and the posteriors of everything, each sequence's times its weight."""
+
+    log_z: Floats  # (sequences,)
+    counts: dict[Key, Floats]  # like the values given
+    state: list[Floats]  # per level (N, S)
+    ending: list[Floats]  # per level (N,)
+    segments: dict[int, Floats]  # per level that was asked for (N, L, S), by first step and length - 1

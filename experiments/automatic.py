@@ -37,8 +37,9 @@ def fit_automatic(
 def with_penalties(model: HSCRF, found: HSCRF) -> HSCRF:
     """A model that will learn from nothing, with the penalties that another's search has found."""
 
-    def given(objective: Any, weights: Any) -> Any:
+    def given(objective: Any, weights: Any, groups: Any = None) -> Any:
         model.c2_, model.factors_, model.penalties_ = found.c2_, found.factors_, found.penalties_
+        model.penalty_reason_ = found.penalty_reason_
         return weights
 
     model._choose_penalties = given  # type: ignore[method-assign]

@@ -74,6 +74,7 @@ class Annotator:
         self.base, self.truth = url.partition("/?")[0], truth
         self.http = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         self.http.open(url).read()
+        self.project = self.get("/api/project")["id"]
         self.events = 0
 
     def get(self, path: str) -> Any:
@@ -81,7 +82,7 @@ class Annotator:
             return json.load(answer)
 
     def post(self, path: str, content: Any) -> Any:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "X-Studio-Project": self.project}
         request = urllib.request.Request(self.base + path, json.dumps(content).encode(), headers)
         with self.http.open(request) as answer:
             return json.load(answer)

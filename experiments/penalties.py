@@ -72,7 +72,7 @@ def measure(study: Study, sample: Sample, way: str, c2: Any) -> HSCRF:
 def again(study: Study, sample: Sample, found: HSCRF) -> None:
     """How long one fit takes with the penalties that were found, from nothing."""
     model = HSCRF(c2=found.c2_)
-    model._choose_penalties = lambda objective, weights: given(model, found, weights)  # type: ignore[method-assign]
+    model._choose_penalties = lambda objective, weights, groups: given(model, found, weights)  # type: ignore[method-assign]
     begin = time.process_time()
     model.fit(sample.X, sample.Y)
     keys = {"data": sample.name, "place": sample.place}
@@ -80,7 +80,7 @@ def again(study: Study, sample: Sample, found: HSCRF) -> None:
 
 
 def given(model: HSCRF, found: HSCRF, weights: Any) -> Any:
-    model.c2_, model.factors_, model.penalties_ = found.c2_, found.factors_, []
+    model.c2_, model.factors_, model.penalties_, model.penalty_reason_ = found.c2_, found.factors_, [], ""
     return weights
 
 

@@ -15,7 +15,10 @@ A study is a script with a docstring (its first line is the title on the results
     if __name__ == "__main__":
         main(run, __file__, __doc__)
 
-    python experiments/<study>.py [--quick | --full | --smallest] [--data DIR] [--out DIR]
+    python experiments/<study>.py [--quick | --full | --smallest] [--data DIR] [--out DIR] [--resume]
+
+With ``--resume`` a study begins with the numbers that its file already holds; studies that ask ``study.select`` before
+they measure something then leave it out.
 
 The full variant writes ``experiments/results/<study>.json`` and figures for the site, which are kept under version
 control; the others write to ``experiments/quick``. ``report.py`` makes the page from the JSON files.
@@ -47,7 +50,7 @@ ROOT = HERE.parent
 FULL, QUICK = HERE / "results", HERE / "quick"
 PAGE_FIGURES = ROOT / "docs" / "_results"
 VARIANTS = ("smallest", "quick", "full")
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "hscrf")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "hscrf")
 
 
 class Study:
@@ -158,6 +161,12 @@ class Study:
 
     # -- the file ----------------------------------------------------------------------------------------------------
 
+    def resume(self) -> None:
+        """Take over the numbers of an earlier run, if there was one."""
+        path = self.out / f"{self.name}.json"
+        if path.is_file():
+            self.records = json.loads(path.read_text(encoding="utf-8"))["records"]
+
     def write(self, finished: bool = True) -> Path:
         """Write everything to one JSON file."""
         self.out.mkdir(parents=True, exist_ok=True)
@@ -190,9 +199,12 @@ def main(run: Callable[[Study], None], file: str, docstring: str | None, argumen
         which.add_argument(f"--{variant}", dest="variant", action="store_const", const=variant)
     parser.add_argument("--data", help="folder of the data sets (default: $HSCRF_DATA)")
     parser.add_argument("--out", help="folder of the results (default: experiments/results, or experiments/quick)")
+    parser.add_argument("--resume", action="store_true", help="keep the numbers that the file of results holds")
     parser.set_defaults(variant="quick")
     options = parser.parse_args(arguments)
     study = Study(Path(file).stem, text, options.variant, options.data or os.environ.get("HSCRF_DATA"), options.out)
+    if options.resume:
+        study.resume()
     try:
         run(study)
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Ints
+from hscrf.features.specifications import BY_LENGTH
 from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -38,8 +39,15 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
             continue
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
-        if not isinstance(spec.penalty, (int, float, np.number)) or not 0 <= spec.penalty < np.inf:
-            raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected a finite number of at least 0")
+        known = spec.penalty == BY_LENGTH if isinstance(spec.penalty, str) else is_penalty(spec.penalty)
+        if not known:
+            expected = f"a finite number of at least 0, or {BY_LENGTH!r}"
+            raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected {expected}")
+
+
+def is_penalty(value: Any) -> bool:
+    """Whether a value is a finite number of at least 0."""
+    return isinstance(value, (int, float, np.number)) and bool(0 <= value < np.inf)
 
 
 NUMBERS = (int, float, np.integer, np.floating)
@@ -51,6 +59,7 @@ OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and 
     "tol": (NUMBERS, "a number"),
     "min_variance": (NUMBERS, "a number"),
     "max_iter": ((int, np.integer), "a whole number of at least 0"),
+    "n_init": ((int, np.integer), "a whole number of at least 1"),
     "n_jobs": ((int, np.integer), "the number of threads, or -1 for one per core"),
     "edges": ((bool, np.bool_), "True or False"),
     "root_ends": ((bool, np.bool_), "True or False"),
@@ -69,6 +78,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
     check_margin(options.get("margin", 0.0))
+    if options.get("n_init", 1) < 1:
+        raise ValueError(f"n_init is {options['n_init']!r}, expected a whole number of at least 1")
     if not isinstance(options.get("topology"), Topology | None):
         raise ValueError(f"topology is a {type(options['topology']).__name__}, expected a Topology or None")
     check_seed(options.get("random_state"))
@@ -97,11 +108,21 @@ def check_development(development: Any) -> None:
 
 
 def check_margin(margin: Any) -> None:
-    """Refuse what is neither a cost nor costs by level; that the levels are there is checked where they are known."""
-    for name, cost in margin.items() if isinstance(margin, Mapping) else [(None, margin)]:
+    """Refuse what is neither a cost nor costs by level, or by level and state.
+
+    That levels and states are there is checked where they are known.
+    """
+    costs: list[tuple[str, Any]] = [("margin", margin)]
+    for _ in range(2):  # by level, by state
+        costs = [
+            (f"{name}[{key!r}]" if isinstance(cost, Mapping) else name, value)
+            for name, cost in costs
+            for key, value in (cost.items() if isinstance(cost, Mapping) else [(None, cost)])
+        ]
+    for name, cost in costs:
         if isinstance(cost, bool) or not isinstance(cost, NUMBERS) or not 0 <= cost < np.inf:
-            what = "margin" if name is None else f"margin[{name!r}]"
-            raise ValueError(f"{what} is {cost!r}, expected a finite number of at least 0, or a dict of them by level")
+            expected = "a finite number of at least 0, or a dict of them by level, or by level and state"
+            raise ValueError(f"{name} is {cost!r}, expected {expected}")
 
 
 def count_states(topology: Topology, labels: Sequence[Labels]) -> list[Ints]:
@@ -141,6 +162,15 @@ def _resembling(name: str, common: Sequence[str]) -> str | None:
     folded = [word for word in others if word.casefold().strip() == name.casefold().strip()]
     close = get_close_matches(name, others, n=1, cutoff=0.8) if len(name) >= 5 else []
     return next(iter([*folded, *close]), None)
+
+
+def warn_of_weights(sample_weight: Any) -> None:
+    """Warn of sequences that weigh nothing, which are not left out for that."""
+    weights = np.asarray([] if sample_weight is None else sample_weight)
+    count = int((weights == 0).sum()) if weights.dtype.kind in "iufb" else 0
+    if count:
+        told = "they add nothing to the loss, but names, scales, states and pairs are learned from them too"
+        warnings.warn(f"{count} sequences have a sample_weight of 0: {told}; leave them out of X", stacklevel=4)
 
 
 def check_durations(durations: Any, max_duration: Any) -> None:

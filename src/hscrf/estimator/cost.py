@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.engine.tally import COUNTER, Tally
+from hscrf.fillers import expanded
 from hscrf.topology import Topology
 
 RATE = 2e9  # multiply-adds a second of one thread, roughly
@@ -65,6 +67,7 @@ def estimate(topology: Topology, lengths: Any, explicit: Sequence[int] = ()) -> 
     >>> round(long / short, 1)  # linear in the length, where durations are limited
     2.0
     """
+    topology = expanded(topology)
     sizes = np.asarray(lengths, dtype=np.float64)
     bottom = topology.depth - 1
     tables = [d for d in range(bottom + 1) if d == 0 or _has_table(topology, d, explicit)]
@@ -124,7 +127,8 @@ def spoken(seconds: float) -> str:
 
 def timed_levels(model: Any) -> list[int]:
     """The levels of a model that have weights for durations or segments."""
-    return [block.key[1] for block in model.blocks_ if block.key[0] in ("duration", "segment")]
+    blocks = getattr(model, "blocks_", ())  # a neural model has none
+    return [block.key[1] for block in blocks if block.key[0] in ("duration", "segment")]
 
 
 def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
@@ -136,3 +140,12 @@ def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
     line = cost.warning(learning, model.n_jobs, option, each)
     if line:
         print(line, file=sys.stderr, flush=True)
+
+
+def report_logarithms(model: Any, before: Tally) -> None:
+    """Say on standard error how many evaluations of sequences since then needed logarithms, if any did."""
+    found = COUNTER.total.since(before)
+    if getattr(model, "verbose", 0) and found.in_logarithms:
+        share = f"{found.in_logarithms:,} of {found.sequences:,} evaluations of sequences"
+        reason = "scores differ so much that scaled numbers cannot hold them"
+        print(f"{share} ran in logarithms, which are slower: {reason}", file=sys.stderr, flush=True)

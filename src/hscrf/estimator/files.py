@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.estimator.confidence import read_temperatures
 from hscrf.estimator.content import ContentError, Field, array_of, hints_of
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_states
+from hscrf.fillers import expanded
+from hscrf.observations.columns import INDICATOR
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import CLASSES, SOLVERS
 from hscrf.topology import Topology
@@ -30,6 +33,8 @@ SCHEMES = ("plain", "bio", "bioes", "auto")
 CHOICES = {  # parameters that are one of some strings
     "pairs": ("seen", "all"),
     "transitions": ("seen", "all"),
+    "children": ("auto", "seen", "all"),
+    "missing": ("indicator", "refuse"),
     "combinations": ("seen", "all"),
     "emission": ("categorical", "gaussian"),
 }
@@ -97,7 +102,10 @@ def read_topology(given: Field) -> Topology:
         for level, states in {"root": arguments.get("root") or (), **arguments["levels"]}.items():
             check_states(f"level {level!r}", len(states))
         topology = Topology.from_dict(arguments)
-        check_tables(topology)
+        if topology.remembers:
+            for level, row, names in zip(topology.levels, topology.fillers, topology.states, strict=True):
+                check_states(f"level {level!r} with copies of its fillers", len(names) * (1 + int(row.sum())))
+        check_tables(expanded(topology))
     return topology
 
 
@@ -134,9 +142,29 @@ def check_encoder(given: Field, kinds: Sequence[str]) -> tuple[int | None, int |
             raise ContentError(f"array {name!r} has a number beyond {LARGEST:g}")
     if not (scale >= 1 / LARGEST).all():
         raise ContentError("array 'scale' has a number that is not positive")
-    if (kind == "dense" and names.value) or (kind != "dense" and columns):
+    if (kind == "dense" and names.value) or (kind not in ("dense", "table") and columns):
         raise ContentError(f"{given.name} has {len(names.value)} names and {len(columns)} columns of kind {kind!r}")
-    return (None, len(columns)) if kind == "dense" else (len(names.value), None)
+    _check_given(given, kind, columns)
+    return len(names.value) if kind != "dense" else None, len(columns) if kind in ("dense", "table") else None
+
+
+def _check_given(given: Field, kind: str, columns: list[str]) -> None:
+    """The columns of tables, those that hold text, and how often each of the others is missing; older files lack it."""
+    fields = given.items()
+    if "given" not in fields:
+        if kind == "table":
+            raise ContentError(f"{given.name} has no field 'given'", "complete")
+        return
+    given["missing"].choice("indicator", "refuse")
+    names, texts = given["given"].read(list[str]), given["texts"].read(list[int])
+    holes = given["holes"].read(list[int])
+    if sorted(set(texts)) != texts or not all(0 <= k < len(names) for k in texts) or bool(texts) != (kind == "table"):
+        raise given["texts"].wrong(f"places of text columns among {len(names)}, in order")
+    numeric = [name for k, name in enumerate(names) if k not in texts]
+    if given["steps"].read(int) < 0 or len(holes) != len(numeric) or min(holes, default=0) < 0:
+        raise given["holes"].wrong(f"a count of steps for each of {len(numeric)} columns")
+    if columns != numeric + [INDICATOR.format(name) for name, count in zip(numeric, holes, strict=True) if count]:
+        raise given["columns"].wrong("the numeric columns, and the indicators of those that may be missing")
 
 
 def _check_names(names: Field, kind: str) -> None:
@@ -201,6 +229,10 @@ def check_training(given: Field) -> None:
     check_history(given["history"])
     if "penalties" in given.items():
         check_penalties(given["penalties"])
+    if "penalty_reason" in given.items():
+        given["penalty_reason"].read(str)
+    if "mean_lengths" in given.items():
+        given["mean_lengths"].read(Mapping[str, float])
 
 
 def check_penalties(given: Field) -> None:
@@ -226,4 +258,7 @@ def check_model(header: Field, kinds: Sequence[str], impossible: bool = False) -
     names, columns = check_encoder(header["encoder"], kinds)
     blocks = check_blocks(header["blocks"], topology, names, columns, impossible)
     check_training(header["training"])
+    if "temperature" in header.items():
+        levels = read_topology(header["levels"]) if "levels" in header.items() else topology
+        read_temperatures(header["temperature"], levels.levels)
     return topology, blocks

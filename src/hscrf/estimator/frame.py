@@ -11,7 +11,8 @@ from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import pack_labels
+from hscrf.labels.lengths import SegmentLengths
+from hscrf.labels.packed import pack_possible
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
@@ -64,8 +65,9 @@ class Frame:
     """Everything of a model but its weights, learned from data in one piece or in parts.
 
     The first pass (``update``) learns feature names and counts, means and variances of columns, states, children,
-    successors and longest durations; ``settle`` fixes them as ``encoder`` and ``topology``. The second pass
-    (``observe``) learns which features meet which states; ``blocks`` says which weights there are.
+    successors, longest durations and the mean lengths of segments (``lengths``); ``settle`` fixes them as ``encoder``
+    and ``topology``. The second pass (``observe``) learns which features meet which states; ``blocks`` says which
+    weights there are.
 
     In either pass a part may be given to this frame or to another one, perhaps in another process, that is merged
     into it: ``merge`` takes over what the other has learned from later parts. The result is that of one pass over
@@ -75,6 +77,7 @@ class Frame:
     def __init__(self, encoder: Encoder, statistics: Statistics) -> None:
         self.encoder = encoder
         self.statistics = statistics
+        self.lengths = SegmentLengths()
         self.topology: Topology | None = None  # until settled
         self.narrowed = False  # are there rules beyond those that were learned
         self.meetings: Any = None  # until the second pass
@@ -84,6 +87,7 @@ class Frame:
         observations = self.encoder.update(X)
         labels = self.statistics.update(Y, lengths_of(observations), offset)
         check_steps(observations, labels, offset=offset)
+        self.lengths.update(labels)
         return Part(observations, labels, offset)
 
     def merge(self, other: Frame) -> None:
@@ -93,6 +97,7 @@ class Frame:
         else:
             self.encoder.merge(other.encoder)
             self.statistics.merge(other.statistics)
+            self.lengths.merge(other.lengths)
 
     def settle(self, *parts: Part, narrow: Callable[[Topology], Topology] | None = None) -> list[Part]:
         """End the first pass; the parts that ``update`` of this frame packed come back in their final form.
@@ -101,7 +106,7 @@ class Frame:
         """
         learned = self.statistics.topology()
         self.topology = learned if narrow is None else narrow(learned)
-        self.narrowed = self.topology != learned
+        self.narrowed = self.topology.remembering({}) != learned.remembering({})
         self.encoder.settle()
         return [self.final(part) for part in parts]
 
@@ -138,7 +143,7 @@ class NestedMeetings:
         self.occurrences = Occurrences(topology, encoder, specifications, pairs, transitions)
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
-        self.occurrences.update(observations, pack_labels(labels))
+        self.occurrences.update(observations, pack_possible(labels))
 
     def merge(self, other: NestedMeetings) -> None:
         self.occurrences.merge(other.occurrences)

@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from hscrf import solvers
 from hscrf.arrays import Floats, generator
+from hscrf.engine.tally import COUNTER
 from hscrf.estimator.blocks import dump_block
 from hscrf.estimator.checkpoint import Checkpoint
 from hscrf.estimator.checks import (
@@ -23,15 +25,18 @@ from hscrf.estimator.checks import (
     check_options,
     check_specifications,
     unchanged_on_failure,
+    warn_of_weights,
 )
-from hscrf.estimator.cost import foresee
+from hscrf.estimator.cost import foresee, report_logarithms
 from hscrf.estimator.frame import Frame, NestedMeetings, Part
+from hscrf.estimator.online import partial_fit
 from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.stores import Lists, Packed, Store, check_schemes, check_store
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
-from hscrf.features.specifications import CellSpecification, Duration, default_specifications
+from hscrf.features.specifications import CellSpecification, Duration, Score, default_specifications, without_scores
+from hscrf.fillers import usual_fillers
 from hscrf.labels.induction import LabelStatistics
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
@@ -51,21 +56,30 @@ class HSCRF(Predictor):
 
     Parameters
     ----------
-    topology : the state hierarchy; None learns it from the labels (states, and who has whom if nothing is missing).
+    topology : the state hierarchy; None learns it from the labels.
+    children : which children a parent may have if the topology is learned. "seen": those that it has where both labels
+        are known. "all": every state of the next level. "auto": as "seen" if no label is missing; where labels are
+        missing, as "seen" for the parents of a level whose known labels have at least 20 runs of children, of which at
+        most 1 in 20 is the only one with its parent and child; otherwise, by the same rule, for each parent alone, and
+        every state for other parents.
     features : replaces the default features by block specifications (``hscrf.Token`` and so on); the word "default"
-        among them stands for the default ones, so that ``[Start("phrase"), "default"]`` adds to them. None takes
-        the default ones: tokens and neighbours at every level, durations at levels with a limit. The guide says why.
+        among them stands for those defaults that the list does not name itself, so that
+        ``[Token("phrase", penalty=3), "default"]`` changes one of them. None takes the defaults: token features at
+        every level; features of first and last steps at levels whose segments last; weights for first, neighbouring
+        and last children; durations at levels with a limit. The guide says why.
     durations : adds weights of durations to the features, by level: ``{"action": "gamma"}``, or "bins" or "each" (see
         :class:`hscrf.Duration`). Such a level lasts: equal labels in a row are one segment.
     max_duration : longest durations by level, ``{"action": 40}`` or by state ``{"action": {"wait": 90}}``; a number is
         that of the levels in ``durations``, or of all. None takes the longest of training where weights need a limit.
         A limit beyond the longest sequence of training is cut to it.
-    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Transitions among the
-        default features of nested models have a tenth of them; see the guide for why. Features may be penalised
-        more or less than others: ``Token("activity", penalty=10)`` has ten times as much of both. ``c2="auto"`` chooses
-        it, and a factor for the features of each level and for transitions, by the errors in training data that are
-        held out: 0.1 and no factors, unless others are surely better. It takes two to four times as long as a fit
-        with a number. ``random_state`` deals the folds.
+    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Among the default
+        features of nested models, transitions have a tenth of them, and the features of a level whose segments last
+        have them times the mean length of its segments; see the guide for why. Features may be penalised more or less
+        than others: ``Token("activity", penalty=10)`` has ten times as much of both. ``c2="auto"`` chooses
+        c2, from 0.01 to 100, and a factor for the features of each level and for transitions, by the errors in
+        training data that are held out; 0.1 and no factors, unless others are better by more than noise. It takes
+        some times as long as a fit with a number. ``random_state`` deals the folds; ``fit(groups=...)`` keeps
+        sequences together.
     margin : cost of each step with a wrong state, added to its score in training only (softmax-margin): other labels
         must be outscored by what they have wrong. A number for all levels, or by level: ``{"phrase": 1, "tag": 0.3}``.
         0 is maximum likelihood; ``loss_`` and ``history_`` are of whichever loss is minimised.
@@ -77,19 +91,25 @@ class HSCRF(Predictor):
     transitions : "all" gives init, trans and end weights to whatever the topology allows, so that training can speak
         against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
         nor against.
-    standardize : numeric columns are centred and scaled inside the model.
+    fillers : states that remember which other state came last before them under the same parent, so that transitions
+        after them depend on it: ``{"part": "O"}``, by level, one state or a list of them. "auto" takes those of the
+        topology, or else the states named "O" beside others at every level; None takes none. Labels show nothing of it.
+    standardize : numeric columns are centred and scaled inside the model; cells that are missing do not count.
+    missing : what becomes of a missing number, None or NaN. "indicator": it contributes nothing, and columns in which
+        one is missing in training have one more feature, which tells where they are. "refuse": it is an error.
     n_jobs : threads, -1 for one per core; the result does not depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
-    verbose : 0 silent; 1 what is going on, packing, compiling, choosing features, training or predicting, if it takes
+    verbose : 0 silent; 1 what is going on, packing, choosing features, training or predicting, if it takes
         longer than a second (a live line in terminals and notebooks, few lines elsewhere), and a word before what will
         be dear; 2 a line per iteration.
 
     Attributes
     ----------
     topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_; best_iter_, the iteration that was
-    kept for its score on development data, or None; c2_ and factors_, the penalty and its factors by level;
-    penalties_, the path that chose them, for :func:`hscrf.plots.plot_penalties`
+    kept for its score on development data, or None; mean_lengths_, the mean length of the training segments of each
+    level; c2_ and factors_, the penalty and its factors by level;
+    penalties_, the path that chose them, for :func:`hscrf.plots.plot_penalties`; penalty_reason_, a sentence about it
 
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 3
     >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 3
@@ -107,17 +127,20 @@ class HSCRF(Predictor):
         max_duration: int | Mapping[str, int | Mapping[str, int | None] | None] | None = None,
         c1: float = 0.0,
         c2: float | str = 0.1,
-        margin: float | Mapping[str, float] = 0.0,
+        margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
         solver: Any = "lbfgs",
         scheme: str | Mapping[str, str] = "auto",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
+        fillers: Any = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
+        children: str = "auto",
+        missing: str = "indicator",
     ) -> None:
         self.topology = topology
         self.features = features
@@ -131,11 +154,16 @@ class HSCRF(Predictor):
         self.min_count = min_count
         self.pairs = pairs
         self.transitions = transitions
+        self.fillers = fillers
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
+        self.children = children
+        self.missing = missing
+
+    _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
@@ -148,34 +176,77 @@ class HSCRF(Predictor):
         patience: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
+        groups: Any = None,
         lengths: Any = None,
         client: Any = None,
     ) -> Self:
-        """Learn from sequences X and their labels Y, complete or partial.
+        """Learn from sequences X and their labels Y, complete or partial; Ctrl-C keeps the best weights so far.
 
-        ``development`` = (X, Y) stops when its score has not improved for ``patience`` iterations and keeps the best
-        model. ``checkpoint`` names a file that is written as training goes on and resumed from if it exists.
-        Ctrl-C keeps the best weights so far. With ``lengths``, the steps of each sequence, X and Y are stacks: tables
-        that hold all sequences below each other.
+        Parameters
+        ----------
+        X : sequences, or :class:`hscrf.scale.Shards` for data beyond memory. The weights are the same bits.
+        Y : labels of each sequence, None for shards, which have their own.
+        sample_weight : array (n,), a weight for each sequence in the loss.
+        development : pair (X, Y) or shards; training stops when its score has not improved for ``patience``
+            iterations, and the best model is kept.
+        patience : int
+        checkpoint : file that is written as training goes on and resumed from if it exists.
+        groups : sequence (n,) of names, with ``c2="auto"`` only: sequences of one group (a person, a document) are held
+            out together.
+        lengths : steps of each sequence, if X and Y are stacks: tables that hold all sequences below each other.
+        client : Dask client whose workers evaluate shards.
 
-        Data beyond memory are :class:`hscrf.scale.Shards` in the place of X, without Y, and of development data; a Dask
-        ``client`` lets its workers evaluate them. The weights are the same bits in all cases.
+        Returns
+        -------
+        self
         """
         check_options(self.get_params(deep=False))
+        if groups is not None and self.c2 != "auto":
+            raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
+        if not isinstance(self.c2, str):
+            check_penalties(self.c1, self.c2)
         check_development(development)
         check_store(X, Y, lengths, client)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
+        warn_of_weights(sample_weight)
+        before = COUNTER.total
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             objective, weights = self._objective(X, Y, sample_weight, workers, client)
-            weights = self._choose_penalties(objective, weights)
+            weights = self._choose_penalties(objective, weights, groups)
             saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client)
             solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
-        self.coef_ = result.weights
+        report_logarithms(self, before)
+        self.coef_, self.temperature_ = result.weights, {}
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
+        for name in ("online_", "n_seen_"):
+            self.__dict__.pop(name, None)
+        return self
+
+    def partial_fit(self: Self, X: Any, Y: Any, sample_weight: Any = None, *, lengths: Any = None) -> Self:
+        """Learn from one more chunk of data: one epoch of an online solver.
+
+        The first chunk fixes levels, states, features and scales: give a ``topology`` if it may lack states. Features
+        that only later chunks have are not learned. After ``fit``, or for a model that was loaded, all is fixed.
+
+        Parameters
+        ----------
+        X, Y, sample_weight, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the solver is L-BFGS, which needs all data at once.
+        """
+        partial_fit(self, X, Y, sample_weight, lengths)
         return self
 
     def _objective(
@@ -206,11 +277,21 @@ class HSCRF(Predictor):
 
     def _new_frame(self) -> Frame:
         """What learns names, scales, states and rules from the data."""
-        return Frame(Encoder(self.min_count, self.standardize), self._statistics())
+        return Frame(Encoder(self.min_count, self.standardize, self.missing), self._statistics())
 
     def _settle(self, frame: Frame, longest: int, *parts: Part) -> list[Part]:
         """End the first pass over data whose longest sequence has that many steps; the parts in their final form."""
-        return frame.settle(*parts, narrow=lambda learned: self._narrowed(learned).shortened(longest))
+
+        def narrow(learned: Topology) -> Topology:
+            return self._remembering(self._narrowed(learned).shortened(longest))
+
+        return frame.settle(*parts, narrow=narrow)
+
+    def _remembering(self, topology: Topology) -> Topology:
+        """The topology with the fillers that were asked for."""
+        if self.fillers != "auto":
+            return topology.remembering(self.fillers or {})
+        return topology if topology.remembers else topology.remembering(usual_fillers(topology))
 
     def _costs(self) -> Costs:
         """What the margin makes of wrong states, by level of the topology."""
@@ -219,13 +300,13 @@ class HSCRF(Predictor):
     def _adopt(self, frame: Frame) -> None:
         """Take over what the first pass has learned."""
         assert frame.topology is not None
-        self.topology_ = frame.topology
+        self.topology_, self.mean_lengths_ = frame.topology, frame.lengths.means()
 
     def _statistics(self) -> Any:
         """What the topology is learned from."""
         limited = {spec.level for spec in self._own_features() if spec.needs_limit} | {*(self.durations or ())}
         named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
-        return LabelStatistics(self.topology, self._scheme(), limited | {*named})
+        return LabelStatistics(self.topology, self._scheme(), limited | {*named}, children=self.children)
 
     def _own_features(self) -> list[Any]:
         """The features that were asked for, without the default ones."""
@@ -244,17 +325,22 @@ class HSCRF(Predictor):
         """The blocks of weights: those that were asked for, or the default ones, or both; and the durations."""
         wanted = ["default"] if self.features is None else self.features
         added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
-        mine = {spec for spec in [*wanted, *added] if isinstance(spec, Duration)}
-        levels = {self.topology_.level(spec.level) for spec in mine}
+        mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}
+        usual = list(self._default_features())
+        if any(isinstance(spec, Score) for spec in wanted):
+            usual = [without_scores(spec) for spec in usual]
         found: list[Any] = []
         for spec in wanted:
-            if not isinstance(spec, str):
+            if isinstance(spec, str):
+                found += [default for default in usual if self._identity(default) not in mine]
+            else:
                 found.append(spec)
-                continue
-            for default in self._default_features():
-                if not (isinstance(default, Duration) and self.topology_.level(default.level) in levels):
-                    found.append(default)
         return found + added
+
+    def _identity(self, spec: Any) -> Any:
+        """Equal for two specifications of the same weights, whatever their penalties; durations of one level are."""
+        level = self._shown_levels().level(spec.level)
+        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=level, penalty=1.0)
 
     def _default_features(self) -> Sequence[Any]:
         return default_specifications(self.topology_)
@@ -291,20 +377,27 @@ class HSCRF(Predictor):
             TRANSITIONS if isinstance(spec, CellSpecification) else levels.levels[levels.level(spec.level)]
             for spec in specifications
         ]
-        return Weighting(groups, [block.size for block in self.blocks_], [spec.penalty for spec in specifications])
+        return Weighting(groups, [block.size for block in self.blocks_], self._penalty_factors())
 
-    def _choose_penalties(self, objective: Any, weights: Floats) -> Floats:
+    def _penalty_factors(self) -> list[float]:
+        """How many times as strongly as others the weights of each specification are penalised."""
+        levels = self._shown_levels()
+        return [float(spec.penalty_factor(levels, self.mean_lengths_)) for spec in self._specifications()]
+
+    def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also says where to start from."""
         if not isinstance(self.c2, str):
             check_penalties(self.c1, self.c2)
-            self.c2_, self.factors_, self.penalties_ = self.c2, {}, []
+            self.c2_, self.factors_, self.penalties_, self.penalty_reason_ = self.c2, {}, [], ""
             return weights
-        search = Search(objective, self._weighting(), self.c1, weights, self.random_state, self.verbose)
+        weighting, options = self._weighting(), (self.random_state, self.verbose, self._plain_c2, groups)
+        search = Search(objective, weighting, self.c1, weights, *options)
         search.run()
         if not search.path:
             raise KeyboardInterrupt
         self.penalties_ = search.path
         self.c2_, self.factors_ = chosen(search.path)
+        self.penalty_reason_ = search.reason
         return search.first_weights()
 
     def _monitor(
@@ -329,7 +422,7 @@ class HSCRF(Predictor):
         arrays: dict[str, NDArray[Any]] = {}
         blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         names = [*self.encoder_.names, *self.encoder_.columns]
-        factors = [self.factors_, *(float(spec.penalty) for spec in self._specifications())]
+        factors = [self.factors_, *self._penalty_factors()]
         penalties = [self.c1, self.c2_, self.margin, factors]
         frame = [self.topology_.to_json(), names, blocks, penalties]
         digest = hashlib.sha256(json.dumps(frame).encode())

@@ -1,12 +1,14 @@
 """The choice of L2 penalties by what is held out.
 
-All training sequences are held out once, fold by fold. The folds are fitted along a path of penalties from strong to
-weak, each fit starting where the last one ended. The path leads to the penalty of the plain call, which suits most data
-and is taken unless another is surely better: one on the way, or, from either end of the way, ones beyond it. Then each
-group of weights, transitions and the features of each level, gets a factor if it is surely better with it. The measure
-is the number of labels that are wrong where the most probable states are guessed, made smooth. The errors that a model
-itself expects would fall as it gets more sure of itself, even if it is not more often right. A difference is sure if it
-is larger than twice its standard error over the sequences.
+All training sequences are held out once, fold by fold; the sequences of a group (a person, a document) stay together.
+The folds are fitted along a path of penalties from strong to weak, each fit starting where the last one ended. The path
+goes on beyond either end as long as that helps. The penalty with the fewest held-out errors is taken, unless its lead
+over the plain penalty is within noise: 1.5 standard errors over the groups. Then each group of weights, transitions and
+the features of each level, gets a factor, upwards or downwards, as long as that leads by more than noise.
+
+The errors are labels that are wrong where the most probable ones are guessed, states of steps and borders of segments,
+made smooth. The errors that a model itself expects would fall as it gets more confident, even if it is right no more
+often.
 """
 
 from __future__ import annotations
@@ -19,16 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Random, generator
+from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.solvers import LBFGS, Penalty
 from hscrf.solvers.course import INTERRUPTED, Progress
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
-FOLDS = 2
+FOLDS, MORE_FOLDS = 2, 4  # of many groups, of few
+MANY = 100  # groups
 STEP = math.sqrt(10.0)  # from one penalty to the next, of all weights or of a group
-WAY = (1.0, 0.32, 0.1)  # where the path begins, and how it leads to the penalty of the plain call
-LIMITS = (1e-6, 1e6)  # of the overall penalty
-SURE = 2.0  # standard errors of a difference
+WAY = (1.0, 0.32, 0.1)  # where the path begins
+LIMITS = (0.01, 100.0)  # of the overall penalty
+FARTHEST = 40.0  # the largest factor of a group, and one over the smallest
+PATIENCE = 2  # steps without a better penalty after which the path ends
+NOISE = 1.5  # standard errors of a difference
 SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds: what it leaves undone shows in no decision
 
 
@@ -57,12 +62,16 @@ class Trial:
     """An entry of the path, and what is known of it besides."""
 
     entry: dict[str, Any]
-    errors: Floats  # of each sequence
+    errors: Floats  # of each group of sequences
     weights: list[Floats]  # of each fold
 
     def lead(self, other: Trial) -> float:
-        """How surely it has fewer errors than another."""
+        """By how many standard errors it has fewer errors than another."""
         return lead_of(other.errors - self.errors)
+
+    @property
+    def total(self) -> float:
+        return float(self.errors.sum())
 
 
 @dataclass
@@ -75,62 +84,72 @@ class Search:
     start: Floats  # weights, the same for all folds
     random_state: Random = None
     verbose: int = 0
+    plain: float = 0.1  # the penalty that is taken if no other is better beyond noise
+    groups: Any = None  # of the sequences; None: each is one by itself
 
     def __post_init__(self) -> None:
         n = self.objective.n_parts
-        if n < 2:
-            raise ValueError(f"c2='auto' holds sequences out, but there is {n}; expected at least 2, or a number")
-        order = generator(0 if self.random_state is None else self.random_state).permutation(n)
-        self.folds = self.objective.folds([order[k::FOLDS] for k in range(min(FOLDS, n))])
+        self.group, count = group_numbers(self.groups, n)
+        if count < 2:
+            what = "sequences" if self.groups is None else "groups of sequences"
+            raise ValueError(f"c2='auto' holds {what} out, but there is {count}; expected at least 2, or a number")
+        random = generator(0 if self.random_state is None else self.random_state)
+        fold = deal(np.bincount(self.group), FOLDS if count > MANY else min(MORE_FOLDS, count), random)[self.group]
+        self.folds = self.objective.folds([np.flatnonzero(fold == k) for k in range(fold.max() + 1)])
         self.progress = Progress(self.verbose, None)
         self.began = time.perf_counter()
         self.path: list[dict[str, Any]] = []
-        self.best = Trial({"c2": np.inf, "factors": {}}, np.full(n, np.inf), [self.start] * len(self.folds))
+        self.best = Trial({"c2": np.inf, "factors": {}}, np.full(count, np.inf), [self.start] * len(self.folds))
+        self.reason = ""
 
     def run(self) -> None:
         """Look for the overall penalty, then for the factor of each group; Ctrl-C ends the search where it is."""
         try:
-            self.go()
-            if self.best.entry["c2"] == WAY[0]:
-                self.go_on(STEP)
-            elif self.best.entry["c2"] == WAY[-1]:
-                self.go_on(1 / STEP)
+            plain = self.walk()
             for group in self.weighting.names:
-                if self.weigh(group, rounded(STEP)) < -SURE:
-                    self.weigh(group, rounded(1 / STEP))
-            self.progress.close(f"the best is c2 {self.best.entry['c2']:.3g}{spoken(self.best.entry['factors'])}")
+                if not self.weigh(group, STEP):
+                    self.weigh(group, 1 / STEP)
+            self.reason = reason_of(self.best, plain)
+            self.progress.close(self.reason)
         except KeyboardInterrupt:
             self.progress.close("the search for c2 was interrupted")
 
-    def go(self) -> None:
-        """Go all the way to the plain penalty, and back to the best on the way if that is surely better."""
-        way = []
-        for c2 in WAY:
-            self.best = self.attempt(c2, {})
+    def walk(self) -> Trial:
+        """Find the best overall penalty; the trial of the plain one."""
+        way = {}
+        for c2 in dict.fromkeys((*WAY, self.plain)):
+            way[c2] = self.best = self.attempt(c2, {})
             self.best.entry["better"] = True
-            way.append(self.best)
-        plain, fewest = self.best, min(way, key=lambda trial: trial.entry["errors"])
-        self.best = fewest if fewest.lead(plain) > SURE else plain
-        for trial in way:
+        plain = way[self.plain]
+        for step in (1 / STEP, STEP):
+            self.go_on(way, step)
+        fewest = min(way.values(), key=lambda trial: trial.total)
+        self.best = fewest if fewest.lead(plain) > NOISE else plain
+        for trial in way.values():
             trial.entry.update(lead=trial.lead(plain), better=trial is self.best)
+        return plain
 
-    def go_on(self, step: float) -> None:
-        """Change the overall penalty step by step while it gets surely better."""
-        while LIMITS[0] <= (c2 := rounded(self.best.entry["c2"] * step)) <= LIMITS[1]:
-            if self.judge(self.attempt(c2, {})) <= SURE:
+    def go_on(self, way: dict[float, Trial], step: float) -> None:
+        """Follow the penalties beyond an end of the way, until some in a row are no better than the best."""
+        reached = min(way) if step < 1 else max(way)
+        self.best = way[reached]
+        since = 0 if way[reached].total <= min(trial.total for trial in way.values()) else PATIENCE
+        while since < PATIENCE and LIMITS[0] <= (reached := rounded(reached * step)) <= LIMITS[1]:
+            fewest = min(trial.total for trial in way.values())
+            way[reached] = self.best = self.attempt(reached, {})
+            since = 0 if self.best.total < fewest else since + 1
+
+    def weigh(self, group: str, step: float) -> bool:
+        """Change the factor of a group step by step while that leads by more than noise; whether it did at all."""
+        moved = False
+        while 1 / FARTHEST < (factor := rounded(self.best.entry["factors"].get(group, 1.0) * step)) < FARTHEST:
+            trial = self.attempt(self.best.entry["c2"], {**self.best.entry["factors"], group: factor}, group)
+            lead = trial.lead(self.best)
+            trial.entry.update(lead=lead, better=lead > NOISE)
+            if lead <= NOISE:
                 break
-
-    def weigh(self, group: str, factor: float) -> float:
-        """Change the factor of a group; its lead."""
-        return self.judge(self.attempt(self.best.entry["c2"], {**self.best.entry["factors"], group: factor}, group))
-
-    def judge(self, trial: Trial) -> float:
-        """Take what is surely better than the best so far; its lead."""
-        lead = trial.lead(self.best)
-        trial.entry.update(lead=lead, better=lead > SURE)
-        if lead > SURE:
-            self.best = trial
-        return lead
+            self.best, moved = trial, True
+        return moved
 
     def attempt(self, c2: float, factors: dict[str, float], group: str | None = None) -> Trial:
         """Fit all folds with these penalties, from the best weights so far; the errors in what they hold out."""
@@ -143,6 +162,7 @@ class Search:
             weights.append(result.weights)
             n_iter += result.n_iter
             errors += held_out.soft_errors(result.weights)
+        errors = np.bincount(self.group, errors).astype(np.float64)
         seconds = time.perf_counter() - self.began
         entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": 0.0}
         self.path.append({**entry, "better": False, "n_iter": n_iter, "seconds": seconds})
@@ -161,8 +181,38 @@ def chosen(path: Sequence[Mapping[str, Any]]) -> tuple[float, dict[str, float]]:
     return best["c2"], dict(best["factors"])
 
 
+def reason_of(best: Trial, plain: Trial) -> str:
+    """One sentence: what was chosen, and by how much it is better than the plain penalty."""
+    c2 = plain.entry["c2"]
+    if best is plain:
+        return f"c2 = {c2:g} was kept: no other penalty had fewer held-out errors beyond noise"
+    fewer = 100 * (1 - best.total / plain.total)
+    taken = f"c2 = {best.entry['c2']:g}{spoken(best.entry['factors'])}"
+    lead = f"{best.lead(plain):.1f} standard errors"
+    return f"{taken} was chosen: {fewer:.1f} % fewer held-out errors than c2 = {c2:g} ({lead})"
+
+
+def group_numbers(groups: Any, n: int) -> tuple[Ints, int]:
+    """The number of the group of each of n sequences, and how many groups there are."""
+    if groups is None:
+        return np.arange(n), n
+    if len(groups) != n:
+        raise ValueError(f"groups has {len(groups)} entries for {n} sequences")
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(groups))}
+    return np.array([numbers[name] for name in groups]), len(numbers)
+
+
+def deal(sizes: Ints, folds: int, random: Any) -> Ints:
+    """A fold for each group: in random order, each goes to the fold with the fewest sequences so far."""
+    found, filled = np.zeros(sizes.size, dtype=np.int64), np.zeros(folds)
+    for k in random.permutation(sizes.size):
+        found[k] = filled.argmin()
+        filled[found[k]] += sizes[k]
+    return found
+
+
 def lead_of(gains: Floats) -> float:
-    """By how much the errors of sequences fell in all, in standard errors of that sum; 0 if none changed."""
+    """By how much the errors of all groups fell, in standard errors of that sum; 0 if none changed."""
     chance = math.sqrt(gains @ gains)
     return float(gains.sum()) / chance if chance else 0.0
 

@@ -15,12 +15,13 @@ from hscrf import metrics
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
 from hscrf.errors import FileFormatError
-from hscrf.estimator.arguments import Arguments
 from hscrf.estimator.blocks import check_function_names, dump_block, load_block
+from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
+from hscrf.estimator.confidence import dump_temperatures, restored_temperatures
 from hscrf.estimator.container import write_container
 from hscrf.estimator.cost import foresee
-from hscrf.estimator.decoding import expected_gains
+from hscrf.estimator.decoding import check_loss, expected_gains
 from hscrf.estimator.parameters import saved_parameters
 from hscrf.estimator.penalties import chosen
 from hscrf.estimator.scored import Scored
@@ -28,7 +29,8 @@ from hscrf.estimator.stores import Store
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import SPECIFICATIONS
-from hscrf.inference import Marginals, Posterior
+from hscrf.fillers import expanded, shown
+from hscrf.inference import Posterior
 from hscrf.labels.given import given_labels, labels_to_score, possible_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
@@ -38,14 +40,17 @@ from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.observations.stacked import cut_apart
-from hscrf.potentials import Potentials
+from hscrf.potentials import Key, Potentials
 from hscrf.progress import waiting
+from hscrf.streaming import Stream
+from hscrf.streaming.scoring import StepScorer
+from hscrf.streaming.stream import Shown
 from hscrf.topology import Topology
 
 FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as it is
 
 
-class Predictor(Arguments):
+class Predictor(Calibrated):
     """A model that has been trained or loaded; classes below it add how it learns.
 
     What it needs: ``topology_``, ``encoder_`` (names and scales of what is observed), ``blocks_`` (which weight feeds
@@ -78,6 +83,7 @@ class Predictor(Arguments):
         evidence: Any = None,
         loss: str = "sequence",
         *,
+        confidence: bool = False,
         lengths: Any = None,
         folder: Any = None,
         client: Any = None,
@@ -86,26 +92,29 @@ class Predictor(Arguments):
 
         ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
         with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
-        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit. With ``lengths``,
-        the steps of each sequence, X and the evidence are stacks that hold all sequences below each other.
+        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit. Steps know no
+        borders: ``"step"`` warns where tags delimit segments. With ``lengths``, the steps of each sequence, X and the
+        evidence are stacks that hold all sequences below each other.
+
+        ``confidence=True`` adds to each predicted segment its exact posterior probability, for
+        :meth:`Labels.confidence`: a pass over the sequence for each segment of a level without durations, one for all
+        segments of a level with durations.
 
         For :class:`hscrf.scale.Shards` the labels are written to files in ``folder``, whose names are returned; a Dask
         ``client`` lets its workers do it.
         """
-        if loss not in ("sequence", "step", "segment"):
-            raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
+        self._check_fitted()
+        check_loss(loss, self._shown_levels(), self._scheme())
         if not isinstance(X, list) and isinstance(X, Store):  # a protocol is slow to be asked for
-            self._check_fitted()
             if evidence is not None:
                 raise ValueError("evidence is given, but X are Shards, which are labelled without any")
+            if confidence:
+                raise ValueError("confidence is asked for, but X are Shards, whose files hold labels only")
             return X.on_cluster(client).predict_by(self, folder, loss)
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
+        if confidence:
+            return self._confident(X, evidence, loss)
         return self._answer(X, evidence, partial(self._decode, loss))
-
-    def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
-        """Posterior probabilities of states, endings and segments of each sequence; ``lengths`` as in predict."""
-        X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
-        return self._answer(X, evidence, self._marginals)
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """The posterior of each sequence, encoded and scored once: for several questions about the same sequence.
@@ -113,6 +122,32 @@ class Predictor(Arguments):
         Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
         """
         return self._answer(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
+
+    def stream(self, lag: int = 20, *, marginals: bool = False) -> Stream:
+        """Label a sequence step by step while it arrives.
+
+        Parameters
+        ----------
+        lag : int
+            How many steps later the labels of a step are given: the more, the better they are.
+        marginals : bool
+            Whether to compute the probabilities of all states too.
+
+        Returns
+        -------
+        Stream
+            ``push(x)`` takes an observation and returns the labels of the step ``lag`` steps before, ``flush()`` ends
+            the sequence. See :class:`hscrf.streaming.Stream`.
+        """
+        self._check_fitted()
+        scorer = StepScorer(Scorer(self.topology_, self.blocks_), self.coef_, self.encoder_)
+        return Stream(scorer, expanded(self.topology_), self._shown_stacks, lag, marginals)
+
+    def _shown_stacks(self, states: Ints) -> Shown:
+        """How stacks of the engine's states (D, n) are shown."""
+        own = shown(self.topology_, states.astype(np.int32))
+        labels = self._shown(Labels._found(self.topology_, own, np.ones(states.shape, np.int8)))
+        return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
         """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
@@ -280,30 +315,22 @@ class Predictor(Arguments):
 
     def _decode(self, loss: str, scored: Scored) -> list[Labels]:
         """The best labels of each sequence of a chunk."""
-        values = scored.values if loss == "sequence" else expected_gains(scored.batch, scored.values, loss)
+        values = scored.values if loss == "sequence" else self._gains(scored, loss)
         states, ends, best = scored.batch.best(values)
         scored.require(best)
+        states = shown(self.topology_, states)
         states.flags.writeable = ends.flags.writeable = False
         return [
             self._shown(Labels._found(self.topology_, states[:, a:b], ends[:, a:b], value))
             for (a, b), value in zip(scored.spans, best.tolist(), strict=True)
         ]
 
+    def _gains(self, scored: Scored, loss: str) -> dict[Key, Floats]:
+        return expected_gains(self.topology_, scored.batch, scored.values, loss)
+
     def _shown(self, labels: Labels) -> Labels:
         """Labels as the user sees them, from complete labels of the model's topology."""
         return labels
-
-    def _marginals(self, scored: Scored) -> list[Marginals]:
-        """The marginals of each sequence of a chunk; their counts wait until they are asked for."""
-        result = scored.batch.expectations(scored.values)
-        scored.require(result.log_z)
-        levels = self.topology_.levels
-        found = []
-        for k, (a, b) in enumerate(scored.spans):
-            state = {level: table[a:b] for level, table in zip(levels, result.state, strict=True)}
-            ending = {level: row[a:b] for level, row in zip(levels, result.ending, strict=True)}
-            found.append(Marginals(float(result.log_z[k]), state, ending, scored.posterior(k)))
-        return found
 
     @property
     def classes_(self) -> list[Any]:
@@ -316,7 +343,11 @@ class Predictor(Arguments):
 
     @property
     def weights_(self) -> Any:
-        """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight."""
+        """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight.
+
+        Where fillers remember, a column ``after`` names what the filler remembers before a transition or an end: "" if
+        nothing came before it, missing where no filler is concerned.
+        """
         import pandas
 
         self._check_fitted()
@@ -324,8 +355,10 @@ class Predictor(Arguments):
         for block, weights in self._weighted_blocks():
             for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
                 level, part, states = block.locate(self.topology_, place)
-                rows.append((level, part, name, states, weight))
-        return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", "weight"])
+                after = [block.remembered(self.topology_, place)] if self.topology_.remembers else []
+                rows.append((level, part, name, states, *after, weight))
+        after = ["after"] if self.topology_.remembers else []
+        return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", *after, "weight"])
 
     def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
         """Each block with its weights."""
@@ -369,8 +402,13 @@ class Predictor(Arguments):
         }
         if getattr(self, "penalties_", None):
             header["training"]["penalties"] = self.penalties_
+            header["training"]["penalty_reason"] = self.penalty_reason_
+        if getattr(self, "mean_lengths_", None):
+            header["training"]["mean_lengths"] = self.mean_lengths_
         if self._scheme() != getattr(self, "scheme", None):
             header["scheme"] = dict(self._scheme())
+        if self.temperature_:
+            header["temperature"] = dump_temperatures(self.temperature_)
         arrays = {"coef": self.coef_, **arrays}
         header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
         return header, arrays
@@ -385,12 +423,16 @@ class Predictor(Arguments):
         if self.coef_.size != sum(block.size for block in self.blocks_):
             raise FileFormatError(f"the model has {self.coef_.size} weights, which do not fit its features")
         self.scheme_ = header.get("scheme", self.scheme)
+        self.temperature_ = restored_temperatures(header)
         training = header["training"]
         self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
         self.stop_reason_, self.history_ = training["stop_reason"], training["history"]
+        if training.get("mean_lengths"):
+            self.mean_lengths_ = training["mean_lengths"]
         if training.get("penalties"):
             self.penalties_ = training["penalties"]
             self.c2_, self.factors_ = chosen(self.penalties_)
+            self.penalty_reason_ = training.get("penalty_reason", "")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):

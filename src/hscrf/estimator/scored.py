@@ -11,6 +11,7 @@ import numpy as np
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
+from hscrf.fillers import expanded
 from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.objective.likelihood import closed_labels
@@ -31,7 +32,7 @@ def batch_of(topology: Topology, offsets: Ints) -> Batch:
     key = id(topology), offsets.tobytes()
     with _lock:
         batch = _recent.pop(key, None)
-        if batch is None or batch.topology is not topology:
+        if batch is None or batch.topology is not expanded(topology):
             batch = Batch(topology, offsets)
         _recent[key] = batch
         if len(_recent) > RECENT:

@@ -10,6 +10,7 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.events import family_cells
+from hscrf.fillers import copies_of
 from hscrf.observations.encoder import Encoder
 from hscrf.topology import Topology
 
@@ -24,7 +25,10 @@ def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology
 
 
 def weight_names(block: Block, encoder: Encoder, topology: Topology) -> list[Any]:
-    return [(type(block), feature, *block.locate(topology, place)) for feature, place in block.describe(encoder)]
+    return [
+        (type(block), feature, *block.locate(topology, place), block.remembered(topology, place))
+        for feature, place in block.describe(encoder)
+    ]
 
 
 def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encoder, topology: Topology) -> Floats:
@@ -32,6 +36,15 @@ def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encod
     return np.array(
         [former.get(name, 0.0) for block in blocks for name in weight_names(block, encoder, topology)], dtype=float
     )
+
+
+def strongest_copies(topology: Topology, d: int, table: Floats) -> Floats:
+    """Weights of parents and children (S, U) or (S, U, U) from those of their hidden children: the strongest copy's."""
+    copies = copies_of(topology)
+    if copies is not None:
+        for axis in range(1, table.ndim):
+            table = np.maximum.reduceat(table, copies.begin[d + 1], axis=axis)
+    return table
 
 
 def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]], threshold: float) -> Topology:
@@ -44,6 +57,7 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
         table = np.full(block.shape[1:], -np.inf)
         table.reshape(-1)[family_cells(topology, block.key)[0]] = 0.0
         table.reshape(-1)[block.cells] = weights
+        table = strongest_copies(topology, d, table)
         if part == "trans":
             follows[d + 1] = np.maximum(follows[d + 1], table.max(axis=0))
             table = np.maximum(table.max(axis=1), table.max(axis=2))

@@ -25,6 +25,8 @@ class ChainCRF(HSCRF):
     'D'
     """
 
+    _plain_c2 = 1.0
+
     def __init__(
         self,
         topology: Topology | None = None,
@@ -33,16 +35,18 @@ class ChainCRF(HSCRF):
         edges: bool = False,
         c1: float = 0.0,
         c2: float | str = 1.0,
-        margin: float | Mapping[str, float] = 0.0,
+        margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
+        fillers: Any = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
+        missing: str = "indicator",
     ) -> None:
         super().__init__(
             topology,
@@ -55,11 +59,13 @@ class ChainCRF(HSCRF):
             min_count=min_count,
             pairs=pairs,
             transitions=transitions,
+            fillers=fillers,
             standardize=standardize,
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
             verbose=verbose,
+            missing=missing,
         )
         self.edges = edges
 

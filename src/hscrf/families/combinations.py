@@ -19,10 +19,11 @@ from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.renumbering import over
+from hscrf.names import in_order
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY
-from hscrf.topology import Topology, in_order
+from hscrf.topology import Topology
 
 
 class CombinationStatistics:

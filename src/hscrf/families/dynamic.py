@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.estimator.confidence import tempered_marginals
 from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
@@ -55,6 +56,8 @@ class DynamicCRF(HSCRF):
 
     _feature_classes = (Token, Init, Trans, End, Pair)
 
+    _plain_c2 = 1.0
+
     def __init__(
         self,
         topology: Topology | None = None,
@@ -63,7 +66,7 @@ class DynamicCRF(HSCRF):
         combinations: str = "seen",
         c1: float = 0.0,
         c2: float | str = 1.0,
-        margin: float | Mapping[str, float] = 0.0,
+        margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
         solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
@@ -73,6 +76,7 @@ class DynamicCRF(HSCRF):
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
+        missing: str = "indicator",
     ) -> None:
         super().__init__(
             topology,
@@ -90,6 +94,7 @@ class DynamicCRF(HSCRF):
             random_state=random_state,
             warm_start=warm_start,
             verbose=verbose,
+            missing=missing,
         )
         self.combinations = combinations
 
@@ -141,7 +146,8 @@ class DynamicCRF(HSCRF):
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
         """Posterior probabilities of each sequence; ``state`` has every level and, as "combination", all at once."""
-        return [self._marginals_by_level(found) for found in super().predict_marginals(X, evidence, lengths=lengths)]
+        found = map(self._marginals_by_level, super().predict_marginals(X, evidence, lengths=lengths))
+        return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """The posterior of each sequence, encoded and scored once, with labels and marginals of every level."""
@@ -155,6 +161,9 @@ class DynamicCRF(HSCRF):
             ending[level] = found.ending["combination"]
         names = dict(zip(self.levels_.levels[1:], self.levels_.states[1:], strict=True))
         return replace(found, state=state, ending=ending, names=names)
+
+    def _hidden_states(self, d: int) -> tuple[int, NDArray[np.bool_]]:
+        return 1, np.arange(self.levels_.n_states[d])[:, None] == self.combinations_[:, d - 1]
 
     _shown = _separate
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
 from hscrf.estimator.container import read_container
@@ -25,23 +26,47 @@ from hscrf.solvers.choice import known_solver
 from hscrf.topology import Topology
 
 MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, SemiCRF, DynamicCRF, HHMM)}
-KINDS = ("dicts", "strings", "dense", "matrix")  # of observations
+OPENERS: dict[str, Callable[..., Any]] = {}  # models of rooms above this one, by class
+KINDS = ("dicts", "strings", "dense", "table", "matrix")  # of observations
 
 
-def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+def load(
+    path: str | os.PathLike[str],
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    trusted: Sequence[str] = (),
+) -> Any:
     """Read a model that ``save`` wrote. Nothing in the file is executed, and all of it is checked.
 
     A model with segment functions needs them again, by name: ``functions={"name": function}``. A solver of one's own
-    is not in the file: a warning names it, and ``model.solver`` is the default.
+    is not in the file: a warning names it, and ``model.solver`` is the default. ``trusted`` names types that the
+    classifiers of a stacked model may have beside those of scikit-learn, see :func:`hscrf.stacking.load`.
     """
     header, arrays = read_container(path)
-    name = header.get("class")
+    check_kind(path, header)
+    opener = OPENERS.get(str(header.get("class")))
+    if opener is not None:
+        return opener(path, header, arrays, functions, trusted)
+    return model_of(path, header, arrays, functions or {})
+
+
+def check_kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
+    """Raise unless a file holds a model."""
     if header.get("kind") != "model":
         raise FileFormatError(f"{os.fspath(path)} is a {_word(header.get('kind', 'file'))}, expected a model")
+
+
+def model_of(
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    functions: Mapping[str, Callable[..., Any]],
+) -> Any:
+    """The model of one of the families that a header and arrays of a file hold."""
+    name = header.get("class")
     if not isinstance(name, str) or name not in MODELS:
         raise FileFormatError(f"{os.fspath(path)} holds a {_word(name)}, expected one of {', '.join(MODELS)}")
     with naming(path, "model"):
-        content = Field(header, "", arrays, functions or {})
+        content = Field(header, "", arrays, functions)
         classes = {cls.__name__: cls for cls in MODELS[name]._feature_classes}
         parameters = read_parameters(content["parameters"], MODELS[name], classes)
         checked = check_model(content, ("symbols", "dense") if name == "HHMM" else KINDS, name == "HHMM")
@@ -54,7 +79,7 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
         if "solver" in parameters:
             parameters["solver"] = known_solver(parameters["solver"])
         model = MODELS[name](**parameters)
-        model._restore(header, arrays, functions or {})
+        model._restore(header, arrays, functions)
     return model
 
 

@@ -28,6 +28,8 @@ class SemiCRF(HSCRF):
     [2, 2]
     """
 
+    _plain_c2 = 1.0
+
     def __init__(
         self,
         topology: Topology | None = None,
@@ -36,17 +38,19 @@ class SemiCRF(HSCRF):
         max_duration: int | Mapping[str, int] | None = None,
         c1: float = 0.0,
         c2: float | str = 1.0,
-        margin: float | Mapping[str, float] = 0.0,
+        margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
         solver: Any = "lbfgs",
         scheme: str = "bio",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
+        fillers: Any = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
+        missing: str = "indicator",
     ) -> None:
         super().__init__(
             topology,
@@ -59,11 +63,13 @@ class SemiCRF(HSCRF):
             min_count=min_count,
             pairs=pairs,
             transitions=transitions,
+            fillers=fillers,
             standardize=standardize,
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
             verbose=verbose,
+            missing=missing,
         )
         self.max_duration = max_duration
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, generator
+from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch, Evidence, Expectations
-from hscrf.engine.kbest import KBest
 from hscrf.errors import InfeasibleError
+from hscrf.fillers import masked, shown, summed
 from hscrf.inference.conflicts import infeasible
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import level_or_only
@@ -39,7 +39,7 @@ class Posterior:
             check_fit(potentials, evidence, "evidence")
         self.potentials = potentials
         self.evidence = evidence
-        self.values = values_of(potentials)
+        self.values = masked(potentials.topology, values_of(potentials))
         self._made: dict[str, Any] = {}
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
@@ -54,9 +54,14 @@ class Posterior:
         found: Batch = self._once("batch", self._batch)
         return found
 
+    @property
+    def offsets(self) -> Ints:
+        """Where the sequence of the batch begins and ends (2,)."""
+        return np.array([0, self.potentials.length])
+
     def _batch(self) -> Batch:
         closed = None if self.evidence is None else Evidence.of([self.evidence.closed()])
-        return Batch(self.potentials.topology, np.array([0, self.potentials.length]), closed)
+        return Batch(self.potentials.topology, self.offsets, closed)
 
     @property
     def log_partition(self) -> float:
@@ -70,8 +75,9 @@ class Posterior:
 
         They hold the posterior, so it does not hold them but the numbers that they show.
         """
-        levels, found = self.potentials.topology.levels, self._expectations
-        state, ending = (dict(zip(levels, arrays, strict=True)) for arrays in (found.state, found.ending))
+        topology, found = self.potentials.topology, self._expectations
+        state = {level: summed(topology, d, found.state[d]) for d, level in enumerate(topology.levels)}
+        ending = dict(zip(topology.levels, found.ending, strict=True))
         return Marginals(float(found.log_z[0]), state, ending, self)
 
     @property
@@ -81,7 +87,9 @@ class Posterior:
         return found
 
     def _counts(self) -> Potentials:
-        return Potentials.from_arrays(self.potentials.topology, self.potentials.length, self._expectations.counts)
+        found = self._expectations.counts
+        own = {key: found[key] for key in values_of(self.potentials)}
+        return Potentials.from_arrays(self.potentials.topology, self.potentials.length, own)
 
     @property
     def _expectations(self) -> Expectations:
@@ -97,21 +105,17 @@ class Posterior:
         """Posterior (T, L, S) of all segments of a level, by start and length."""
         topology = self.potentials.topology
         d = topology.level(level)
-        explicit = (d,) if d else ()
-        result = self.batch.expectations(self.values, explicit=explicit)
-        if d not in result.segments:  # a bottom of unit length
-            return result.state[d][:, None, :]
-        return self.batch.plan(self.values, explicit).by_start(d, result.segments[d])
+        return summed(topology, d, self.batch.expectations(self.values, explicit=(d,)).segments[d])
 
     def decode(self) -> Labels:
         """The best configuration; its log score is ``.score``."""
         states, ends, best = self.batch.best(self.values)
-        return Labels(self.potentials.topology, states, ends, score=self._feasible(float(best[0])))
+        return self._labels(states, ends, self._feasible(float(best[0])))
 
     def k_best(self, k: int) -> list[Labels]:
         """The k best configurations in order of their score, fewer if there are fewer."""
-        found = islice(KBest(self.batch.plan(self.values), self.values), k)
-        best = [Labels(self.potentials.topology, states, ends, score=score) for score, states, ends in found]
+        found = self.batch.k_best(self.values, k)
+        best = [self._labels(states, ends, score) for score, states, ends in found]
         if not best:
             self._feasible(-np.inf)
         return best
@@ -120,7 +124,12 @@ class Posterior:
         """Draw n exact and independent samples; random_state is a seed or a generator."""
         states, ends, log_z = self.batch.draw(self.values, n, generator(random_state))
         self._feasible(float(log_z[0]))
-        return [Labels(self.potentials.topology, x, e) for x, e in zip(states, ends, strict=True)]
+        return [self._labels(x, e) for x, e in zip(states, ends, strict=True)]
+
+    def _labels(self, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None) -> Labels:
+        """Labels from what the engine found."""
+        topology = self.potentials.topology
+        return Labels(topology, shown(topology, states), ends, score=score)
 
     def entropy(self) -> float:
         """Entropy in nats: log Z minus the expected score."""

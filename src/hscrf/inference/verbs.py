@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.fillers import expanded, hidden
 from hscrf.inference.posterior import Marginals, Posterior, check_fit
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
@@ -64,6 +65,8 @@ def score(potentials: Potentials, labels: Labels) -> float:
     check_fit(potentials, labels, "labels")
     labels.check()
     topology = potentials.topology
+    states = hidden(topology, labels.states, labels.ends, np.array([0, labels.length]))
+    labels = Labels._found(expanded(topology), states, labels.ends)
     total = 0.0
     for d, level in enumerate(topology.levels):
         start, stop, state = labels.segment_arrays(d)

@@ -13,7 +13,8 @@ from hscrf.labels.induction import LabelStatistics, loosened, state_names
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
 from hscrf.labels.renumbering import over
-from hscrf.topology import Topology, in_order, unknown_name
+from hscrf.names import in_order, unknown_name
+from hscrf.topology import Topology
 
 SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are no level
 

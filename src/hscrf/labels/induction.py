@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +13,17 @@ from numpy.typing import NDArray
 from hscrf.errors import LabelError
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
+from hscrf.labels.lengths import known_lengths
 from hscrf.labels.many import read_many
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.reading import by_level, is_segments
 from hscrf.labels.renumbering import over
-from hscrf.topology import Topology, in_order
+from hscrf.names import in_order
+from hscrf.topology import Topology
 
-Pairs = dict[str, set[tuple[Any, str]]]  # by level: names of (parent, child), or of (state, next state)
+Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
+CHILDREN = ("auto", "seen", "all")
+ENOUGH = 20  # known runs of children that show what parents contain, if at most 1 in so many occurs only once
 
 
 def encode_labels(
@@ -27,12 +32,13 @@ def encode_labels(
     topology: Topology | None,
     scheme: Any,
     limited: Collection[str] = (),
+    children: str = "auto",
 ) -> tuple[Topology, list[Labels]]:
     """Labels of all sequences over one topology: the given one, that of the Labels in Y, or one learned from Y.
 
-    ``limited`` names the levels that need a longest duration.
+    ``limited`` names the levels that need a longest duration, ``children`` is the rule of :class:`LabelStatistics`.
     """
-    statistics = LabelStatistics(topology, scheme, limited)
+    statistics = LabelStatistics(topology, scheme, limited, children=children)
     labels = statistics.update(Y, lengths)
     topology = statistics.topology()
     return topology, statistics.over(labels, topology)
@@ -51,6 +57,13 @@ class LabelStatistics:
     bring their topology; if they are mixed with columns or segments, all parts need it as ``given``. ``limited`` names
     the levels that need a longest duration.
 
+    ``children`` says which children a parent may have. ``"seen"``: those that it has where both labels are known.
+    ``"all"``: every state of the next level. ``"auto"`` (default): as "seen" where all labels of the two levels are
+    known. Where labels are missing, as "seen" for all parents of a level that shows enough: its known labels have at
+    least 20 runs of children, and at most 1 in 20 of these is the only one with its parent and child. At other levels
+    the same rule decides for each parent alone. Other parents, and those that are never seen with a known child, may
+    have any child. A child that is never seen below a known parent may be below any.
+
     >>> one, other = LabelStatistics(), LabelStatistics()
     >>> first = one.update([{"phrase": ["NP", "NP"], "tag": ["D", "N"]}], [2])
     >>> second = other.update([{"phrase": ["VP"], "tag": ["V"]}], [1], offset=1)
@@ -67,6 +80,7 @@ class LabelStatistics:
     scheme: Any = "plain"
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
+    children: str = "auto"  # one of CHILDREN
 
     first: int | None = field(default=None, init=False)  # lowest number of a sequence noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
@@ -74,13 +88,15 @@ class LabelStatistics:
     classless: bool = field(default=False, init=False)  # the class of a sequence is unknown
     persists: bool = field(default=False, init=False)  # segments of the bottom may be longer than one step
     missing: set[str] = field(default_factory=set, init=False)  # levels below the root with an unknown state
-    children: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
+    families: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
     longest: dict[str, int] = field(default_factory=dict, init=False)  # known duration, by limited level
     unmeasured: set[str] = field(default_factory=set, init=False)  # limited levels with an unknown end
 
     def __post_init__(self) -> None:
         self.limited = frozenset(self.limited)
         self.levels = None if self.levels is None else tuple(self.levels)
+        if self.children not in CHILDREN:
+            raise ValueError(f"children is {self.children!r}, expected {', '.join(map(repr, CHILDREN))}")
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
         """Note the labels of a part of the data, and return them as Labels.
@@ -124,8 +140,8 @@ class LabelStatistics:
 
     def merge(self, other: LabelStatistics) -> LabelStatistics:
         """Add what another object has noted, and return this one; the other stays as it is."""
-        if (self.scheme, self.limited) != (other.scheme, other.limited):
-            raise ValueError("label statistics with another scheme or other limited levels cannot be merged")
+        if (self.scheme, self.limited, self.children) != (other.scheme, other.limited, other.children):
+            raise ValueError("label statistics with another scheme, other limited levels or children cannot be merged")
         if other.given is None and other.first is None:
             return self
         if self.given is None and self.first is None:
@@ -139,8 +155,8 @@ class LabelStatistics:
     def topology(self) -> Topology:
         """The topology of all labels noted so far.
 
-        States are in the order of their names. If no label is missing, only children that occur are allowed. A limited
-        level lasts at most as long as its longest segment, unless an end is missing there.
+        States are in the order of their names. ``children`` says which children are allowed. A limited level lasts at
+        most as long as its longest segment, unless an end is missing there.
         """
         if self.given is not None:
             return self.given
@@ -148,8 +164,7 @@ class LabelStatistics:
             raise ValueError("there are no labels, so the states are unknown: give a topology")
         loose = self.loose_topology()
         arguments = loose.to_dict()
-        if not self.missing and (len(self.classes) <= 1 or not self.classless):
-            arguments["children"] = {level: self._kids(level, loose) for level in loose.levels[:-1]}
+        arguments["children"] = {level: self._kids(level, loose) for level in loose.levels[:-1]}
         for level in self._limited_levels():
             if level not in self.unmeasured:
                 arguments["max_duration"][level] = self.longest[level]
@@ -221,6 +236,8 @@ class LabelStatistics:
         return self._without_rules([*classes, f"not {classes[0]}"] if len(classes) == 1 else classes)
 
     def _without_rules(self, classes: Sequence[str]) -> Topology:
+        for level, names in self.states.items():
+            check_alike(level, names)
         levels = {level: in_order(self.states[level]) or ["unseen"] for level in self.levels or ()}
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
@@ -229,36 +246,56 @@ class LabelStatistics:
         names: list[Any] = [(*states, "?") for states in topology.states]
         names[0] = (*topology.states[0], None) if self.classes else (None, None)
         for d, level in enumerate(topology.levels[:-1]):
-            found = named_pairs(known.states[d], known.states[d + 1], names[d], names[d + 1])
-            self.children.setdefault(level, set()).update(found)
+            found = count_runs(known.states[d : d + 2], known.offsets, names[d], names[d + 1])
+            self.families.setdefault(level, Counter()).update(found)
 
     def _note_durations(self, topology: Topology, known: Known) -> None:
         for level in self._limited_levels():
             ends = known.ends[topology.level(level)]
-            ends = np.where(ends == WITH_PARENT, np.int8(0), ends)  # no segment of an open run is longer than the run
-            if (ends < 0).any():
+            if ((ends < 0) & (ends != WITH_PARENT)).any():
                 self.unmeasured.add(level)
-            self.longest[level] = max(self.longest.get(level, 0), longest_segment(ends, known.offsets))
+            longest = int(known_lengths(ends, known.offsets).max(initial=0))
+            self.longest[level] = max(self.longest.get(level, 0), longest)
+
+    def open_parents(self) -> dict[str, list[str]]:
+        """The states that may have every child because labels are missing, by level; see ``children``."""
+        if self.given is not None or self.children != "auto":
+            return {}
+        loose = self.loose_topology()
+        found = {}
+        for d, level in enumerate(loose.levels[:-1]):
+            kids = self._kids(level, loose)
+            found[level] = [name for name in loose.states[d] if name not in kids] if loose.n_states[d] > 1 else []
+        return {level: names for level, names in found.items() if names}
 
     def _kids(self, level: str, topology: Topology) -> dict[str, list[str]]:
-        """The children of each state of a level; an unknown class is the root's only state."""
-        kids: dict[str, list[str]] = {}
-        for parent, child in self.children[level]:
-            kids.setdefault(topology.states[0][0] if parent is None else parent, []).append(child)
-        return kids
+        """The children of each state of a level that may not have all of them; see ``children``."""
+        if self.children == "all":
+            return {}
+        d = topology.level(level)
+        own: dict[str, Counter[str]] = {}
+        for (parent, child), runs in self.families[level].items():
+            if parent is not None:
+                own.setdefault(parent, Counter())[child] += runs
+            elif len(self.classes) <= 1:  # the root has one state, whether it is named or not
+                own.setdefault(topology.states[0][0], Counter())[child] += runs
+        lonely = set(topology.states[d + 1]).difference(*own.values())
+        unknown = len(self.classes) > 1 and self.classless if d == 0 else level in self.missing
+        if self.children == "auto" and (unknown or topology.levels[d + 1] in self.missing):
+            every = Counter({(parent, child): n for parent, runs in own.items() for child, n in runs.items()})
+            if not shows_enough(every):
+                own = {parent: runs for parent, runs in own.items() if shows_enough(runs)}
+        return {parent: [*runs, *lonely] for parent, runs in own.items()}
 
     def _merge(self, other: LabelStatistics) -> None:
         self.levels = other.levels if self.levels is None else self.levels
         if self.levels != other.levels:
             raise ValueError(f"parts of the labels have the levels {self.levels} and {other.levels}; give all the same")
         self.first = min(first for first in (self.first, other.first) if first is not None)
-        sets: tuple[tuple[dict[str, set[Any]], dict[str, set[Any]]], ...] = (
-            (self.states, other.states),
-            (self.children, other.children),
-        )
-        for mine, others in sets:
-            for level, found in others.items():
-                mine.setdefault(level, set()).update(found)
+        for level, found in other.states.items():
+            self.states.setdefault(level, set()).update(found)
+        for level, runs in other.families.items():
+            self.families.setdefault(level, Counter()).update(runs)
         self.classes |= other.classes
         self.missing |= other.missing
         self.unmeasured |= other.unmeasured
@@ -266,6 +303,16 @@ class LabelStatistics:
             self.longest[level] = max(self.longest.get(level, 0), duration)
         self.classless |= other.classless
         self.persists |= other.persists
+
+
+def check_alike(level: str, names: Collection[Any]) -> None:
+    """Refuse states that are written alike, as 1 and "1" are."""
+    seen: dict[str, Any] = {}
+    for name in names:
+        other = seen.setdefault(str(name), name)
+        if other != name or type(other) is not type(name):
+            told = " and ".join(sorted([repr(other), repr(name)]))
+            raise LabelError(f"there are the labels {told}, which are written alike: expected one type", level=level)
 
 
 def state_names(column: Any, scheme: str) -> set[str]:
@@ -287,24 +334,26 @@ def state_names(column: Any, scheme: str) -> set[str]:
     return {tag.split("-", 1)[-1] for tag in tags}
 
 
-def named_pairs(
-    one: NDArray[Any], other: NDArray[Any], names: Sequence[Any], other_names: Sequence[Any]
-) -> set[tuple[Any, Any]]:
-    """Names of the pairs (one[k], other[k]) of known states; the last name of each side is that of -1."""
-    occurs = np.zeros((len(names), len(other_names)), dtype=bool)
-    occurs[one, other] = True
-    named = {(names[s], other_names[u]) for s, u in np.argwhere(occurs).tolist()}
-    return {pair for pair in named if "?" not in pair}
+def shows_enough(runs: Counter[Any]) -> bool:
+    """Whether the known children of a parent, or of all parents of a level, are likely to be all; see ``ENOUGH``.
+
+    The share of runs that occur only once estimates how likely the next run is of a new kind (Good and Turing).
+
+    >>> shows_enough(Counter(walk=15, sit=6)), shows_enough(Counter(walk=15, run=1)), shows_enough(Counter(walk=9))
+    (True, False, False)
+    """
+    return ENOUGH * max(1, sum(n == 1 for n in runs.values())) <= sum(runs.values())
 
 
-def longest_segment(ends: NDArray[np.int8], offsets: NDArray[np.int64]) -> int:
-    """Length of the longest segment whose borders and inside are known, in packed sequences; 0 if there is none."""
-    ends = ends.copy()
-    ends[offsets[1:] - 1] = 1  # a sequence ends all its segments
-    stop = np.flatnonzero(ends == 1) + 1
-    start = np.append(0, stop[:-1])
-    doubts = np.append(0, np.cumsum(ends < 0))
-    return int((stop - start)[doubts[start] == doubts[stop]].max(initial=0))
+def count_runs(
+    states: NDArray[Any], offsets: NDArray[np.int64], names: Sequence[Any], other_names: Sequence[Any]
+) -> Counter[tuple[Any, Any]]:
+    """How many runs of steps have each pair of known states (2, N); the last name of each side is that of -1."""
+    begins = np.append(True, (states[:, 1:] != states[:, :-1]).any(axis=0))
+    begins[offsets[:-1]] = True
+    pairs, counts = np.unique(states[:, begins], axis=1, return_counts=True)
+    named = ((names[s], other_names[u]) for s, u in pairs.T.tolist())
+    return Counter({pair: n for pair, n in zip(named, counts.tolist(), strict=True) if "?" not in pair})
 
 
 def loosened(topology: Topology) -> Topology:

@@ -23,6 +23,7 @@ from hscrf.labels.columns import (
     prefixes_of,
     schemes_of,
 )
+from hscrf.labels.confidence import SegmentConfidence
 from hscrf.labels.rules import RULES, first_true
 from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
@@ -55,6 +56,7 @@ class Labels:
     ends: NDArray[np.int8]  # (D, T), -1 unknown, 0 goes on, 1 ends, -2 ends if and only if its parent does
     allowed: Mapping[str, NDArray[np.bool_]] | None = None  # level name -> (T, S_d)
     score: float | None = None  # set by decoding
+    posterior: Mapping[str, NDArray[np.float64]] | None = None  # level name -> (segments, 2), see ``confidence``
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
@@ -70,7 +72,7 @@ class Labels:
     ) -> Labels:
         """Labels that are known to be sound, as those that decoding found: nothing is checked or copied."""
         labels = object.__new__(cls)
-        labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None)
+        labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None, posterior=None)
         return labels
 
     @classmethod
@@ -224,6 +226,42 @@ class Labels:
         names = self.topology.states[d]
         return [(i, j, names[s]) for i, j, s in zip(start.tolist(), stop.tolist(), state.tolist(), strict=True)]
 
+    def confidence(self, level: str | int | None = None) -> list[SegmentConfidence]:
+        """Return the segments of a level with their posterior probabilities.
+
+        The labels must come from ``predict(X, confidence=True)``.
+
+        Parameters
+        ----------
+        level : str, int or None
+            The level; None means the only one below the root.
+
+        Returns
+        -------
+        list of SegmentConfidence
+            ``(start, stop, state, probability, label_probability)`` for each segment: the posterior probability that
+            this segment exists, with exactly these borders and this state; and the mean over its steps of the
+            probability that the step has this state.
+
+        Raises
+        ------
+        ValueError
+            If the labels do not come from ``predict(X, confidence=True)``.
+
+        Examples
+        --------
+        >>> from hscrf import ChainCRF
+        >>> model = ChainCRF().fit([[["a"], ["b"]]] * 3, [["N", "V"]] * 3)
+        >>> segment = model.predict([[["a"], ["b"]]], confidence=True)[0].confidence()[0]
+        >>> segment[:3], 0.5 < segment.probability < 1
+        ((0, 1, 'N'), True)
+        """
+        d = level_or_only(self.topology, level)
+        if self.posterior is None:
+            raise ValueError("these labels have no confidence; expected labels from predict(X, confidence=True)")
+        numbers = self.posterior[self.topology.levels[d]].tolist()
+        return [SegmentConfidence(*triple, *row) for triple, row in zip(self.segments(d), numbers, strict=True)]
+
     def column(self, level: str | int | None = None, scheme: str = "plain") -> list[Any]:
         """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known.
 
@@ -293,7 +331,7 @@ class Labels:
         return f"Labels({self.length} steps, {' > '.join(self.topology.levels)}, {known}{score})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Labels, (self.topology, self.states, self.ends, self.allowed, self.score)
+        return Labels, (self.topology, self.states, self.ends, self.allowed, self.score, self.posterior)
 
 
 def _cells(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints, ranges
+from hscrf.errors import InfeasibleError
+from hscrf.fillers import hidden
 from hscrf.labels.labels import Labels
+from hscrf.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Known:
     states: NDArray[np.int32]
     ends: NDArray[np.int8]
     offsets: Ints
+    allowed: tuple[NDArray[np.bool_], ...] | None = None  # possible states (N, S) of each level; None: not asked for
 
     def complete(self, *levels: int) -> bool:
         return all((self.states[d] >= 0).all() and (self.ends[d] >= 0).all() for d in levels)
@@ -28,12 +32,36 @@ class Known:
         known = (self.states >= 0).all(axis=0) & (self.ends >= 0).all(axis=0)
         return np.logical_and.reduceat(known, self.offsets[:-1])
 
+    def hidden(self, topology: Topology) -> Known:
+        """The same with the engine's hidden states, -1 where a copy is not known."""
+        return replace(self, states=hidden(topology, self.states, self.ends, self.offsets))
+
     def take(self, which: Ints) -> Known:
         """Some of the sequences."""
         lengths = np.diff(self.offsets)[which]
         steps = ranges(self.offsets[which], lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return Known(self.states[:, steps], self.ends[:, steps], offsets)
+
+
+def pack_possible(labels: Sequence[Labels]) -> Known:
+    """The same as :func:`pack_labels`, and the states that nesting leaves possible where labels are missing.
+
+    Labels that contradict each other leave all states possible.
+    """
+    known = pack_labels(labels)
+    complete = known.complete_sequences()
+    if complete.all():
+        return known
+    allowed = [np.ones((known.states.shape[1], size), dtype=bool) for size in labels[0].topology.n_states]
+    for n in np.flatnonzero(~complete).tolist():
+        try:
+            closed = labels[n].closed().allowed or {}
+        except InfeasibleError:
+            continue
+        for d, level in enumerate(labels[n].topology.levels):
+            allowed[d][known.offsets[n] : known.offsets[n + 1]] = closed[level]
+    return replace(known, allowed=tuple(allowed))
 
 
 def pack_labels(labels: Sequence[Labels]) -> Known:

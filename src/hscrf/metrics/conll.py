@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hscrf.metrics.cells import chosen_level, pairs_of, ratio, unzip
-from hscrf.metrics.measures import Score, SegmentScores, total_of
+from hscrf.metrics.scores import Score, SegmentScores, total_of
 
 
 @dataclass(frozen=True)

@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, level_names, mean_of, pairs_of, ratio
-
-
-@dataclass(frozen=True)
-class Score:
-    """Counts of segments, and the ratios they give; a ratio of nothing is 0, as in conlleval.
-
-    >>> score = Score(correct=2, predicted=4, support=3)
-    >>> score.precision, round(score.recall, 3), round(score.f1, 3)
-    (0.5, 0.667, 0.571)
-    """
-
-    correct: int  # found with the right start, stop and state
-    predicted: int
-    support: int  # in the truth
-
-    @property
-    def precision(self) -> float:
-        """Share of the predicted segments that are right."""
-        return ratio(self.correct, self.predicted)
-
-    @property
-    def recall(self) -> float:
-        """Share of the true segments that were found."""
-        return ratio(self.correct, self.support)
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
-        return ratio(2 * self.correct, self.predicted + self.support)
-
-    def to_dict(self) -> dict[str, float]:
-        """Return ratios and counts as plain numbers."""
-        ratios = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
-        return {**ratios, "support": self.support, "predicted": self.predicted, "correct": self.correct}
-
-
-@dataclass(frozen=True)
-class SegmentScores(Score):
-    """The micro average over all labels, and the score of each."""
-
-    per_label: dict[Any, Score] = field(default_factory=dict)
+from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, level_names, mean_of, pairs_of
+from hscrf.metrics.matching import (
+    check_tolerance,
+    score_boundaries,
+    score_segments,
+    score_tolerant,
+    warn_of_single_steps,
+)
+from hscrf.metrics.scores import SegmentScores
 
 
 @overload
@@ -127,11 +93,14 @@ def segment_scores(
     level: str | int | None = None,
     ignore: Iterable[Any] = ("O",),
     scheme: Any = "auto",
+    tolerance: int = 0,
 ) -> SegmentScores:
     """Count the segments of one level that have the right start, stop and state, as conlleval does.
 
-    The total is micro averaged; labels in ``ignore`` are no segments. A level whose segments have unit
-    length counts every time step. Without a level, the only one is meant.
+    The total is micro averaged, ``macro_f1`` is the mean over labels; labels in ``ignore`` are no segments. With a
+    ``tolerance``, start and stop may each be wrong by so many steps, and each segment is matched at most once, as many
+    as can be. A level whose segments have unit length counts every time step, so that its F1 is the accuracy of steps:
+    a warning says so. Without a level, the only one is meant.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP", "O"]}, max_duration={"phrase": None})
@@ -140,9 +109,15 @@ def segment_scores(
     >>> scores = segment_scores(truth, guess, "phrase")
     >>> scores.precision, round(scores.recall, 3), scores.per_label["VP"]
     (0.5, 0.333, Score(correct=0, predicted=0, support=1))
+    >>> round(segment_scores(truth, guess, "phrase", tolerance=1).recall, 3)
+    0.667
     """
+    check_tolerance(tolerance)
     pairs = pairs_of(y_true, y_pred, scheme)
-    return score_segments(known_cells(pairs, chosen_level(pairs, level)), ignore)
+    chosen = chosen_level(pairs, level)
+    warn_of_single_steps(pairs, chosen)
+    cells = known_cells(pairs, chosen)
+    return score_segments(cells, ignore) if tolerance == 0 else score_tolerant(cells, tolerance, ignore)
 
 
 def boundary_f1(
@@ -165,8 +140,7 @@ def boundary_f1(
     >>> boundary_f1(truth, guess, "phrase"), boundary_f1(truth, guess, "phrase", tolerance=1)
     (0.0, 1.0)
     """
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
+    check_tolerance(tolerance)
     pairs = pairs_of(y_true, y_pred, scheme)
     return score_boundaries(known_cells(pairs, chosen_level(pairs, level)), tolerance)
 
@@ -202,56 +176,6 @@ def tag_accuracy(cells: Cells, outside: Iterable[Any] = ("O",)) -> float:
         begins.append(np.append(1, ends[:-1]) == 1)
     no_prefix = np.isin(cells.true, [cells.names.index(name) for name in outside if name in cells.names])
     return mean_of((cells.true == cells.pred) & (no_prefix | (begins[0] == begins[1])))
-
-
-def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
-    size, skipped = len(cells.names), set(ignore)
-    true_key, true_state = _segments(cells.true, cells.true_ends)
-    pred_key, pred_state = _segments(cells.pred, cells.pred_ends)
-    _, i, j = np.intersect1d(true_key, pred_key, assume_unique=True, return_indices=True)
-    both = true_state[i][true_state[i] == pred_state[j]]
-    counts = (np.bincount(state, minlength=size).tolist() for state in (both, pred_state, true_state))
-    rows = zip(cells.names, *counts, strict=True)
-    return total_of({name: Score(*row) for name, *row in rows if name not in skipped and any(row)})
-
-
-def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
-    """A number for the start and stop of each segment, and its state."""
-    stop = np.flatnonzero(ends) + 1
-    start = np.append(0, stop)[:-1]
-    return start * (len(states) + 1) + stop, states[start]
-
-
-def total_of(table: dict[Any, Score]) -> SegmentScores:
-    """The micro average over a table of labels."""
-    correct = sum(score.correct for score in table.values())
-    predicted = sum(score.predicted for score in table.values())
-    return SegmentScores(correct, predicted, sum(score.support for score in table.values()), table)
-
-
-def score_boundaries(cells: Cells, tolerance: int) -> float:
-    matched = total = 0
-    start = 0
-    for stop in cells.stops.tolist():
-        true = np.flatnonzero(cells.true_ends[start : stop - 1]).tolist()
-        pred = np.flatnonzero(cells.pred_ends[start : stop - 1]).tolist()
-        matched += _matches(true, pred, tolerance)
-        total += len(true) + len(pred)
-        start = stop
-    return 2 * matched / total if total else 1.0
-
-
-def _matches(one: list[int], other: list[int], tolerance: int) -> int:
-    """The most pairs of two sorted lists that lie within the tolerance, each number used at most once."""
-    matched = i = j = 0
-    while i < len(one) and j < len(other):
-        if abs(one[i] - other[j]) <= tolerance:
-            matched, i, j = matched + 1, i + 1, j + 1
-        elif one[i] < other[j]:
-            i += 1
-        else:
-            j += 1
-    return matched
 
 
 def right_sequences(cells: Cells) -> NDArray[np.bool_]:

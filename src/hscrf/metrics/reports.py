@@ -8,15 +8,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, pairs_of, unzip
-from hscrf.metrics.measures import (
-    Score,
-    exact_match,
-    joint_accuracy,
-    score_boundaries,
-    score_segments,
-    step_accuracy,
-    tag_accuracy,
-)
+from hscrf.metrics.matching import edit_scores, score_boundaries, score_overlaps, score_segments
+from hscrf.metrics.measures import exact_match, joint_accuracy, step_accuracy, tag_accuracy
+from hscrf.metrics.scores import Score, SegmentScores
+from hscrf.metrics.segmentation import OVERLAPS, class_mean
+
+SINGLE = "(every segment has one step: segment F1 is the accuracy of steps)"
 
 
 @overload
@@ -54,8 +51,10 @@ def report(
     """Return all measures of every level as text, or as plain numbers that JSON can hold.
 
     Accuracy is the share of steps with the right state. A level of longer segments also has the share of right BIO
-    tags, which say where segments begin, too: that is conlleval's accuracy. Measures of segments are over the sequences
-    whose level is completely known in the truth.
+    tags, which say where segments begin, too: that is conlleval's accuracy; the F1 of its boundaries; and the measures
+    of action segmentation: F1 of segments that overlap by 10, 25 and 50 % and the edit score. Micro averages count
+    segments, macro averages are means over labels. Measures of segments are over the sequences whose level is
+    completely known in the truth.
 
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
@@ -68,14 +67,19 @@ def report(
                NP     0.000     0.000     0.000         1
                VP     0.000     0.000     0.000         1
         micro avg     0.000     0.000     0.000         2
+        macro avg     0.000     0.000     0.000         2
       boundary F1                         0.000
+      F1@10/25/50     1.000     1.000     1.000
+       edit score                         1.000
     <BLANKLINE>
     tag: accuracy 0.667 of 3 steps
+    (every segment has one step: segment F1 is the accuracy of steps)
     <BLANKLINE>
                   precision    recall  f1-score   support
                 N     1.000     0.500     0.667         2
                 V     0.500     1.000     0.667         1
         micro avg     0.667     0.667     0.667         3
+        macro avg     0.750     0.750     0.667         3
     <BLANKLINE>
     all levels right: 0.667 of 3 steps, 0.000 of 1 sequences
     """
@@ -103,13 +107,39 @@ def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: 
     unit = all(labels.ends[labels.topology.level(level)].all() for pair in known for labels in pair)
     return {
         "accuracy": _number(step_accuracy(cells)),
+        "class_accuracy": rounded(_number(class_mean(cells))),
         "steps": int((cells.true >= 0).sum()),
         "sequences": len(known),
-        "segments": Score.to_dict(scores),
-        "per_label": {str(name): score.to_dict() for name, score in scores.per_label.items()},
+        **segment_numbers(scores),
         "tag_accuracy": None if unit else _number(tag_accuracy(inside)),
         "boundary_f1": None if unit else score_boundaries(inside, tolerance),
+        "overlap_f1": None if unit else {percent(k): score_overlaps(inside, k, ignore).f1 for k in OVERLAPS},
+        "edit_score": None if unit else rounded(_number(_mean(edit_scores(inside, ignore)))),
     }
+
+
+def segment_numbers(scores: SegmentScores) -> dict[str, Any]:
+    """Micro and macro averages and the scores of labels as plain numbers."""
+    means = {"precision": scores.macro_precision, "recall": scores.macro_recall, "f1": scores.macro_f1}
+    macro = {name: rounded(value) for name, value in means.items()}
+    return {
+        "segments": Score.to_dict(scores),
+        "macro": macro,
+        "per_label": {str(name): score.to_dict() for name, score in scores.per_label.items()},
+    }
+
+
+def rounded(mean: float | None) -> float | None:
+    """A mean without its last digits, which depend on the order of the sum."""
+    return None if mean is None else round(mean, 12)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
 
 
 def _jointly_known(pairs: Pairs, names: list[str]) -> int:
@@ -137,8 +167,13 @@ def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> 
         lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
     if numbers["sequences"] < total:
         lines.append(f"(segments of the {numbers['sequences']} of {total} sequences that are fully labelled)")
-    rows = {**numbers["per_label"], "micro avg": numbers["segments"]}
-    width = max(len(row) for row in [*rows, "boundary F1"]) + 2
+    if numbers["tag_accuracy"] is None and numbers["steps"]:
+        lines.append(SINGLE)
+    macro = {**numbers["macro"], "support": numbers["segments"]["support"]}
+    rows = {**numbers["per_label"], "micro avg": numbers["segments"], "macro avg": macro}
+    overlaps = numbers["overlap_f1"] or {}
+    named = f"F1@{'/'.join(overlaps)}"
+    width = max(len(row) for row in [*rows, "boundary F1", named]) + 2
     cell = max(10, digits + 5)
     titles = ("precision", "recall", "f1-score", "support")
     lines += ["", " " * width + "".join(f"{title:>{cell}}" for title in titles)]
@@ -147,6 +182,8 @@ def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> 
         lines.append(f"{row:>{width}}{ratios}{score['support']:{cell}d}")
     if numbers["boundary_f1"] is not None:
         lines.append(f"{'boundary F1':>{width}}{'':{2 * cell}}{numbers['boundary_f1']:{cell}.{digits}f}")
+        lines.append(f"{named:>{width}}" + "".join(f"{value:{cell}.{digits}f}" for value in overlaps.values()))
+        lines.append(f"{'edit score':>{width}}{'':{2 * cell}}{_digits(numbers['edit_score'], digits):>{cell}}")
     return "\n".join(lines)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hscrf.arrays import Floats
 from hscrf.metrics.cells import Pairs, chosen_level, is_known, level_names, pairs_of, unzip
 from hscrf.metrics.measures import accuracy, boundary_f1, exact_match, joint_accuracy, segment_scores
+from hscrf.metrics.segmentation import edit_score, mean_class_accuracy, overlap_scores
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,17 @@ class ModelScorer:
         return boundary_f1(*self._known(pairs), tolerance=self.tolerance)
 
     def _segments(self, pairs: Pairs, ratio: str) -> float:
-        return float(getattr(segment_scores(*self._known(pairs), ignore=self.ignore), ratio))
+        scores = segment_scores(*self._known(pairs), ignore=self.ignore, tolerance=self.tolerance)
+        return float(getattr(scores, ratio))
+
+    def _overlaps(self, pairs: Pairs, overlap: float) -> float:
+        return overlap_scores(*self._known(pairs), overlap=overlap, ignore=self.ignore).f1
+
+    def _edit(self, pairs: Pairs) -> float:
+        return edit_score(*self._known(pairs), ignore=self.ignore)
+
+    def _class_accuracy(self, pairs: Pairs) -> float:
+        return mean_class_accuracy(*unzip(pairs), chosen_level(pairs, self.level))
 
 
 MEASURES: dict[str, Callable[[ModelScorer, Pairs], float]] = {
@@ -61,7 +74,13 @@ MEASURES: dict[str, Callable[[ModelScorer, Pairs], float]] = {
     "segment_f1": lambda self, pairs: self._segments(pairs, "f1"),
     "segment_precision": lambda self, pairs: self._segments(pairs, "precision"),
     "segment_recall": lambda self, pairs: self._segments(pairs, "recall"),
+    "segment_macro_f1": lambda self, pairs: self._segments(pairs, "macro_f1"),
     "boundary_f1": ModelScorer._boundary_f1,
+    "f1@10": lambda self, pairs: self._overlaps(pairs, 0.1),
+    "f1@25": lambda self, pairs: self._overlaps(pairs, 0.25),
+    "f1@50": lambda self, pairs: self._overlaps(pairs, 0.5),
+    "edit_score": ModelScorer._edit,
+    "mean_class_accuracy": ModelScorer._class_accuracy,
 }
 
 
@@ -76,8 +95,10 @@ def scorer(
     """Return a scorer for ``GridSearchCV(scoring=...)``, ``cross_val_score`` and the like.
 
     ``"accuracy"``: share of the time steps whose state is right, at one level, or at all levels at once.
-    ``"segment_f1"``, ``"segment_precision"``, ``"segment_recall"``: of the segments of a level (see
-    :func:`segment_scores`; ``ignore``). ``"boundary_f1"``: of the places where segments begin (``tolerance``).
+    ``"mean_class_accuracy"``: the mean over the classes of a level. ``"segment_f1"``, ``"segment_precision"``,
+    ``"segment_recall"``, ``"segment_macro_f1"``: of the segments of a level (see :func:`segment_scores`; ``ignore``,
+    ``tolerance``). ``"f1@10"``, ``"f1@25"``, ``"f1@50"``: of segments that overlap (see :func:`overlap_scores`).
+    ``"edit_score"``: of their order. ``"boundary_f1"``: of the places where segments begin (``tolerance``).
     ``"exact_match"``: share of the sequences that are right as a whole, at one level or at all.
     ``"log_likelihood"``: log probability of the labels per time step, in nats; what the model holds impossible, such as
     a state that was not in its training data, counts ``floor`` a step. The level may be left out if there is only one.
@@ -86,7 +107,7 @@ def scorer(
     >>> from hscrf import ChainCRF
     >>> X, Y = [[["a"], ["b"]], [["a"], ["c"]], [["a"], ["b"]], [["d"], ["b"]]], ["NV", "NA", "NV", "XV"]
     >>> Y = [list(tags) for tags in Y]
-    >>> cross_val_score(ChainCRF(), X, Y, cv=2, scoring=scorer("segment_f1")).round(3).tolist()
+    >>> cross_val_score(ChainCRF(), X, Y, cv=2, scoring=scorer("accuracy")).round(3).tolist()
     [0.75, 0.75]
     """
     known = [*MEASURES, "log_likelihood"]
@@ -97,3 +118,59 @@ def scorer(
     if measure == "log_likelihood" and level is not None:
         raise ValueError(f"level is {level!r}, but the log-likelihood is that of all levels; hide others in the labels")
     return ModelScorer(measure, level, tuple(ignore), tolerance, floor)
+
+
+def scorers(*names: str) -> dict[str, ModelScorer]:
+    """Return scorers by name, for ``cross_validate(scoring=...)`` and searches with several measures.
+
+    Parameters
+    ----------
+    names : str
+        Measures of :func:`scorer`, each with its level after a colon if need be: ``"segment_f1:chunk"``.
+
+    Returns
+    -------
+    dict of str to ModelScorer
+
+    Examples
+    --------
+    >>> scorers("accuracy", "segment_f1:chunk")["segment_f1:chunk"].level
+    'chunk'
+    """
+    found = {}
+    for name in names:
+        measure, colon, level = name.partition(":")
+        found[name] = scorer(measure, level if colon else None)
+    return found
+
+
+def balanced_weights(Y: Any, level: str | None = None) -> Floats:
+    """Return weights of sequences under which the states of a level count alike, for ``fit(sample_weight=...)``.
+
+    The weight of a sequence is the mean of those of its steps; a step of state s has n / (S n_s), with n steps in all,
+    S states, and n_s steps of state s. A CRF weighs whole sequences: states within one sequence are weighed by the
+    ``margin`` of a model.
+
+    Parameters
+    ----------
+    Y : labels, as ``fit`` takes them
+    level : str, optional
+        The level whose states are balanced; may be left out if there is only one.
+
+    Returns
+    -------
+    ndarray of shape (n_sequences,)
+
+    Examples
+    --------
+    >>> balanced_weights([["a", "a", "a"], ["a", "b", "b"]]).round(3).tolist()
+    [0.75, 1.25]
+    """
+    pairs = pairs_of(Y, Y, "auto")
+    chosen = chosen_level(pairs, level)
+    columns = [[state for state in one.column(chosen, scheme="plain") if state != "?"] for one, _ in pairs]
+    counts = Counter(state for column in columns for state in column)
+    if not counts:
+        raise ValueError(f"no label of level {chosen!r} is known, expected some to balance")
+    share = counts.total() / len(counts)
+    return np.array([float(np.mean([share / counts[s] for s in column])) if column else 1.0 for column in columns])

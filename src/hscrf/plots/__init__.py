@@ -4,12 +4,16 @@ Colours run from dark to light and repeat with hatches, so that states stay apar
 readers. Matplotlib is imported by the functions that draw: ``pip install 'hscrf[plots]'``.
 """
 
+from hscrf.plots.calibration import plot_calibration
 from hscrf.plots.curves import plot_confusion, plot_durations, plot_evidence_curve, plot_penalties, plot_training
 from hscrf.plots.segments import plot_segments
+from hscrf.plots.style import colours
 from hscrf.plots.topology import plot_topology
 from hscrf.plots.transitions import plot_transitions
 
 __all__ = [
+    "colours",
+    "plot_calibration",
     "plot_confusion",
     "plot_durations",
     "plot_evidence_curve",

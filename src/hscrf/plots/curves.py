@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from hscrf.arrays import Floats
 from hscrf.features.blocks import DurationBlock
-from hscrf.inference.verbs import marginals as posterior
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import confusion
 from hscrf.plots.strengths import topology_of
@@ -30,13 +29,16 @@ from hscrf.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_SEGMENTS = 200_000_000  # that are looked at for the lengths of one sequence
+RARELY = 1e-4  # share of all segments below which lengths are not drawn
+
 
 def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
     """Draw how long the segments of each state of a level last: a row for each state, scaled to its best length.
 
     Without observations the height is exp(weight) of the duration weights alone. Lengths also depend on the other
     weights and on the length of the sequence: with sequences ``X`` the height is the number of segments of each
-    length that the model expects in them.
+    length that the model expects in them. This needs no duration weights.
     """
     topology = topology_of(model)
     d = topology.level(level)
@@ -46,7 +48,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequ
     ax = axes_or_new(ax, (6.4, 0.9 + (0.34 if len(names) <= 12 else 0.22) * len(names)))
     for s, name in enumerate(names):
         legal = (length >= topology.min_duration[d][s]) & (length <= topology.max_duration[d][s])
-        height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max()), 0.0)
+        height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max(initial=-600.0)), 0.0)
         style = state_style(topology, d, s)
         base = len(names) - 1 - s
         ax.fill_between(length, base, base + 0.85 * height, facecolor=style["facecolor"], linewidth=0, label="_" + name)
@@ -54,6 +56,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequ
     ax.set_yticks(np.arange(len(names))[::-1] + 0.3, [plain_text(name) for name in names], fontsize=FONT)
     ax.set_axisbelow(True)
     ax.set(xlim=(1, max(len(scores), 2)), ylim=(-0.1, len(names)), xlabel="length in steps", ylabel=topology.levels[d])
+    ax.set_title("weights of lengths" if X is None else "expected lengths", fontsize=FONT + 1)
     whole_ticks(ax)
     ax.grid(axis="x", color="0.9")
     ax.spines[["left", "right", "top"]].set_visible(False)
@@ -75,10 +78,24 @@ def _duration_scores(model: Any, d: int) -> Floats:
 
 
 def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
-    """Log of the expected number (L, S) of segments of each length."""
-    _duration_scores(model, model.topology_.level(level))
-    counts = sum(np.asarray(posterior(p).counts.duration[level]) for p in model.potentials(X))
-    return np.log(np.maximum(counts, 1e-300))
+    """Log of the expected number (L, S) of segments of each length, up to the longest that is to be expected."""
+    topology = model.topology_
+    d = topology.level(level)
+    tables = []
+    for one in model.posterior(X):
+        steps = one.potentials.length
+        longest = min(steps, int(topology.max_duration[d].max()))
+        if steps * longest * topology.n_states[d] > MOST_SEGMENTS:
+            raise ValueError(
+                f"a sequence of {steps} steps has too many segments of level {level!r}: expected shorter sequences, or "
+                "a model with a longest duration"
+            )
+        tables.append(one.segment(level).sum(axis=0))
+    counts = np.zeros((max(len(table) for table in tables), topology.n_states[d]))
+    for table in tables:
+        counts[: len(table)] += table
+    seen = np.flatnonzero(counts.sum(axis=1) > RARELY * counts.sum())
+    return np.log(np.maximum(counts[: seen[-1] + 1], 1e-300))
 
 
 CURVES = {"loss": "loss", "objective": "objective", "log_likelihood": "log-likelihood"}  # key in a history: its name

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
+from hscrf.estimator.weights import strongest_copies
 from hscrf.features.blocks import ConstantBlock
 from hscrf.topology import Topology
 
@@ -59,10 +60,28 @@ def _family_weights(model: Any, d: int) -> dict[str, Floats]:
             table[block.cells] = weights
             if isinstance(model, HHMM):
                 table[table > -np.inf] = np.exp(table[table > -np.inf])
-            found[block.key[0]] = table.reshape(block.shape[1:])
+            found[block.key[0]] = strongest_copies(model.topology_, d, table.reshape(block.shape[1:]))
     return found
 
 
 def above(table: Floats, threshold: float) -> NDArray[np.bool_]:
     """Where a weight exceeds the threshold."""
     return np.isfinite(table) & (table > threshold)
+
+
+def measure_of(model: Any) -> str:
+    """What a model joins states by."""
+    from hscrf.families.hhmm.model import HHMM
+
+    return "probability" if isinstance(model, HHMM) else "weight"
+
+
+def levels_with_transitions(model_or_topology: Any, threshold: float = 0.0) -> list[str]:
+    """The levels, top to bottom, at which some state follows another by a weight above the threshold."""
+    topology = topology_of(model_or_topology)
+    found = []
+    for d in range(1, topology.depth):
+        _, trans, _ = family_tables(model_or_topology, topology, d - 1)
+        if (above(trans, threshold) & ~np.eye(topology.n_states[d], dtype=bool)).any():
+            found.append(topology.levels[d])
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +23,36 @@ INK = "#222222"
 FONT = 8  # points
 
 
+_chosen: ContextVar[Mapping[str, Mapping[Any, str]] | None] = ContextVar("colours of states", default=None)
+
+
+@contextmanager
+def colours(chosen: Mapping[str, Mapping[Any, str]]) -> Iterator[None]:
+    """Draw some states in colours of one's own: by level and label, as names or ``#rrggbb``; others stay as they are.
+
+    >>> from hscrf import Topology
+    >>> topology = Topology({"meal": ["lunch", "tea"]})
+    >>> with colours({"meal": {"tea": "#ff0000"}}):
+    ...     state_style(topology, 1, 1)["facecolor"]
+    (1.0, 0.0, 0.0)
+    """
+    token = _chosen.set(chosen)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
 def state_style(topology: Topology, d: int, s: int) -> dict[str, Any]:
     """Colour and hatch of a state; no other state of the level has both, up to sixty."""
     shades = min(topology.n_states[d], SHADES)
     color = shade_of(MAPS[(d - 1) % len(MAPS)], s % shades, shades)
     hatch = HATCHES[s // shades % len(HATCHES)]
+    chosen = (_chosen.get() or {}).get(topology.levels[d], {}).get(topology.states[d][s])
+    if chosen is not None:
+        from matplotlib.colors import to_rgb
+
+        color, hatch = to_rgb(chosen), ""
     white, black = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
     edge = mix(black if ink_on(color) == "black" else white, color, 0.6)
     return {"facecolor": color, "hatch": hatch or None, "edgecolor": edge}

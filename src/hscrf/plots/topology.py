@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.plots.strengths import above, strengths
+from hscrf.plots.strengths import above, measure_of, strengths
 from hscrf.plots.style import FONT, INK, MAPS, canvas, font_scale, line_style, plain_text, text_width
 from hscrf.topology import Topology
 
@@ -25,8 +25,9 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
     """Draw the states of each level in a row, joined to their children; shared children have a heavy border.
 
     In a model a child is joined to a parent by its strongest init, trans or end weight there (in an HHMM: the highest
-    such probability). The line is as wide as that weight; thin and grey if the weight is at most ``threshold``, so that
-    the parent may have the child but does not favour it. A topology shows what it allows. A dummy root is left out.
+    such probability). The line is the wider, the larger that weight is; thin and grey if the weight is at most
+    ``threshold``: the parent may have the child but does not favour it. The lines of a parent share colour and dashes.
+    A topology shows what it allows. A dummy root is left out.
     """
     topology, tables = strengths(model_or_topology)
     first = int(topology.n_states[0] == 1)
@@ -34,14 +35,15 @@ def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | Non
     legal = [child & ~keep for child, keep in zip(topology.children, shown, strict=False)]
     some = any(table.any() for table in legal[first:])
     orders = _row_orders(topology, shown, first)
-    layout = _rows_layout(topology, orders, first, FOOT if some else 0.0)
+    texts = _legend_texts(model_or_topology, threshold, some, max(topology.n_states[first:-1], default=1))
+    layout = _rows_layout(topology, orders, first, FOOT if texts else 0.0)
     ax = canvas(ax, layout.width, layout.height)
     scale = font_scale(ax, layout.width, layout.height)
     given = isinstance(model_or_topology, Topology)
     kept = [table[keep].max() for table, keep in zip(tables, shown, strict=True) if keep.any()]
     strongest = UNWEIGHTED if given else max([1e-9, *kept])
-    if some:
-        _explain(ax, scale)
+    if texts:
+        _explain(ax, scale, texts)
     for d in range(first, topology.depth - 1):
         for s, u in np.argwhere(legal[d]).tolist():
             join(ax, layout.bottom(d, s), layout.top(d + 1, u), THIN * scale, {"edgecolor": GREY, "label": "_legal"})
@@ -90,16 +92,36 @@ class _Rows:
         return x, y - height / 2
 
 
-def _explain(ax: Axes, scale: float) -> None:
-    """A legend below the rows."""
+def _explain(ax: Axes, scale: float, texts: Mapping[str, str]) -> None:
+    """A legend below the rows: what widths, thin grey lines and dashes mean."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"loc": "lower center", "frameon": False, "fontsize": FONT * scale, "borderaxespad": 0}
-    lines = [
-        Line2D([], [], color=INK, linewidth=2 * scale, label="favoured: as wide as its weight"),
-        Line2D([], [], color=GREY, linewidth=THIN * scale, label="allowed, but not favoured"),
-    ]
-    ax.legend(handles=lines, ncols=2, **look)
+    lines = {
+        "wide": Line2D([], [], color=INK, linewidth=2 * scale),
+        "thin": Line2D([], [], color=GREY, linewidth=THIN * scale),
+        "dashes": Line2D([], [], color=INK, linewidth=scale, linestyle="--"),
+    }
+    handles = [lines[name] for name in texts]
+    for handle, text in zip(handles, texts.values(), strict=True):
+        handle.set_label(text)
+    ax.legend(handles=handles, ncols=len(handles), columnspacing=1.2, **look)
+
+
+def _legend_texts(model: Any, threshold: float, some: bool, parents: int) -> dict[str, str]:
+    """What the legend says: nothing that is not in the picture, and no weight is called favoured that is negative."""
+    found = {}
+    if not isinstance(model, Topology):
+        what = measure_of(model)
+        good = "favoured" if what == "weight" and threshold == 0 else f"{what} above {threshold:g}"
+        found["wide"] = f"{good}: the wider, the larger the {what}"
+        if some:
+            found["thin"] = f"allowed, {what} of at most {threshold:g}"
+    elif some:
+        found["thin"] = "allowed"
+    if parents > 1:
+        found["dashes"] = "colour and dashes: lines of one parent"
+    return found
 
 
 def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int, foot: float) -> _Rows:
@@ -108,7 +130,7 @@ def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int
     lying = {d: sum(text_width(name) + 18 for name in topology.states[d]) for d in orders}
     upright = {d: width > 900 for d, width in lying.items()}
     widths = {d: topology.n_states[d] * (FONT + 12.0) if upright[d] else lying[d] for d in orders}
-    inner = max(300.0, *widths.values())
+    inner = max(430.0 if foot else 300.0, *widths.values())
     tall = {d: max(map(text_width, topology.states[d])) + 8 if upright[d] else FONT + 8.0 for d in orders}
     gap = 70.0 + 0.08 * inner
     height = sum(tall.values()) + gap * (len(orders) - 1) + 8 + foot

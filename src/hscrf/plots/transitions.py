@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
-from hscrf.plots.strengths import above, family_tables, topology_of
+from hscrf.plots.strengths import above, family_tables, levels_with_transitions, measure_of, topology_of
 from hscrf.plots.style import FONT, INK, MAPS, canvas, font_scale, line_style, plain_text, text_width
 from hscrf.plots.topology import UNWEIGHTED
 from hscrf.topology import Topology
@@ -19,14 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_transitions(model_or_topology: Any, level: str | int, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
+def plot_transitions(
+    model_or_topology: Any, level: str | int | None = None, threshold: float = 0.0, ax: Axes | None = None
+) -> Axes:
     """Draw which state of a level follows which, in a circle for each parent; shared states are in several circles.
 
     Arrows are as wide as their weights (in an HHMM: their probabilities); those of at most ``threshold`` are left out,
     and so are states that then have none. Filled states may come first under the parent, square ones last; a ring
-    marks those that may follow themselves: by a weight above the threshold, or because a topology allows it.
+    marks those that may follow themselves: by a weight above the threshold, or because a topology allows it. An arrow
+    has the colour of the state that it leaves. Without a level, the lowest one with an arrow is drawn.
     """
     topology = topology_of(model_or_topology)
+    if level is None:
+        levels = levels_with_transitions(model_or_topology, threshold)
+        if not levels:
+            raise ValueError(f"no transition of any level has a weight above the threshold {threshold:g}")
+        level = levels[-1]
     d = topology.level(level)
     if d == 0:
         raise ValueError("level is 'root', which nothing follows; expected a level below it")
@@ -46,7 +54,7 @@ def plot_transitions(model_or_topology: Any, level: str | int, threshold: float 
         ax.text(
             centre[0], top, plain_text(circle.title), ha="center", va="top", fontsize=(FONT + 1) * scale, weight="bold"
         )
-    _circle_legend(ax, scale)
+    _circle_legend(ax, scale, None if given else f"{measure_of(model_or_topology)} above {threshold:g}")
     return ax
 
 
@@ -124,12 +132,12 @@ class _Grid:
 
 
 def _grid(circles: Sequence[_Circle]) -> _Grid:
-    """Rows of three circles, of five if there are many; a line is left for the legend."""
+    """Rows of three circles, of five if there are many; two lines are left for the legend."""
     columns = min(len(circles), 3 if len(circles) <= 9 else 5)
     rows = -(-len(circles) // columns)
     widths = [max(circle.width for circle in circles[k::columns]) for k in range(columns)]
     heights = [max(circle.height for circle in circles[k * columns : (k + 1) * columns]) for k in range(rows)]
-    width, height = max(sum(widths), 390.0), sum(heights) + 22
+    width, height = max(sum(widths), 390.0), sum(heights) + 34
     left = (width - sum(widths)) / 2
     places = []
     for k in range(len(circles)):
@@ -176,7 +184,8 @@ def _alignment(circle: _Circle, u: int) -> dict[str, Any]:
     return {"ha": "left" if right else "right", "va": "center", "rotation": turn, "rotation_mode": "anchor"}
 
 
-def _circle_legend(ax: Axes, scale: float) -> None:
+def _circle_legend(ax: Axes, scale: float, weights: str | None) -> None:
+    """What nodes and arrows mean; ``weights`` says which are drawn, None where they have none."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"color": INK, "linestyle": "", "markersize": 5.5 * scale}
@@ -187,5 +196,7 @@ def _circle_legend(ax: Axes, scale: float) -> None:
         Line2D([], [], marker="o", markerfacecolor="white", label="neither", **look),
         Line2D([], [], marker="o", markerfacecolor="none", label="follows itself", **large),
     ]
+    arrow = "follows" if weights is None else f"follows, {weights}: the wider, the larger"
+    handles.append(Line2D([], [], color=INK, linewidth=1.5 * scale, marker=">", markersize=4 * scale, label=arrow))
     look = {"frameon": False, "fontsize": FONT * scale, "borderaxespad": 0.2, "columnspacing": 1.2}
-    ax.legend(handles=handles, loc="lower center", ncols=4, **look)
+    ax.legend(handles=handles, loc="lower center", ncols=3, **look)

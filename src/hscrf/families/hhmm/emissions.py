@@ -81,13 +81,16 @@ class EmissionEncoder(Encoder):
 
     names: dict[Any, int]
 
+    def __init__(self, min_count: int = 1, standardize: bool = True, missing: str = "refuse") -> None:
+        super().__init__(min_count, standardize, missing)
+
     def fit_pack(self, X: Sequence[Any], emission: str | None = None) -> Observations:
         """Learn from X and pack it."""
         if emission not in (None, "categorical", "gaussian"):
             raise ValueError(f"emission is {emission!r}, expected 'categorical', 'gaussian' or None")
         if emission == "gaussian" or (emission is None and not holds_symbols(X)):
             seen = super().fit_pack(X)
-            if seen.dense is None:
+            if seen.dense is None or seen.sparse is not None:
                 raise ValueError("X holds lists of features; expected one symbol or a row of numbers for each step")
             return seen
         self.kind, self.settled = "symbols", True
@@ -173,7 +176,8 @@ def encoder_for(emission: Categorical | Gaussian) -> EmissionEncoder:
     encoder.kind = "dense"
     encoder.mean = mean.mean(axis=0)
     encoder.scale = np.sqrt(variance.mean(axis=0) + mean.var(axis=0))
-    encoder.columns = [f"x{k}" for k in range(encoder.mean.size)]
+    encoder.columns = encoder.given = [f"x{k}" for k in range(encoder.mean.size)]
+    encoder.holes = np.zeros(encoder.mean.size, dtype=np.int64)
     return encoder
 
 

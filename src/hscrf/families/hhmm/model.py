@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,6 +44,7 @@ from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HHMM")
+FOUND = ("coef_", "loss_", "n_iter_", "history_", "converged_", "stop_reason_")  # what one start of EM finds
 
 
 class HHMM(Predictor):
@@ -63,6 +65,8 @@ class HHMM(Predictor):
     smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
     root_ends : see above.
     max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
+    n_init : how many times EM starts, each time from other random parameters; the best result is kept. More than one
+        start finds better models where labels are missing. Complete labels need one.
     min_variance : no variance of a Gaussian falls below, in units of the data.
     scheme, n_jobs, random_state, warm_start, verbose : as in HSCRF; a warm start goes on from the present parameters.
 
@@ -88,6 +92,7 @@ class HHMM(Predictor):
         root_ends: bool = False,
         max_iter: int = 100,
         tol: float = 1e-5,
+        n_init: int = 1,
         min_variance: float = 1e-6,
         scheme: str | Mapping[str, str] = "plain",
         n_jobs: int = 1,
@@ -102,6 +107,7 @@ class HHMM(Predictor):
         self.root_ends = root_ends
         self.max_iter = max_iter
         self.tol = tol
+        self.n_init = n_init
         self.min_variance = min_variance
         self.scheme = scheme
         self.n_jobs = n_jobs
@@ -166,8 +172,12 @@ class HHMM(Predictor):
             scorer = Scorer(self.topology_, self.blocks_)
             foresee(self, lengths_of(seen))
             with waiting("training", self.verbose):
-                weights = self.coef_ if going_on else self._start(scorer, seen, labels, complete)
-                self._climb(Expectation(scorer, seen, labels, workers), weights, complete)
+                expect = Expectation(scorer, seen, labels, workers)
+                if going_on:
+                    self._climb(expect, self.coef_, complete)
+                else:
+                    self._climb_often(expect, partial(self._start, scorer, seen, labels, complete), complete)
+            self.temperature_ = {}
         return self
 
     def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
@@ -193,7 +203,9 @@ class HHMM(Predictor):
 
     def _wanted(self) -> Topology | None:
         """The topology that was asked for."""
-        return self.topology if self.n_components is None else Topology({"state": range(self.n_components)})
+        if self.n_components is not None:
+            return Topology({"state": range(self.n_components)})
+        return None if self.topology is None else self.topology.remembering({})
 
     def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         seen = self.encoder_.pack(X)
@@ -214,12 +226,31 @@ class HHMM(Predictor):
                     blocks.append(ConstantBlock((part, d), (1, *shape), cells))
         return [*blocks, emission_block(self.encoder_, topology)]
 
-    def _start(self, scorer: Scorer, seen: Observations, labels: Sequence[Labels] | None, complete: bool) -> Floats:
+    def _climb_often(self, expect: Expectation, start: Callable[[np.random.Generator], Floats], complete: bool) -> None:
+        """EM from several starts; the one with the best objective is kept."""
+        rng = generator(self.random_state)
+        best: dict[str, Any] = {}
+        for _ in range(1 if complete else self.n_init):
+            self._climb(expect, start(rng), complete)
+            if not best or self.loss_ < best["loss_"]:
+                best = {name: getattr(self, name) for name in FOUND}
+            if self.stop_reason_ == "interrupted":
+                best["stop_reason_"], best["converged_"] = self.stop_reason_, False
+                break
+        self.__dict__.update(best)
+
+    def _start(
+        self,
+        scorer: Scorer,
+        seen: Observations,
+        labels: Sequence[Labels] | None,
+        complete: bool,
+        rng: np.random.Generator,
+    ) -> Floats:
         """Parameters to begin with: the labels that are known, and chance where there are none."""
         even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
         if complete:
             return even
-        rng = generator(self.random_state)
         statistics = rng.exponential(size=scorer.size)
         token = self._pieces(statistics)[-1][1]
         if seen.dense is not None:

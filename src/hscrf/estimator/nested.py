@@ -1,0 +1,88 @@
+"""Arguments of estimators, among them those of their solver: scikit-learn's base class, and ``solver__max_iter``."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+
+from hscrf.solvers.choice import solver_of
+
+Self = TypeVar("Self", bound="SequenceEstimator")
+PREFIX = "solver__"
+
+
+class SequenceEstimator(BaseEstimator):
+    """scikit-learn's base class for estimators of sequences, which may have a solver with options of its own.
+
+    Solvers are frozen: setting an option puts a changed copy in their place.
+
+    Examples
+    --------
+    >>> from hscrf import HSCRF, SGD
+    >>> HSCRF(c2=0.3).set_params(solver__max_iter=5).solver.max_iter
+    5
+    >>> HSCRF(solver=SGD(epochs=3)).get_params()["solver__epochs"]
+    3
+    """
+
+    solver: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments of the constructor by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether the options of a solver object are listed too, as ``solver__`` and their name.
+
+        Returns
+        -------
+        dict
+        """
+        found: dict[str, Any] = super().get_params(deep)
+        solver = found.get("solver")
+        if deep and is_dataclass(solver) and not isinstance(solver, type):
+            found |= {PREFIX + field.name: getattr(solver, field.name) for field in fields(solver)}
+        return found
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Change arguments of the constructor, and options of the solver.
+
+        Parameters
+        ----------
+        **params
+            Arguments by name; ``solver__max_iter=50`` changes the option ``max_iter`` of the solver.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there is no such argument, or the solver has no such option.
+        """
+        nested = {name: value for name, value in params.items() if name.startswith(PREFIX) and hasattr(self, "solver")}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        if nested:
+            self.solver = changed_solver(self.solver, {k.removeprefix(PREFIX): v for k, v in nested.items()})
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of scikit-learn: the input is a list of sequences, not one table."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.dict = True
+        return tags
+
+
+def changed_solver(solver: Any, options: dict[str, Any]) -> Any:
+    """Return a copy of the solver, given as an object or by name, with other options."""
+    found: Any = solver_of(solver)
+    known = [field.name for field in fields(found)] if is_dataclass(found) else []
+    for name in options:
+        if name not in known:
+            raise ValueError(f"Invalid parameter {name!r} for solver {found!r}, expected one of {known}")
+    return replace(found, **options)

@@ -1,0 +1,124 @@
+r"""Posterior probabilities of given segments, exactly.
+
+The probability that a segment exists is a ratio of two partition functions,
+
+    P(level d has a segment of state s from i to j | evidence) = Z(evidence and this segment) / Z(evidence),
+
+where the segment is evidence of five kinds: the level ends before i, does not end from i to j - 1, ends at j, and has
+the state s in between; levels above go on where it goes on, and levels below end where it ends. A forward pass for each
+segment costs O(T) for levels without durations, so that the segments of a labelling cost O(T K) for K of them. A table
+of all segments costs O(T^2) there, which is more, for K <= T. Levels with durations have that table anyway: one pass
+gives all their segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints, ranges
+from hscrf.engine import Batch, Evidence
+from hscrf.potentials import FAMILY, Key
+from hscrf.topology import Topology
+
+TOGETHER = 1 << 16  # steps that are evaluated in one batch, unless one sequence has more
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some segments of one level of a packed batch; ``states`` may allow several states, whose masses are added."""
+
+    level: int
+    sequence: Ints  # (K,) which sequence of the batch
+    start: Ints  # (K,) first step in that sequence
+    stop: Ints  # (K,) half-open
+    states: NDArray[np.bool_]  # (K, S) states of the topology that the segment may have
+
+    def __len__(self) -> int:
+        return self.start.size
+
+    def take(self, part: slice) -> Asked:
+        """Some of them."""
+        return Asked(self.level, self.sequence[part], self.start[part], self.stop[part], self.states[part])
+
+
+def segment_probabilities(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+    """The posterior probability (K,) of each segment, given the batch's evidence."""
+    if not len(asked):
+        return np.empty(0)
+    topology, d = batch.topology, asked.level
+    if d == 0 or (topology.unit_bottom and d == topology.depth - 1):
+        return _of_steps(batch, values, asked)
+    if topology.has_limits(d) or ("duration", d) in values or ("segment", d) in values:
+        return _of_tables(batch, values, asked)
+    return _of_ratios(batch, values, asked)
+
+
+def _of_steps(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+    """Segments whose borders are certain: the root, and steps of a unit bottom."""
+    state = batch.expectations(values).state[asked.level]
+    length = np.ones(len(asked)) if asked.level else np.diff(batch.offsets)[asked.sequence]
+    found = (state[batch.offsets[asked.sequence] + asked.start] * asked.states).sum(axis=1)
+    return np.where(asked.stop - asked.start == length, np.clip(found, 0.0, 1.0), 0.0)
+
+
+def _of_tables(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+    """Segments of a level whose pass has a table of all of them."""
+    table = batch.expectations(values, explicit=(asked.level,)).segments[asked.level]  # (N, L, S)
+    first, length = batch.offsets[asked.sequence] + asked.start, asked.stop - asked.start
+    known = length <= table.shape[1]
+    rows = table[first[known], length[known] - 1]
+    result = np.zeros(len(asked))
+    result[known] = np.clip((rows * asked.states[known]).sum(axis=1), 0.0, 1.0)
+    return result
+
+
+def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+    """Segments of a level without durations: each is evidence in a copy of its sequence."""
+    base = batch.evidence or Evidence.none(batch.topology, batch.offsets)
+    log_z = batch.log_partition(values)
+    lengths = np.diff(batch.offsets)[asked.sequence]
+    result = np.empty(len(asked))
+    for part in _parts(lengths):
+        own = asked.take(part)
+        offsets = np.append(0, np.cumsum(lengths[part]))
+        steps = ranges(batch.offsets[own.sequence], lengths[part])
+        evidence = with_segments(base.take(steps), batch.topology, offsets, own)
+        copies = {key: table[steps] if is_timed(key, table) else table for key, table in values.items()}
+        bound = Batch(batch.topology, offsets, evidence).log_partition(copies)
+        free = log_z[own.sequence]
+        result[part] = np.exp(np.minimum(np.subtract(bound, free, where=free > -np.inf, out=np.zeros(len(own))), 0.0))
+    return result
+
+
+def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: Asked) -> Evidence:
+    """The evidence, and one segment in each sequence; ``asked.sequence`` is not looked at."""
+    d, size = asked.level, topology.n_states[asked.level]
+    may_end, may_go_on = evidence.may_end.copy(), evidence.may_go_on.copy()
+    allowed = list(evidence.allowed)
+    sets = np.ones((int(offsets[-1]), size), dtype=bool) if allowed[d] is None else np.array(allowed[d])
+    first, last = offsets[:-1] + asked.start, offsets[:-1] + asked.stop - 1
+    sets[ranges(first, last + 1 - first)] &= np.repeat(asked.states, asked.stop - asked.start, axis=0)
+    allowed[d] = sets
+    may_end[: d + 1, ranges(first, last - first)] = False  # this level goes on, and so do those above it
+    ends = np.concatenate([last, first[asked.start > 0] - 1])
+    may_go_on[d:, ends] = False  # this level ends, and so do those below it
+    return Evidence(may_end, may_go_on, evidence.may_follow, tuple(allowed))
+
+
+def is_timed(key: Key, table: Floats) -> bool:
+    """Whether the first axis of a table of potentials is time."""
+    return key[0] != "duration" and (key[0] not in FAMILY or len(table) > 1)
+
+
+def _parts(lengths: Ints) -> Sequence[slice]:
+    """Copies that are evaluated together, in order."""
+    number = (np.cumsum(lengths) - 1) // TOGETHER
+    bounds = [0]
+    for _, group in groupby(number.tolist()):
+        bounds.append(bounds[-1] + len(list(group)))
+    return [slice(a, b) for a, b in pairwise(bounds)]

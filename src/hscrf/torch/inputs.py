@@ -1,0 +1,323 @@
+"""Observations as tensors: vocabularies and scales learned from training data, and batches for a network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from hscrf.arrays import Floats
+from hscrf.torch.modules import pad
+
+PADDING, UNKNOWN = 0, 1  # the first two numbers of every vocabulary
+TEXTS = ("word", "token", "text", "w", "form")  # names of columns that hold words
+LONGEST = 24  # characters of a word that are read: the first and the last twelve
+BAG = "features"  # the kind of a step that is a list of strings
+
+
+class Inputs:
+    """How observations become numbers.
+
+    A step is a string (a word), a dict of strings and numbers, a list of strings (a bag of features), or a row of
+    numbers; a sequence is a list of steps, an array (T, F), a sparse matrix or a table. Words are looked up in lower
+    case with digits as 0; characters are read as they are. Numbers are scaled to mean 0 and deviation 1 in the training
+    data; a missing one (NaN or absent) is 0, and its column gets a second one that tells so if training data lack any.
+
+    Examples
+    --------
+    >>> inputs = Inputs().fit([["The", "cat"], ["A", "dog", "barks"]])
+    >>> inputs.columns, inputs.text
+    ({'word': 7}, 'word')
+    >>> batch = inputs.batch(inputs.encode([["The", "unseen"]]))
+    >>> batch["names"][0, :, 0].tolist(), batch["characters"].shape
+    ([6, 1], torch.Size([1, 2, 6]))
+    """
+
+    def __init__(self, min_count: int = 1) -> None:
+        self.min_count = min_count
+        self.names: dict[str, dict[str, int]] = {}  # by column: the number of each name
+        self.alphabet: dict[str, int] = {}
+        self.bag: dict[str, int] = {}
+        self.numbers: list[str] = []  # numeric columns
+        self.mean = self.scale = np.zeros(0)
+        self.missing: list[int] = []  # numeric columns that lack values in the training data
+        self.text: str | None = None
+        self.rare: set[int] = set()  # numbers of words that occur once in the training data
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Columns of names, and the sizes of their vocabularies."""
+        return {column: len(numbers) + 2 for column, numbers in self.names.items()}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The arguments of :class:`hscrf.torch.ColumnEmbedding` that fit these inputs."""
+        return {
+            "columns": self.columns,
+            "text": self.text,
+            "characters": len(self.alphabet) + 2 if self.text is not None else 0,
+            "bag": len(self.bag) + 2 if self.bag else 0,
+            "numbers": len(self.numbers) + len(self.missing),
+        }
+
+    # -- learning
+
+    def fit(self, X: Sequence[Any]) -> Inputs:
+        """Learn vocabularies and scales."""
+        counts: dict[str, Counter[str]] = {}
+        bag: Counter[str] = Counter()
+        letters: set[str] = set()
+        found: list[Floats] = []
+        for n, x in enumerate(X):
+            read = read_sequence(x, n)
+            for column, values in read.names.items():
+                counts.setdefault(column, Counter()).update(map(lookup_form, values))
+            bag.update(name for step in read.bag for name in step)
+            found.append(self._table(read, n, learning=True))
+            if self.text is None and counts:
+                self.text = next((column for column in TEXTS if column in counts), next(iter(counts)))
+            letters.update(*read.names.get(self.text or "", ()))
+        self.names = {column: numbered(count, self.min_count) for column, count in counts.items()}
+        self.bag, self.alphabet = numbered(bag, self.min_count), numbered(Counter(letters), 1)
+        if self.text is not None:
+            words = self.names[self.text]
+            self.rare = {words[word] for word, count in counts[self.text].items() if count == 1 and word in words}
+        table = np.concatenate(
+            [np.pad(t, ((0, 0), (0, len(self.numbers) - t.shape[1])), constant_values=np.nan) for t in found]
+        )
+        self._fit_scales(table)
+        return self
+
+    def _fit_scales(self, table: Floats) -> None:
+        known = ~np.isnan(table)
+        count = np.maximum(known.sum(axis=0), 1)
+        self.mean = np.where(known, table, 0.0).sum(axis=0) / count
+        spread = np.sqrt((np.where(known, table - self.mean, 0.0) ** 2).sum(axis=0) / count)
+        self.scale = np.where(spread > 0, spread, 1.0)
+        self.missing = np.flatnonzero(~known.all(axis=0)).tolist()
+
+    def _table(self, read: Read, n: int, learning: bool = False) -> Floats:
+        """Numeric columns (T, F) in their order; unknown ones are added when learning and left out afterwards."""
+        if learning:
+            self.numbers += [column for column in read.numbers if column not in self.numbers]
+        if read.width is not None and not learning and read.width != len(self.numbers):
+            raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as in training")
+        table = np.full((read.length, len(self.numbers)), np.nan)
+        for k, column in enumerate(self.numbers):
+            if column in read.numbers:
+                table[:, k] = read.numbers[column]
+        if np.isinf(table).any():
+            t, k = map(int, np.argwhere(np.isinf(table))[0])
+            raise ValueError(
+                f"X[{n}] is {table[t, k]} at step {t}, column {self.numbers[k]!r}; expected a finite number"
+            )
+        return table
+
+    # -- using
+
+    def encode(self, X: Sequence[Any]) -> list[dict[str, Any]]:
+        """The tensors of each sequence."""
+        return [self._encode(read_sequence(x, n), n) for n, x in enumerate(X)]
+
+    def _encode(self, read: Read, n: int) -> dict[str, Any]:
+        found = {"length": torch.tensor(read.length)}
+        if not (read.names or read.bag or read.numbers):
+            raise ValueError(f"X[{n}] has neither names nor numbers; expected what training had")
+        if self.names:
+            nothing = [""] * read.length
+            rows = [
+                [numbers.get(lookup_form(value), UNKNOWN) for value in read.names.get(column, nothing)]
+                for column, numbers in self.names.items()
+            ]
+            found["names"] = torch.tensor(rows).T
+        if self.text is not None:
+            found["characters"] = self._characters(read.names.get(self.text, [""] * read.length))
+        if self.bag:
+            steps = [[self.bag.get(name, UNKNOWN) for name in step] for step in read.bag or [[]] * read.length]
+            found["bag"] = square(steps)
+        if self.numbers:
+            table = (self._table(read, n) - self.mean) / self.scale
+            flags = np.isnan(table[:, self.missing])
+            found["numbers"] = torch.from_numpy(np.hstack([np.nan_to_num(table), flags]).astype(np.float32))
+        return found
+
+    def _characters(self, words: Sequence[str]) -> Any:
+        half = LONGEST // 2
+        cut = [word if len(word) <= LONGEST else word[:half] + word[-half:] for word in words]
+        return square([[self.alphabet.get(letter, UNKNOWN) for letter in word] for word in cut])
+
+    def batch(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Padded tensors of several sequences; ``lengths`` (B,) are their steps."""
+        found = {"lengths": torch.stack([item["length"] for item in items])}
+        for key in items[0]:
+            if key in ("characters", "bag"):
+                most = max(item[key].shape[1] for item in items)
+                widened = [torch.nn.functional.pad(item[key], (0, most - item[key].shape[1])) for item in items]
+                found[key] = pad(widened)
+            elif key != "length":
+                found[key] = pad([item[key] for item in items])
+        return found
+
+    def hide_rare(self, names: Any, share: float, generator: Any) -> Any:
+        """Names (B, T, K) with some of the words that occur once as unknown, so that unknown words are learned."""
+        if self.text is None or not self.rare:
+            return names
+        k = list(self.names).index(self.text)
+        rare = torch.isin(names[..., k], torch.tensor(sorted(self.rare)))
+        hidden = rare & (torch.rand(rare.shape, generator=generator) < share)
+        names = names.clone()
+        names[..., k][hidden] = UNKNOWN
+        return names
+
+    # -- files
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON can hold and :meth:`from_json` reads."""
+        return {
+            "names": {column: list(numbers) for column, numbers in self.names.items()},
+            "alphabet": list(self.alphabet),
+            "bag": list(self.bag),
+            "numbers": self.numbers,
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+            "missing": self.missing,
+            "text": self.text,
+            "rare": sorted(self.rare),
+            "min_count": self.min_count,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Inputs:
+        """Inputs as they were when :meth:`to_json` was called."""
+        found = cls(content["min_count"])
+        found.names = {column: in_order_of(names) for column, names in content["names"].items()}
+        found.alphabet, found.bag = in_order_of(content["alphabet"]), in_order_of(content["bag"])
+        found.numbers, found.missing, found.text = content["numbers"], content["missing"], content["text"]
+        found.mean, found.scale = np.array(content["mean"]), np.array(content["scale"])
+        found.rare = set(content["rare"])
+        return found
+
+
+class Read:
+    """One sequence by columns."""
+
+    def __init__(self, length: int, width: int | None = None) -> None:
+        self.length = length
+        self.width = width  # of an array, whose columns have no names
+        self.names: dict[str, list[str]] = {}
+        self.bag: list[list[str]] = []
+        self.numbers: dict[str, Any] = {}
+
+
+def read_sequence(x: Any, n: int) -> Read:
+    """A sequence by columns, whatever it is."""
+    if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
+        raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
+    if hasattr(x, "tocsr"):
+        x = x.toarray()
+    length = len(x)
+    if length == 0:
+        raise ValueError(f"X[{n}] is empty; expected at least one step")
+    if hasattr(x, "columns") and hasattr(x, "iloc"):
+        return _read_frame(x, length)
+    if isinstance(x, np.ndarray) or _is_row(x[0]):
+        return _read_array(x, n, length)
+    first = x[0]
+    if isinstance(first, str):
+        return _read_words(x, n, length)
+    if isinstance(first, Mapping):
+        return _read_dicts(x, n, length)
+    if isinstance(first, Sequence | set | frozenset):
+        return _read_bags(x, n, length)
+    raise ValueError(f"X[{n}][0] is a {type(first).__name__}; expected a word, a dict, a list of strings or numbers")
+
+
+def _is_row(step: Any) -> bool:
+    if isinstance(step, np.ndarray):
+        return True
+    return isinstance(step, list | tuple) and len(step) > 0 and not isinstance(step[0], str)
+
+
+def _read_frame(x: Any, length: int) -> Read:
+    read = Read(length)
+    for column in x.columns:
+        values = x[column].to_numpy()
+        if values.dtype.kind in "biuf":
+            read.numbers[str(column)] = values.astype(np.float64)
+        else:
+            read.names[str(column)] = ["" if value is None or value != value else str(value) for value in values]
+    return read
+
+
+def _read_array(x: Any, n: int, length: int) -> Read:
+    try:
+        table = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"X[{n}] is no table of numbers; expected rows of equal width") from None
+    if table.ndim != 2:
+        raise ValueError(f"X[{n}] has {table.ndim} axes; expected 2: (steps, features)")
+    read = Read(length, table.shape[1])
+    read.numbers = {f"x{k}": table[:, k] for k in range(table.shape[1])}
+    return read
+
+
+def _read_words(x: Sequence[Any], n: int, length: int) -> Read:
+    read = Read(length)
+    for t, word in enumerate(x):
+        if not isinstance(word, str):
+            raise ValueError(f"X[{n}][{t}] is a {type(word).__name__}; expected a string, as X[{n}][0] is")
+    read.names["word"] = list(x)
+    return read
+
+
+def _read_dicts(x: Sequence[Any], n: int, length: int) -> Read:
+    read = Read(length)
+    for t, step in enumerate(x):
+        if not isinstance(step, Mapping):
+            raise ValueError(f"X[{n}][{t}] is a {type(step).__name__}; expected a dict, as X[{n}][0] is")
+        for column, value in step.items():
+            if isinstance(value, str) or value is None:
+                read.names.setdefault(column, [""] * length)[t] = value or ""
+            elif isinstance(value, int | float | np.number):
+                read.numbers.setdefault(column, np.full(length, np.nan))[t] = float(value)
+            else:
+                kind = type(value).__name__
+                raise ValueError(f"X[{n}][{t}][{column!r}] is a {kind}; expected a string or a number")
+    return read
+
+
+def _read_bags(x: Sequence[Any], n: int, length: int) -> Read:
+    read = Read(length)
+    for t, step in enumerate(x):
+        if isinstance(step, str) or not all(isinstance(name, str) for name in step):
+            raise ValueError(f"X[{n}][{t}] is not a list of strings; expected one, as X[{n}][0] is")
+    read.bag = [list(step) for step in x]
+    return read
+
+
+def lookup_form(word: str) -> str:
+    """A word as vocabularies hold it: in lower case, digits as 0.
+
+    >>> lookup_form("B-52")
+    'b-00'
+    """
+    return re.sub(r"\d", "0", word.lower())
+
+
+def numbered(counts: Counter[str], least: int) -> dict[str, int]:
+    """Names that occur often enough, numbered in the order of their spelling."""
+    return in_order_of(sorted(name for name, count in counts.items() if count >= least))
+
+
+def in_order_of(names: Sequence[str]) -> dict[str, int]:
+    return {name: k for k, name in enumerate(names, start=2)}
+
+
+def square(rows: Sequence[Sequence[int]]) -> Any:
+    """Lists of numbers as one tensor, with padding behind the shorter ones."""
+    widest = max(1, max(map(len, rows)))
+    return torch.tensor([[*row, *[PADDING] * (widest - len(row))] for row in rows])

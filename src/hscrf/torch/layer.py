@@ -1,0 +1,214 @@
+"""What the layer knows: its topology, the columns of its scores, its tables, its state dict."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from hscrf.arrays import Floats
+from hscrf.errors import InfeasibleError
+from hscrf.fillers import expanded
+from hscrf.inference import Posterior
+from hscrf.potentials import FAMILY, Key, Potentials
+from hscrf.topology import Topology, unknown_name
+from hscrf.torch.autograd import LogMass, Work
+from hscrf.torch.copies import hidden_values
+from hscrf.torch.layout import Parts, Scores, check_numbers, columns_of, longest_durations, read_scores
+from hscrf.torch.targets import ClosedLabels, Target, read_target
+from hscrf.torch.terms import Impossible, Partition, Ratio, is_timed
+from hscrf.torch.transfer import begin_reading
+
+
+class Layer(nn.Module):
+    """Topology, columns and tables of a CRF, and how a call reads its scores and its evidence; see :class:`CRF`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        parts: Parts = ("token",),
+        durations: Any = None,
+        *,
+        tables: Any = FAMILY,
+        n_jobs: int = 1,
+    ) -> None:
+        super().__init__()
+        if not isinstance(topology, Topology):
+            raise TypeError(f"topology is a {type(topology).__name__}; expected a hscrf.Topology")
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
+            raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
+        self.topology = topology
+        self.n_jobs = n_jobs
+        self._columns = columns_of(topology, parts)
+        self.columns = {(part, topology.levels[d]): place for (part, d), place in self._columns.items()}
+        self.size = sum(place.stop - place.start for place in self._columns.values())
+        self.tables = nn.ParameterDict()
+        for part in _checked_tables(tables):
+            for d in range(topology.depth - 1):
+                self.tables[f"{part}_{d}"] = nn.Parameter(torch.zeros(_table_shape(topology, part, d)))
+        for d, longest in longest_durations(topology, durations).items():
+            self.tables[f"duration_{d}"] = nn.Parameter(torch.zeros(longest, topology.n_states[d]))
+        self._closed = ClosedLabels()
+
+    def extra_repr(self) -> str:
+        parts = ", ".join(f"{part} {level}" for part, level in self.columns)
+        return f"{self.topology}, size {self.size}: {parts}"
+
+    def table(self, part: str, level: str) -> Any:
+        """Return a learnable table by its part and level.
+
+        Parameters
+        ----------
+        part : {"init", "trans", "end", "duration"}
+        level : str
+            The parent's level, for durations the level itself.
+
+        Returns
+        -------
+        Parameter
+            (S, U) for init and end, (S, U, U) for trans, (L, S) for durations. A filler that remembers counts as a
+            child for each of its copies (:mod:`hscrf.fillers`).
+
+        Examples
+        --------
+        >>> from hscrf import Topology
+        >>> from hscrf.torch import CRF
+        >>> CRF(Topology({"tag": ["N", "V"]})).table("trans", "root").shape
+        torch.Size([1, 2, 2])
+        """
+        name = f"{part}_{self.topology.level(level)}"
+        if name not in self.tables:
+            known = [(key.rpartition("_")[0], self.topology.levels[int(key.rpartition("_")[2])]) for key in self.tables]
+            raise ValueError(unknown_name("table", (part, level), known))
+        return self.tables[name]
+
+    # -- helpers
+
+    def _outside(self, method: Any, *arguments: Any) -> Any:
+        """Call a method; where ``torch.compile`` traces, outside of its graph."""
+        if torch.compiler.is_compiling():
+            from hscrf.torch.uncompiled import call
+
+            return call(method, self, *arguments)
+        return method(self, *arguments)
+
+    def _read(self, scores: Any, mask: Any, lengths: Any) -> Scores:
+        """Scores of a batch, packed, with the tables of the layer."""
+        read = read_scores(self.topology, self._columns, scores, mask, lengths)
+        self._check_device(read)
+        for name, table in self.tables.items():
+            part, _, d = name.rpartition("_")
+            key = part, int(d)
+            if part == "duration" and key in read.values and read.values[key].shape != table.shape:
+                raise ValueError(
+                    f"scores['duration'][{self.topology.levels[key[1]]!r}] has shape {tuple(read.values[key].shape)}; "
+                    f"expected {tuple(table.shape)}, as the layer's own table"
+                )
+            own = table if part == "duration" else table[None]
+            read.values[key] = own + read.values[key] if key in read.values else own
+        return Scores(read.frame, hidden_values(self.topology, read.values))
+
+    def _check_device(self, read: Scores) -> None:
+        tables = next(iter(self.tables.values()), None)
+        device = read.tensors[0].device if tables is None else tables.device
+        if device.type == "meta":
+            raise ValueError("this CRF is on the meta device, which holds no values; expected crf.to_empty(device=...)")
+        for (part, d), tensor in read.values.items():
+            if tensor.device != device:
+                raise ValueError(
+                    f"scores ({part} of level {self.topology.levels[d]!r}) are on {tensor.device}, but this CRF is on "
+                    f"{device}; expected one device, see crf.to"
+                )
+
+    def _partition(self, read: Scores, evidence: Any, single: bool = False) -> tuple[Target | None, Partition]:
+        if evidence is None:
+            return None, Partition(self.topology, read.frame.offsets, n_jobs=self.n_jobs, single=single)
+        target = read_target(self.topology, read.frame, evidence, "evidence")
+        known = target.evidence(self._closed, "evidence")
+        return target, Partition(self.topology, read.frame.offsets, known, n_jobs=self.n_jobs, single=single)
+
+    def _mass(
+        self,
+        read: Scores,
+        ratio: Ratio,
+        target: Target | None,
+        name: str = "evidence",
+        weights: Floats | None = None,
+        function: Any = LogMass,
+    ) -> Any:
+        """Log masses (n,), or another function of the values that autograd knows; errors say what is impossible."""
+        check = partial(check_numbers, self.topology, read.frame)
+        work = Work(ratio, read.keys, read.tensors, weights, check)
+        try:
+            return function.apply(work, *read.tensors)
+        except Impossible as error:
+            n, name = error.sequence, "scores" if target is None else name
+            if error.problem:
+                raise InfeasibleError(error.problem).of_sequence(n, name) from None
+            raise self._posterior(read, work.last, target, n).infeasible().of_sequence(n, name) from None
+
+    def _arrays(self, read: Scores) -> dict[Key, Floats]:
+        arrays = dict(zip(read.keys, begin_reading(read.tensors)(), strict=True))
+        check_numbers(self.topology, read.frame, arrays)
+        return arrays
+
+    def _require(self, read: Scores, arrays: dict[Key, Floats], target: Target | None, log_mass: Any) -> None:
+        """Raise if a sequence has no configuration, and say why."""
+        impossible = np.flatnonzero(log_mass == -np.inf)
+        if impossible.size:
+            n = int(impossible[0])
+            name = "scores" if target is None else "evidence"
+            raise self._posterior(read, arrays, target, n).infeasible().of_sequence(n, name)
+
+    def _posterior(self, read: Scores, arrays: dict[Key, Floats], target: Target | None, n: int) -> Posterior:
+        """The posterior of one sequence."""
+        a, b = read.frame.offsets[n : n + 2].tolist()
+        own = {key: array[a:b] if is_timed(key, array.shape) else array for key, array in arrays.items()}
+        potentials = Potentials.from_arrays(self.topology, b - a, own)
+        return Posterior(potentials, None if target is None else target.labels(n))
+
+    # -- state
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What a state dict holds beside the tables: the topology."""
+        return {"topology": self.topology.to_json()}
+
+    def set_extra_state(self, state: Any) -> None:
+        """Raise if a state dict belongs to a layer of another topology."""
+        found = Topology.from_dict(state["topology"])
+        if found != self.topology:
+            raise ValueError(f"the state dict is of another topology: {difference(found, self.topology)}")
+
+
+def difference(found: Topology, own: Topology) -> str:
+    """The first thing in which two topologies differ."""
+    if found.levels != own.levels:
+        return f"it has the levels {', '.join(found.levels)}; this layer has {', '.join(own.levels)}"
+    for d, level in enumerate(own.levels):
+        if found.states[d] != own.states[d]:
+            apart = [name for name in found.states[d] if name not in own.states[d]]
+            apart = apart or [name for name in own.states[d] if name not in found.states[d]]
+            what = f"only one of them has {apart[0]!r}" if apart else "their order differs"
+            return f"level {level!r} has {found.n_states[d]} states, and {own.n_states[d]} in this layer; {what}"
+    for rule in ("children", "successors", "min_duration", "max_duration", "fillers"):
+        for d, (one, other) in enumerate(zip(getattr(found, rule), getattr(own, rule), strict=True)):
+            if not np.array_equal(one, other):
+                return f"{rule} of level {own.levels[d]!r} are not those of this layer"
+    return "its rules are not those of this layer"
+
+
+def _checked_tables(tables: Any) -> tuple[str, ...]:
+    if isinstance(tables, str):
+        raise ValueError(f"tables is the string {tables!r}; expected a tuple such as ({tables!r},)")
+    for part in tables:
+        if part not in FAMILY:
+            raise ValueError(f"tables has {unknown_name('table', part, FAMILY)}")
+    return tuple(part for part in FAMILY if part in tables)
+
+
+def _table_shape(topology: Topology, part: str, d: int) -> tuple[int, ...]:
+    parents, children = topology.n_states[d], expanded(topology).n_states[d + 1]
+    return (parents, children, children) if part == "trans" else (parents, children)

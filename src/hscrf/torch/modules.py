@@ -1,0 +1,238 @@
+"""Encoders to build taggers from: characters, words and other columns, a BiLSTM, a temporal convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class CharacterConvolution(nn.Module):
+    """Words from their characters: embeddings, one convolution, the maximum over the word.
+
+    Parameters
+    ----------
+    characters : int
+        Size of the alphabet; number 0 is padding.
+    size : int, default 30
+        Width of the embeddings, and of the result.
+    width : int, default 3
+        Characters that the convolution sees at a time.
+
+    Examples
+    --------
+    >>> CharacterConvolution(50)(torch.zeros(2, 7, 12, dtype=torch.long)).shape
+    torch.Size([2, 7, 30])
+    """
+
+    def __init__(self, characters: int, size: int = 30, width: int = 3) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(characters, size, padding_idx=0)
+        self.convolve = nn.Conv1d(size, size, width, padding=width // 2)
+
+    def forward(self, characters: Any) -> Any:
+        """Return vectors (B, T, size) of characters (B, T, C)."""
+        rows, width, length = characters.shape
+        flat = self.embed(characters.reshape(rows * width, length)).transpose(1, 2)
+        return self.convolve(flat).amax(dim=2).reshape(rows, width, -1)
+
+
+class ColumnEmbedding(nn.Module):
+    """The vector of a step from all its columns, side by side: text with characters, names, bags, numbers.
+
+    Parameters
+    ----------
+    columns : dict from column to int
+        Size of the vocabulary of each column of names; number 0 is padding.
+    text : str, optional
+        The column with words: it has wide embeddings and, if there are characters, a convolution over them.
+    characters : int, default 0
+        Size of the alphabet.
+    bag : int, default 0
+        Number of features of which each step has any number.
+    numbers : int, default 0
+        Number of numeric columns.
+    word_size, column_size, character_size : int
+        Widths of the embeddings of words, of other columns and bags, and of characters.
+    dropout : float, default 0.4
+
+    Attributes
+    ----------
+    size : int
+        Width of the result.
+
+    Notes
+    -----
+    Inputs are a dict of tensors, as :class:`hscrf.torch.inputs.Inputs` makes it: ``names`` (B, T, K), ``characters``
+    (B, T, C), ``bag`` (B, T, M), ``numbers`` (B, T, F).
+
+    Examples
+    --------
+    >>> embed = ColumnEmbedding({"word": 9}, text="word", numbers=2)
+    >>> embed({"names": torch.ones(1, 4, 1, dtype=torch.long), "numbers": torch.zeros(1, 4, 2)}).shape
+    torch.Size([1, 4, 52])
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, int],
+        text: str | None = None,
+        characters: int = 0,
+        bag: int = 0,
+        numbers: int = 0,
+        *,
+        word_size: int = 50,
+        column_size: int = 20,
+        character_size: int = 30,
+        dropout: float = 0.4,
+    ) -> None:
+        super().__init__()
+        widths = [word_size if column == text else column_size for column in columns]
+        self.names = nn.ModuleList(
+            nn.Embedding(count, width, padding_idx=0) for count, width in zip(columns.values(), widths, strict=True)
+        )
+        self.characters = CharacterConvolution(characters, character_size) if characters else None
+        self.bag = nn.EmbeddingBag(bag, 2 * column_size, mode="sum", padding_idx=0) if bag else None
+        self.dropout = nn.Dropout(dropout)
+        self.size = sum(widths) + numbers
+        self.size += (character_size if characters else 0) + (2 * column_size if bag else 0)
+
+    def forward(self, inputs: Mapping[str, Any]) -> Any:
+        """Return vectors (B, T, size)."""
+        found = [embed(inputs["names"][..., k]) for k, embed in enumerate(self.names)]
+        if self.characters is not None:
+            found.append(self.characters(inputs["characters"]))
+        if self.bag is not None:
+            rows, width, most = inputs["bag"].shape
+            found.append(self.bag(inputs["bag"].reshape(rows * width, most)).reshape(rows, width, -1))
+        kept = [self.dropout(torch.cat(found, dim=2))] if found else []
+        if "numbers" in inputs:
+            kept.append(inputs["numbers"])
+        return torch.cat(kept, dim=2)
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM over padded sequences, with dropout after it.
+
+    Parameters
+    ----------
+    size : int
+        Width of the input.
+    hidden : int, default 100
+        Units of each direction.
+    layers : int, default 1
+    dropout : float, default 0.4
+
+    Attributes
+    ----------
+    size : int
+        Width of the result: 2 * hidden.
+
+    Examples
+    --------
+    >>> BiLSTM(8, 5)(torch.zeros(2, 3, 8), torch.tensor([3, 2])).shape
+    torch.Size([2, 3, 10])
+    """
+
+    def __init__(self, size: int, hidden: int = 100, layers: int = 1, dropout: float = 0.4) -> None:
+        super().__init__()
+        inner = dropout if layers > 1 else 0.0
+        self.lstm = nn.LSTM(size, hidden, layers, batch_first=True, bidirectional=True, dropout=inner)
+        self.dropout = nn.Dropout(dropout)
+        self.size = 2 * hidden
+
+    def forward(self, vectors: Any, lengths: Any) -> Any:
+        """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
+        packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        found, _ = nn.utils.rnn.pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1]
+        )
+        return self.dropout(found)
+
+
+class TemporalConvolution(nn.Module):
+    """Residual blocks of dilated convolutions over time, for sensors and other numbers.
+
+    Block k sees 2 ** k steps apart, so that the result of a step depends on about 2 ** (layers + 1) steps around it.
+
+    Parameters
+    ----------
+    size : int
+        Width of the input.
+    hidden : int, default 64
+        Channels of each block.
+    layers : int, default 6
+    width : int, default 3
+        Steps that each convolution sees.
+    dropout : float, default 0.2
+
+    Attributes
+    ----------
+    size : int
+        Width of the result: hidden.
+
+    Examples
+    --------
+    >>> TemporalConvolution(3, 8, layers=2)(torch.zeros(2, 9, 3), torch.tensor([9, 4])).shape
+    torch.Size([2, 9, 8])
+    """
+
+    def __init__(self, size: int, hidden: int = 64, layers: int = 6, width: int = 3, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.enter = nn.Conv1d(size, hidden, 1)
+        dilations = [2**k for k in range(layers)]
+        self.spread = nn.ModuleList(
+            nn.Conv1d(hidden, hidden, width, padding=width // 2 * dilation, dilation=dilation) for dilation in dilations
+        )
+        self.mix = nn.ModuleList(nn.Conv1d(hidden, hidden, 1) for _ in dilations)
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in dilations)
+        self.dropout = nn.Dropout(dropout)
+        self.size = hidden
+
+    def forward(self, vectors: Any, lengths: Any) -> Any:
+        """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
+        steps = torch.arange(vectors.shape[1], device=vectors.device)
+        kept = (steps < lengths.to(vectors.device)[:, None])[:, None].to(vectors.dtype)  # (B, 1, T)
+        found = self.enter(vectors.transpose(1, 2)) * kept
+        for spread, mix, norm in zip(self.spread, self.mix, self.norms, strict=True):
+            change = mix(self.dropout(torch.relu(spread(norm(found.transpose(1, 2)).transpose(1, 2) * kept))))
+            found = (found + change) * kept
+        return found.transpose(1, 2)
+
+
+class Encoder(nn.Module):
+    """Columns to scores: embeddings, a BiLSTM or a temporal convolution, a linear map.
+
+    Parameters
+    ----------
+    embed : Module
+        Inputs to vectors, with an attribute ``size``; a :class:`ColumnEmbedding`.
+    context : Module
+        Vectors and lengths to vectors, with an attribute ``size``; a :class:`BiLSTM` or a
+        :class:`TemporalConvolution`.
+    size : int
+        Width of the scores.
+
+    Examples
+    --------
+    >>> embed = ColumnEmbedding({}, numbers=2)
+    >>> encoder = Encoder(embed, TemporalConvolution(embed.size, 8), 5)
+    >>> encoder({"numbers": torch.zeros(1, 4, 2)}, torch.tensor([4])).shape
+    torch.Size([1, 4, 5])
+    """
+
+    def __init__(self, embed: nn.Module, context: nn.Module, size: int) -> None:
+        super().__init__()
+        self.embed, self.context = embed, context
+        self.out = nn.Linear(context.size, size)
+
+    def forward(self, inputs: Mapping[str, Any], lengths: Any) -> Any:
+        """Return scores (B, T, size)."""
+        return self.out(self.context(self.embed(inputs), lengths))
+
+
+def pad(rows: Sequence[Any], value: int = 0) -> Any:
+    """One tensor (B, T, ...) of tensors (T, ...) with padding behind the shorter ones."""
+    return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=value)

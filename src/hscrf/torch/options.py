@@ -1,0 +1,96 @@
+"""Options and data of the tagger: what they may be, and the encoder that options describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.labels.labels import Labels
+from hscrf.torch.inputs import Inputs
+from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, TemporalConvolution
+
+ENCODERS = ("auto", "bilstm", "tcn")
+WIDEST, DEEPEST = 1 << 14, 64  # of layers
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise for an option that no tagger can have."""
+    if options["encoder"] not in ENCODERS:
+        raise ValueError(f"encoder is {options['encoder']!r}; expected one of {', '.join(map(repr, ENCODERS))}")
+    for name, most in (("hidden", WIDEST), ("layers", DEEPEST), ("word_size", WIDEST), ("character_size", WIDEST)):
+        _check_whole(name, options[name], most, or_none=name in ("hidden", "layers"))
+    for name in ("min_count", "batch_size", "epochs", "patience", "n_jobs"):
+        _check_whole(name, options[name], 1 << 31)
+    dropout = options["dropout"]
+    if dropout is not None and not (_is_number(dropout) and 0 <= dropout < 1):
+        raise ValueError(f"dropout is {dropout!r}; expected a number from 0 to less than 1, or None")
+    if not (_is_number(options["learning_rate"]) and 0 < options["learning_rate"] < np.inf):
+        raise ValueError(f"learning_rate is {options['learning_rate']!r}; expected a positive number")
+    if not (_is_number(options["validation"]) and 0 <= options["validation"] < 1):
+        raise ValueError(f"validation is {options['validation']!r}; expected a share from 0 to less than 1")
+
+
+def _check_whole(name: str, value: Any, most: int, or_none: bool = False) -> None:
+    if value is None and or_none:
+        return
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= most:
+        raise ValueError(f"{name} is {value!r}; expected an integer from 1 to {most}{' or None' if or_none else ''}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def encoder_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encoder:
+    """The encoder that options describe, for some inputs and a width of scores."""
+    kind = options["encoder"]
+    if kind == "auto":
+        kind = "bilstm" if inputs.names or inputs.bag else "tcn"
+    dropout = options["dropout"]
+    if dropout is None:
+        dropout = 0.4 if kind == "bilstm" else 0.2
+    widths = {"word_size": options["word_size"], "character_size": options["character_size"]}
+    embed = ColumnEmbedding(**inputs.sizes, **widths, dropout=dropout)
+    context = (
+        BiLSTM(embed.size, options["hidden"] or 100, options["layers"] or 1, dropout)
+        if kind == "bilstm"
+        else TemporalConvolution(embed.size, options["hidden"] or 64, options["layers"] or 6, dropout=dropout)
+    )
+    return Encoder(embed, context, size)
+
+
+def length_of(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
+
+
+def check_several(X: Any) -> None:
+    if isinstance(X, str) or not hasattr(X, "__len__") or (isinstance(X, np.ndarray) and X.ndim == 2):
+        raise ValueError(f"X is a {type(X).__name__}; expected a list of sequences, [X] if it is one")
+    if len(X) == 0:
+        raise ValueError("X is empty; expected at least one sequence")
+
+
+def check_data(X: Any, Y: Any, sample_weight: Any) -> Floats | None:
+    """Raise unless X and Y fit; return a weight for each sequence, or None."""
+    check_several(X)
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
+    for n, (x, y) in enumerate(zip(X, Y, strict=True)):
+        for column in y.values() if isinstance(y, Mapping) else ():
+            plain = hasattr(column, "__len__") and not isinstance(column, str) and len(column) > 0
+            if plain and not isinstance(column[0], tuple | list) and len(column) != length_of(x):
+                raise ValueError(f"X[{n}] has {length_of(x)} steps but Y[{n}] has {len(column)}")
+        if isinstance(y, Labels) and y.length != length_of(x):
+            raise ValueError(f"X[{n}] has {length_of(x)} steps but Y[{n}] has {y.length}")
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(X),):
+        raise ValueError(f"sample_weight has shape {weights.shape}; expected ({len(X)},), a weight for each sequence")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError("sample_weight has a number that is negative or not finite; expected numbers of at least 0")
+    return weights

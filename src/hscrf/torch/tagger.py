@@ -1,0 +1,438 @@
+"""A ready tagger: an encoder for words or numbers, the nested layer on top, fit and predict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from hscrf import metrics
+from hscrf.arrays import Floats, generator
+from hscrf.estimator.confidence import with_confidence
+from hscrf.estimator.decoding import expected_gains
+from hscrf.fillers import shown, spread, usual_fillers
+from hscrf.inference import Marginals, Posterior
+from hscrf.labels.given import given_labels, labels_to_score, possible_labels, schemes_in
+from hscrf.labels.induction import LabelStatistics
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import as_labels
+from hscrf.labels.renumbering import over
+from hscrf.potentials import Potentials
+from hscrf.topology import Topology
+from hscrf.torch.crf import CRF
+from hscrf.torch.inputs import Inputs
+from hscrf.torch.options import check_data, check_options, check_several, encoder_for, length_of
+from hscrf.torch.training import HIDDEN, Schedule, Trainer
+
+Self = TypeVar("Self", bound="Tagger")
+TOGETHER = 64  # sequences that are predicted at a time
+
+
+class Tagger(BaseEstimator):
+    """A neural tagger of nested labels: encoder, linear map, :class:`CRF`; in the manner of scikit-learn.
+
+    Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution.
+    Training is by Adam on batches of sequences, with early stopping on development data.
+
+    Parameters
+    ----------
+    encoder : {"auto", "bilstm", "tcn"}
+        What reads a sequence: a BiLSTM, or a temporal convolution. "auto" takes the convolution if there are only
+        numbers.
+    topology : Topology, optional
+        Levels, states and rules; learned from the labels if not given.
+    parts : sequence of str, or dict, default ("token", "start", "stop")
+        What the encoder scores, see :class:`CRF`.
+    durations : dict from level to int, or list of levels, optional
+        Levels with a score for each duration, see :class:`CRF`.
+    max_duration : dict from level to int, optional
+        Longest segments of some levels.
+    fillers : None, "auto", or dict from level to states
+        States that remember which state came before them (:mod:`hscrf.fillers`); "auto" takes states named "O". They
+        make the layer slower.
+    scheme : str or dict, default "auto"
+        How label columns are written: "plain", "bio" or "bioes".
+    children : {"auto", "seen", "all"}
+        Which children a parent may have: those that training shows, or all.
+    hidden : int, optional
+        Units of each direction of the BiLSTM (default 100), or channels of the convolution (default 64).
+    layers : int, optional
+        Layers of the BiLSTM (default 1) or blocks of the convolution (default 6).
+    word_size, character_size : int
+        Widths of the embeddings of words and of characters.
+    dropout : float, optional
+        Default 0.4 for the BiLSTM, 0.2 for the convolution.
+    min_count : int, default 1
+        Words that occur less often are unknown.
+    margin : float or dict from level to float
+        Cost of wrong states in training, see :meth:`CRF.forward`.
+    learning_rate : float, default 0.002
+    batch_size : int, default 32
+        Sequences in a step of training.
+    epochs : int, default 50
+        The most epochs.
+    patience : int, default 6
+        Epochs without a better development score before training stops.
+    validation : float, default 0.1
+        Share of the training data that are held out for early stopping if no development data are given. With 0, or
+        with fewer than 20 sequences, training takes all epochs.
+    device : str, default "cpu"
+        Where the encoder works.
+    n_jobs : int, default 1
+        Threads of the layer. PyTorch has a setting of its own: ``torch.set_num_threads``.
+    random_state : int, Generator or None
+        Seed. The same seed gives the same model on the same CPU with the same number of threads.
+    verbose : int, default 0
+        1 prints a line for each epoch.
+
+    Attributes
+    ----------
+    topology_, inputs_, network_ (the encoder), crf_, scheme_ : what was learned
+    history_, n_iter_, best_iter_, loss_, converged_, stop_reason_ : how training went
+
+    Examples
+    --------
+    >>> X = [["the", "cat", "sleeps"], ["dogs", "bark"]] * 4
+    >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}, {"phrase": ["NP", "VP"], "tag": ["N", "V"]}] * 4
+    >>> model = Tagger(hidden=8, epochs=30, random_state=0).fit(X, Y)
+    >>> model.predict([["the", "cat", "sleeps"]])[0].tree()
+    [('NP', ['D', 'N']), ('VP', ['V'])]
+    """
+
+    topology_: Topology
+    inputs_: Inputs
+    network_: Any
+    crf_: CRF
+    scheme_: Any
+    history_: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        encoder: str = "auto",
+        *,
+        topology: Topology | None = None,
+        parts: Any = ("token", "start", "stop"),
+        durations: Any = None,
+        max_duration: Mapping[str, int] | None = None,
+        fillers: Any = None,
+        scheme: Any = "auto",
+        children: str = "auto",
+        hidden: int | None = None,
+        layers: int | None = None,
+        word_size: int = 50,
+        character_size: int = 30,
+        dropout: float | None = None,
+        min_count: int = 1,
+        margin: float | Mapping[str, float] = 0.0,
+        learning_rate: float = 2e-3,
+        batch_size: int = 32,
+        epochs: int = 50,
+        patience: int = 6,
+        validation: float = 0.1,
+        device: str = "cpu",
+        n_jobs: int = 1,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.encoder = encoder
+        self.topology = topology
+        self.parts = parts
+        self.durations = durations
+        self.max_duration = max_duration
+        self.fillers = fillers
+        self.scheme = scheme
+        self.children = children
+        self.hidden = hidden
+        self.layers = layers
+        self.word_size = word_size
+        self.character_size = character_size
+        self.dropout = dropout
+        self.min_count = min_count
+        self.margin = margin
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- learning
+
+    def fit(self: Self, X: Sequence[Any], Y: Any, sample_weight: Any = None, development: Any = None) -> Self:
+        """Learn from sequences and their labels, complete or partial.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Lists of words, of dicts of strings and numbers, or of lists of strings; arrays (T, F); DataFrames.
+        Y : list of labels
+            What :meth:`hscrf.HSCRF.fit` takes: Labels, dicts of columns or segments by level, lists.
+        sample_weight : (n,) numbers, optional
+            Weight of each sequence.
+        development : (X, Y), optional
+            Data that decide when training stops; a part of the training data if not given.
+
+        Returns
+        -------
+        Tagger
+            This object. Ctrl-C ends training and keeps the best epoch so far.
+        """
+        check_options(self.get_params())
+        Y = given_labels(Y)
+        weights = check_data(X, Y, sample_weight)
+        rng = generator(self.random_state)
+        train, held = self._split(X, Y, weights, development, rng)
+        inputs = Inputs(self.min_count).fit([X[n] for n in train])
+        scheme = schemes_in(Y, self.scheme, self.topology)
+        topology, labels = self._labels(Y, [length_of(x) for x in X], scheme)
+        seed = int(rng.integers(2**63 - 1))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
+            network = encoder_for(self.get_params(), inputs, crf.size).to(self.device)
+            crf.to(self.device)
+            self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
+            self.network_, self.crf_ = network, crf
+            self._train(X, labels, weights, train, held or development, seed)
+        return self
+
+    def _split(
+        self, X: Sequence[Any], Y: Sequence[Any], weights: Floats | None, development: Any, rng: np.random.Generator
+    ) -> tuple[list[int], Any]:
+        """Numbers of the sequences to learn from, and what is held out of the training data."""
+        n = len(X)
+        if development is not None or n < 20 or self.validation == 0:
+            return list(range(n)), None
+        order = rng.permutation(n)
+        held = sorted(order[: max(1, round(self.validation * n))].tolist())
+        rest = sorted(set(range(n)) - set(held))
+        return rest, ([X[k] for k in held], [Y[k] for k in held])
+
+    def _labels(self, Y: Sequence[Any], lengths: Sequence[int], scheme: Any) -> tuple[Topology, list[Labels]]:
+        """The topology, learned or given, and the labels over it."""
+        limited = {*(self.max_duration or ()), *(self.durations or ())}
+        statistics = LabelStatistics(self.topology, scheme, limited, children=self.children)
+        labels = statistics.update(Y, lengths)
+        topology = statistics.topology()
+        if self.max_duration:
+            topology = topology.limited(self.max_duration)
+        if self.fillers == "auto":
+            topology = topology if topology.remembers else topology.remembering(usual_fillers(topology))
+        else:
+            topology = topology.remembering(self.fillers or {})
+        return topology, over(labels, topology)
+
+    def _train(
+        self, X: Sequence[Any], labels: Sequence[Labels], weights: Floats | None, train: list[int], dev: Any, seed: int
+    ) -> None:
+        items = dict(zip(train, self.inputs_.encode([X[n] for n in train]), strict=True))
+        chance = torch.Generator().manual_seed(seed)
+
+        def step(which: Sequence[int]) -> Any:
+            numbers = [train[k] for k in which]
+            batch = self.inputs_.batch([items[n] for n in numbers])
+            if "names" in batch:
+                batch["names"] = self.inputs_.hide_rare(batch["names"], HIDDEN, chance)
+            scores, lengths = self._scores(batch)
+            own = None if weights is None else weights[numbers]
+            known = [labels[n] for n in numbers]
+            loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
+            return loss / len(numbers)
+
+        schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience, self.verbose)
+        evaluate = None if dev is None else self._evaluator(*dev)
+        network = torch.nn.ModuleDict({"encoder": self.network_, "crf": self.crf_})
+        outcome = Trainer(network, step, evaluate, schedule, seed).run([length_of(X[n]) for n in train])
+        network.eval()
+        self.loss_, self.history_, self.best_iter_ = outcome.loss, outcome.history, outcome.best
+        self.stop_reason_, self.converged_, self.n_iter_ = outcome.reason, outcome.converged, len(outcome.history)
+
+    def _evaluator(self, X: Sequence[Any], Y: Any) -> Callable[[], tuple[float, float]]:
+        """What scores development data: the share of steps that are right at all levels, and the loss."""
+        items = self.inputs_.encode(X)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        known = self._possible(truth)[1]
+
+        @torch.no_grad()
+        def evaluate() -> tuple[float, float]:
+            found, total = [], 0.0
+            for which, batch in self._batches(items):
+                scores, lengths = self._scores(batch)
+                found += list(zip(which, self.crf_.decode(scores, lengths=lengths), strict=True))
+                total += self.crf_(scores, [known[n] for n in which], lengths=lengths, reduction="sum").item()
+            best = [labels for _, labels in sorted(found, key=lambda pair: pair[0])]
+            return float(metrics.joint_accuracy(truth, best)), total / len(items)
+
+        return evaluate
+
+    # -- prediction
+
+    def predict(
+        self, X: Sequence[Any], evidence: Any = None, loss: str = "sequence", *, confidence: bool = False
+    ) -> list[Labels]:
+        """Return the best labels of each sequence; labels fixed by the evidence are kept.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels, optional
+            What is known of each sequence, in any form that ``fit`` takes; None where nothing is.
+        loss : {"sequence", "step", "segment"}
+            The most probable labelling, or the one with the most right steps, or right segments, to be expected.
+        confidence : bool
+            Whether to add to each predicted segment its posterior probability, for :meth:`Labels.confidence`.
+
+        Returns
+        -------
+        list of Labels
+        """
+        self._check_fitted()
+        if loss not in ("sequence", "step", "segment"):
+            raise ValueError(f"loss is {loss!r}; expected 'sequence', 'step' or 'segment'")
+        if loss == "sequence" and not confidence:
+            return self._answer(X, evidence, self.crf_.decode)
+        posteriors = self.posterior(X, evidence)
+        found = [p.decode() if loss == "sequence" else self._best_expected(p, loss) for p in posteriors]
+        if not confidence:
+            return found
+        return [with_confidence(self, p, [labels])[0] for p, labels in zip(posteriors, found, strict=True)]
+
+    def _hidden_states(self, d: int) -> tuple[int, NDArray[np.bool_]]:
+        """The level of the layer that a predicted level d comes from, and which of its states are each state of d."""
+        own: Any = np.eye(self.topology_.n_states[d], dtype=bool)
+        return d, spread(self.topology_, "token", d, own).astype(bool)
+
+    def _best_expected(self, posterior: Posterior, loss: str) -> Labels:
+        gains = expected_gains(self.topology_, posterior.batch, posterior.values, loss)
+        states, ends, score = posterior.batch.best(gains)
+        return Labels(self.topology_, shown(self.topology_, states), ends, score=float(score[0]))
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Any = None) -> list[Marginals]:
+        """Return posterior probabilities of states, endings and segments of each sequence."""
+        return [posterior.marginals for posterior in self.posterior(X, evidence)]
+
+    def posterior(self, X: Sequence[Any], evidence: Any = None) -> list[Posterior]:
+        """Return the posterior of each sequence, for several questions about the same sequence."""
+        self._check_fitted()
+        return self._answer(X, evidence, self.crf_.posteriors)
+
+    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
+        """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`."""
+        return [posterior.potentials for posterior in self.posterior(X)]
+
+    def entropy(self, X: Sequence[Any], evidence: Any = None) -> list[float]:
+        """Return the entropy in nats of the posterior of each sequence."""
+        return [posterior.entropy() for posterior in self.posterior(X, evidence)]
+
+    def sample(
+        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Any = None
+    ) -> list[list[Labels]]:
+        """Draw n labellings of each sequence from its posterior; each sequence has a random generator of its own."""
+        seeds = generator(random_state).integers(2**63, size=len(X))
+        found = zip(self.posterior(X, evidence), seeds, strict=True)
+        return [posterior.sample(n, seed) for posterior, seed in found]
+
+    def log_likelihood(self, X: Sequence[Any], Y: Any) -> Floats:
+        """Return the log probability (n,) of the labels of each sequence, -inf where the model forbids them."""
+        self._check_fitted()
+        check_data(X, Y, None)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        allowed, known = self._possible(truth)
+
+        def log_probability(scores: Any, lengths: Any, evidence: Sequence[Labels]) -> list[float]:
+            return (-self.crf_(scores, evidence, lengths=lengths, reduction="none")).tolist()
+
+        return np.where(allowed, self._answer(X, known, log_probability), -np.inf)
+
+    def score(self, X: Sequence[Any], Y: Any) -> float:
+        """Return the fraction of steps with the right state at every level at once; unknown steps are left out."""
+        self._check_fitted()
+        check_data(X, Y, None)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        return float(metrics.joint_accuracy(truth, self.predict(X)))
+
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file: tensors in the safetensors format, all else as JSON in its header."""
+        from hscrf.torch.files import save
+
+        self._check_fitted()
+        save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tagger:
+        """Read a model that :meth:`save` wrote. Nothing in the file is executed."""
+        from hscrf.torch.files import load
+
+        return load(path)[0]
+
+    # -- one pass over sequences
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "crf_"):
+            raise ValueError("this Tagger is not fitted: call fit, or load a model")
+
+    def _answer(self, X: Sequence[Any], evidence: Any, ask: Any) -> list[Any]:
+        """Ask the layer about all sequences, in batches of similar lengths; an answer for each."""
+        check_several(X)
+        items = self.inputs_.encode(X)
+        known = None if evidence is None else self._evidence(evidence, X)
+        self.crf_.n_jobs = self.n_jobs
+        found: list[tuple[int, Any]] = []
+        with torch.no_grad():
+            for which, batch in self._batches(items):
+                own = None if known is None else [known[n] for n in which]
+                scores, lengths = self._scores(batch)
+                found += list(zip(which, ask(scores, lengths=lengths, evidence=own), strict=True))
+        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+    def _batches(self, items: Sequence[Any]) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        order = np.argsort([int(item["length"]) for item in items], kind="stable").tolist()
+        for k in range(0, len(order), TOGETHER):
+            which = order[k : k + TOGETHER]
+            yield which, self.inputs_.batch([items[n] for n in which])
+
+    def _scores(self, batch: dict[str, Any]) -> tuple[Any, Any]:
+        """Scores (B, T, size) of a batch, and its lengths."""
+        moved = {key: tensor.to(self.device) for key, tensor in batch.items() if key != "lengths"}
+        return self.network_(moved, batch["lengths"]), batch["lengths"]
+
+    def _evidence(self, evidence: Any, X: Sequence[Any]) -> list[Labels]:
+        given = given_labels(evidence, self.topology_.levels[1:], "evidence")
+        if len(given) != len(X):
+            raise ValueError(f"X has {len(X)} sequences but evidence has {len(given)}")
+        found = []
+        for n, (y, x) in enumerate(zip(given, X, strict=True)):
+            length = length_of(x)
+            if y is None:
+                found.append(Labels.unknown(self.topology_, length))
+                continue
+            if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
+                self.topology_.levels,
+                self.topology_.states,
+            ):
+                (y,) = over([y], self.topology_)
+            found.append(as_labels(y, n, length, self.topology_, self.scheme_, "evidence"))
+            if found[-1].length != length:
+                raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
+        return found
+
+    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any]) -> list[Labels]:
+        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_)
+
+    def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
+        """Which labels the model holds possible, and the labels over its topology, unknown where it forbids them."""
+        found = [possible_labels(y, self.topology_, n) for n, y in enumerate(truth)]
+        known = [
+            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(truth, found, strict=True)
+        ]
+        return [z is not None for z in found], known

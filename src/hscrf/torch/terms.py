@@ -1,0 +1,239 @@
+"""What a loss is made of: log Z of a packed batch under evidence or without any, and the score of complete labels."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from hscrf.arrays import Floats, Ints
+from hscrf.engine import Batch, Evidence
+from hscrf.labels.packed import Known
+from hscrf.objective.events import events
+from hscrf.objective.margin import add_costs
+from hscrf.potentials import FAMILY, Key
+from hscrf.topology import Topology
+
+Values = Mapping[Key, Floats]
+WORK, SEQUENCES = 1 << 24, 8  # a piece of a batch has at least so many steps times transitions, and sequences
+
+
+class Found(NamedTuple):
+    """Log masses of the sequences, and counts, each sequence's times its weight."""
+
+    log_z: Floats  # (n,)
+    counts: dict[Key, Floats]  # of the shapes of the values
+    state: list[Floats]  # per level (N, S); empty for labels that are known
+    ending: list[Floats]  # per level (N,)
+
+
+class Term(Protocol):
+    """A part of a loss: a log mass of each sequence, whose gradient are counts."""
+
+    def log_z(self, values: Values) -> Floats: ...
+
+    def expectations(self, values: Values, weights: Floats | None) -> Found: ...
+
+
+class Partition:
+    """Log Z of each sequence of a packed batch, with or without evidence.
+
+    The batch is cut into pieces of whole sequences that ``n_jobs`` threads work on. The cut depends on the lengths
+    alone and the pieces are added in order, so results have the same bits for any number of threads.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        offsets: Ints,
+        evidence: Evidence | None = None,
+        costs: Mapping[int, Floats] | None = None,
+        n_jobs: int = 1,
+        single: bool = False,
+    ) -> None:
+        self.topology, self.offsets, self.evidence, self.costs = topology, offsets, evidence, costs or {}
+        self.n_jobs = n_jobs
+        bounds = range(offsets.size) if single else cut(offsets, transitions(topology))
+        self.pieces = [Piece(self, a, b) for a, b in itertools.pairwise(bounds)]
+
+    def log_z(self, values: Values) -> Floats:
+        values = self._with_costs(values)
+        return np.concatenate(list(self._map(lambda piece: piece.batch.log_partition(piece.values(values)))))
+
+    def expectations(self, values: Values, weights: Floats | None = None) -> Found:
+        found = self.each(values, weights)
+        if len(found) == 1:
+            return found[0]
+        counts = {
+            key: np.concatenate(parts) if is_timed(key, values[key].shape) else sum(parts[1:], start=parts[0])
+            for key, parts in ((key, [part.counts[key] for part in found]) for key in values)
+        }
+        levels = range(self.topology.depth)
+        state = [np.concatenate([part.state[d] for part in found]) for d in levels]
+        ending = [np.concatenate([part.ending[d] for part in found]) for d in levels]
+        return Found(np.concatenate([part.log_z for part in found]), counts, state, ending)
+
+    def each(self, values: Values, weights: Floats | None = None) -> list[Found]:
+        """The expectations of each piece."""
+        values = self._with_costs(values)
+        return list(self._map(lambda piece: piece.expectations(values, weights)))
+
+    def best(self, values: Values) -> tuple[Any, Any, Floats]:
+        """States and ends (D, N) of the best configuration of each sequence, and its score (n,)."""
+        found = list(self._map(lambda piece: piece.batch.best(piece.values(values))))
+        states, ends, score = zip(*found, strict=True)
+        return np.concatenate(states, axis=1), np.concatenate(ends, axis=1), np.concatenate(score)
+
+    def draw(self, values: Values, draws: int, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
+        """States and ends (draws, D, N) of samples, and log Z (n,); each piece has a generator of its own."""
+        chances = dict(zip(self.pieces, rng.spawn(len(self.pieces)), strict=True))
+        found = list(self._map(lambda piece: piece.batch.draw(piece.values(values), draws, chances[piece])))
+        states, ends, log_z = zip(*found, strict=True)
+        return np.concatenate(states, axis=2), np.concatenate(ends, axis=2), np.concatenate(log_z)
+
+    def _with_costs(self, values: Values) -> Values:
+        if not self.costs:
+            return values
+        raised = dict(values)
+        add_costs(raised, self.costs)
+        return raised
+
+    def _map(self, work: Callable[[Piece], Any]) -> Iterable[Any]:
+        if self.n_jobs == 1 or len(self.pieces) == 1:
+            return map(work, self.pieces)
+        with ThreadPoolExecutor(self.n_jobs) as pool:
+            return list(pool.map(work, self.pieces))
+
+
+class Piece:
+    """The sequences first .. stop - 1 of a partition, as a batch of their own."""
+
+    def __init__(self, whole: Partition, first: int, stop: int) -> None:
+        self.sequences = slice(first, stop)
+        self.steps = slice(int(whole.offsets[first]), int(whole.offsets[stop]))
+        self.whole = whole.offsets.size - 1 == stop - first
+        evidence = whole.evidence
+        if evidence is not None and not self.whole:
+            evidence = evidence.take(np.arange(self.steps.start, self.steps.stop))
+        self.batch = Batch(whole.topology, whole.offsets[first : stop + 1] - whole.offsets[first], evidence)
+
+    def values(self, values: Values) -> Values:
+        if self.whole:
+            return values
+        return {key: array[self.steps] if is_timed(key, array.shape) else array for key, array in values.items()}
+
+    def expectations(self, values: Values, weights: Floats | None) -> Found:
+        own = None if weights is None else weights[self.sequences]
+        found = self.batch.expectations(self.values(values), own)
+        return Found(found.log_z, {key: found.counts[key] for key in values}, found.state, found.ending)
+
+
+def cut(offsets: Ints, each: int) -> list[int]:
+    """Where pieces begin, and where the last ends; a step costs ``each`` operations."""
+    bounds = [0]
+    if each * offsets[-1] > WORK:
+        for n, step in enumerate(offsets[1:-1].tolist(), start=1):
+            if n - bounds[-1] >= SEQUENCES and each * (step - offsets[bounds[-1]]) >= WORK:
+                bounds.append(n)
+    return [*bounds, offsets.size - 1]
+
+
+def transitions(topology: Topology) -> int:
+    """How many transitions between children there are under all parents."""
+    return sum(int(table.sum(axis=1).astype(np.int64) @ table.sum(axis=1)) for table in topology.children)
+
+
+def is_timed(key: Key, shape: tuple[int, ...]) -> bool:
+    """Whether an array has a row for each step; others are shared by all steps of all sequences."""
+    return key[0] != "duration" and (key[0] not in FAMILY or shape[0] > 1)
+
+
+class Path:
+    """The score of complete labels of each sequence: a sum of cells of the values."""
+
+    def __init__(self, topology: Topology, known: Known) -> None:
+        self.topology, self.known = topology, known
+        self.sequence_of = np.repeat(np.arange(known.offsets.size - 1), np.diff(known.offsets))
+        self._cells: dict[tuple[Key, tuple[int, ...]], tuple[Ints, Ints]] = {}
+
+    def cells(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """Flat indices into an array of values, and the sequence that each belongs to."""
+        if (key, shape) not in self._cells:
+            if key[0] in ("duration", "segment"):
+                self._check_durations(key, shape)
+            cells, steps = events(self.topology, shape, self.known, key)
+            self._cells[key, shape] = cells, self.sequence_of[steps]
+        return self._cells[key, shape]
+
+    def _check_durations(self, key: Key, shape: tuple[int, ...]) -> None:
+        """Raise if a segment is longer than the table of scores."""
+        part, d = key
+        stop = np.flatnonzero(self.known.ends[d] == 1) + 1
+        lengths = np.diff(stop, prepend=0)
+        longest = shape[0] if part == "duration" else shape[1]
+        if (lengths > longest).any():
+            k = int((lengths > longest).argmax())
+            n = int(self.sequence_of[stop[k] - 1])
+            begin = int(stop[k] - lengths[k] - self.known.offsets[n])
+            level = self.topology.levels[d]
+            problem = f"level {level!r} has a segment of {lengths[k]} steps from {begin}, but {part} ends at {longest}"
+            raise Impossible(n, problem)
+
+    def log_z(self, values: Values) -> Floats:
+        total = np.zeros(self.known.offsets.size - 1)
+        for key, array in values.items():
+            cells, sequence = self.cells(key, array.shape)
+            total += np.bincount(sequence, array.reshape(-1)[cells], total.size)
+        return total
+
+    def subtract_counts(self, counts: dict[Key, Floats], weights: Floats | None) -> None:
+        """Subtract the counts of the labels, each sequence's times its weight."""
+        for key, array in counts.items():
+            cells, sequence = self.cells(key, array.shape)
+            amounts = np.ones(cells.size) if weights is None else weights[sequence]
+            flat = array.reshape(-1)
+            if is_timed(key, array.shape):
+                flat[cells] -= amounts
+            else:
+                flat -= np.bincount(cells, amounts, flat.size)
+
+
+class Ratio:
+    """Log Z of a partition, minus the log mass of labels if there are any: a loss of each sequence."""
+
+    def __init__(self, free: Partition, labels: Partition | Path | None = None) -> None:
+        self.free, self.labels = free, labels
+
+    def log_z(self, values: Values) -> Floats:
+        found = self.free.log_z(values)
+        return self.checked(found) if self.labels is None else found - self.checked(self.labels.log_z(values))
+
+    def expectations(self, values: Values, weights: Floats | None) -> tuple[Floats, dict[Key, Floats]]:
+        """The loss of each sequence, and the gradient of their weighted sum."""
+        log_z, counts, *_ = self.free.expectations(values, weights)
+        if self.labels is None:
+            return self.checked(log_z), counts
+        if isinstance(self.labels, Path):
+            mass = self.checked(self.labels.log_z(values))
+            counts = {key: np.ascontiguousarray(array) for key, array in counts.items()}
+            self.labels.subtract_counts(counts, weights)
+            return log_z - mass, counts
+        known = self.labels.expectations(values, weights)
+        return log_z - self.checked(known.log_z), {key: counts[key] - known.counts[key] for key in counts}
+
+    def checked(self, mass: Floats) -> Floats:
+        impossible = np.flatnonzero(mass == -np.inf)
+        if impossible.size:
+            raise Impossible(int(impossible[0]))
+        return mass
+
+
+class Impossible(Exception):
+    """No configuration of a sequence agrees with its labels; the caller, who knows them, says why."""
+
+    def __init__(self, sequence: int, problem: str = "") -> None:
+        super().__init__(sequence, problem)
+        self.sequence, self.problem = sequence, problem

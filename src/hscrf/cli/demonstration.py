@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from hscrf import inference
 from hscrf.datasets.activities import make_activities
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import accuracy
-from hscrf.potentials import Potentials
 from hscrf.replacing import replaced
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
@@ -49,8 +44,7 @@ def describe_data(train: Any, test: Any) -> None:
     print(f"Noisy positions are observed: {steps[0]} steps of {len(train[0])} days for training,", end=" ")
     print(f"{steps[1]} steps of {len(test[0])} days for testing.")
     labels = test[1][0]
-    print("(The first run on a machine compiles for up to a minute.)\n")
-    print("The first test day:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
+    print("\nThe first test day:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
 
 
 def compare(train: Any, test: Any) -> dict[str, Any]:
@@ -75,8 +69,7 @@ def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], leve
 
 def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
     """Both levels together, as nested segments."""
-    with decoder_compiled_meanwhile():
-        model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
+    model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
     return model, lambda Z: columns_of(model.predict(Z))
 
 
@@ -94,24 +87,6 @@ def flat(X: Any, Y: Sequence[Labels]) -> Any:
 
 def columns_of(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
     return {level: [y.column(level) for y in labels] for level in LEVELS}
-
-
-@contextlib.contextmanager
-def decoder_compiled_meanwhile() -> Iterator[None]:
-    """Compile the decoder in a second process while this one compiles and runs the learning."""
-    code = f"from {__name__} import compile_decoder; compile_decoder()"
-    second = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    try:
-        yield
-        second.wait()
-    finally:
-        second.kill()
-
-
-def compile_decoder() -> None:
-    """Decode a short sequence; the compiled code is kept on disk."""
-    topology = make_activities(1, random_state=0)[1][0].topology
-    inference.decode(Potentials(topology, 2, token={"trajectory": np.zeros((2, topology.n_states[-1]))}))
 
 
 def show_evidence(model: Any, test: Any, seed: int) -> dict[str, list[float]]:

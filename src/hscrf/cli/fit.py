@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
-from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
+from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
+from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
+
+if TYPE_CHECKING:
+    from hscrf.io.recipe import Recipe
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
@@ -26,6 +29,7 @@ learns from those that are there.
   hscrf fit train.txt -m m.hscrf --levels chunk=3,pos=2
   hscrf fit train.txt -m m.hscrf --columns word,pos,chunk --levels chunk,pos --template words.toml
   hscrf fit days.csv  -m m.hscrf --levels activity,action --durations activity=gamma
+  hscrf fit train.txt -m m.safetensors --levels chunk,pos --encoder bilstm --dev dev.txt   # needs hscrf[torch]
   hscrf fit old.txt   -m m.hscrf --template template.crfpp --dev dev.txt
   hscrf fit 'data/*.jsonl.gz' -m m.hscrf --shards cache/   # data beyond memory; --dask ADDRESS for a cluster
 
@@ -39,7 +43,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
     add_frame(parser)
-    parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: %(default)s)")
+    add_specifying(parser)
+    parser.add_argument("--c1", type=amount, default=0.0, help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
         type=penalty,
@@ -52,11 +57,6 @@ def add_arguments(parser: Parser) -> None:
         "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument(
-        "--children",
-        choices=("seen", "all"),
-        help="states that may contain each other: those seen in the data (default) or all",
-    )
     parser.add_argument(
         "--transitions",
         choices=("all", "seen"),
@@ -76,12 +76,17 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="with --dev: iterations without improvement before stopping (default: %(default)s)",
     )
+    parser.add_argument(
+        "--encoder",
+        choices=("bilstm", "tcn"),
+        help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (default: %(default)s)")
     parser.add_argument(
         "--progress",
         choices=("lines", "live", "none"),
-        default="lines",
-        help="a line per iteration (default), one live line, or nothing",
+        default="live",
+        help="one live line, in a log a few lines (default); a line per iteration; or nothing",
     )
     add_shards(parser)
 
@@ -104,6 +109,19 @@ def add_frame(parser: Parser) -> None:
     parser.add_argument(
         "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
     )
+    parser.add_argument(
+        "--children",
+        choices=("auto", "seen", "all"),
+        default="auto",
+        help="children that a state may have: those seen in the data, all, or (auto, the default) those seen, but all "
+        "where missing labels leave too few to see",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=("indicator", "refuse"),
+        default="indicator",
+        help="numbers that are missing: a feature tells where (indicator, the default), or they are an error (refuse)",
+    )
 
 
 def files_of_fit(args: argparse.Namespace) -> list[str]:
@@ -112,12 +130,20 @@ def files_of_fit(args: argparse.Namespace) -> list[str]:
     check_shards(args)
     paths = files_in(args.data) if args.shards or len(args.data) > 1 or not os.path.exists(args.data[0]) else args.data
     args.data = paths[0]
+    described = label_file_of(args)
+    if described is not None:
+        args.durations = {**described.durations, **args.durations}
     return paths
 
 
 def run(args: argparse.Namespace) -> int:
     paths = files_of_fit(args)
     check_folder(args.model)
+    if args.encoder:
+        from hscrf.cli.neural import fit_neural
+
+        return fit_neural(args, paths)
+    check_specifying(args)
     return fit_shards(args, paths) if args.shards else fit_files(args, paths)
 
 
@@ -125,15 +151,15 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from data that need not fit in memory."""
     from hscrf.cli.recipe import save_model
 
-    if args.children == "all":
-        raise UserError("--children all is not for --shards: states contain those that they are seen with")
     shards = shards_of(args, recipe_of(args), paths)
     recipe = shards.sources[0].recipe
     dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
     verbose = {"lines": 2, "live": 1, "none": 0}[args.progress]
     model = large_model(args, recipe, verbose, c1=args.c1, c2=c2_of(args), solver=solver_of(args))
+    model.set_params(margin=margin_of(args))
     model.set_params(transitions=args.transitions, n_jobs=args.jobs, random_state=args.seed)
     note(f"{len(paths)} files; packing what is not packed in {args.shards}")
+    note(describe_packed(shards.packed_for(model)))
     with cluster_of(args.dask) as client:
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
@@ -156,11 +182,15 @@ def large_model(args: argparse.Namespace, recipe: Any, verbose: int, **options: 
         stub = Topology({level: ["one", "other"] for level in recipe.levels}, max_duration=limits or None)
         features = with_pairs(default_specifications(stub), recipe.template, stub)
     asked = recipe_of(args).scheme
+    described = label_file_of(args)
     return HSCRF(
+        None if described is None else described.topology,
         features=features,
         durations=args.durations or None,
         max_duration=args.max_duration or None,
         scheme=asked or "auto",
+        children=args.children,
+        missing=args.missing,
         min_count=args.min_count,
         verbose=verbose,
         **options,
@@ -172,11 +202,12 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
     from hscrf.estimator.cost import estimate
+    from hscrf.io.described import describe_features
+    from hscrf.io.doubts import doubts
     from hscrf.labels.stray import unread_lines
 
     recipe = recipe_of(args)
-    read = chain.from_iterable(recipe.read(source_of(path)) for path in paths)
-    documents = list(counted(read, "reading"))
+    documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
     stray = StrayTags(recipe.scheme)
@@ -185,21 +216,25 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations = durations_of(args)
-    everyone = args.children == "all"
-    topology, labels = learn_labels([*documents, *dev], recipe.scheme, durations, args.max_duration, everyone)
+    described = label_file_of(args)
+    given = None if described is None else described.topology
+    topology, labels, unsure = learn_labels(
+        [*documents, *dev], recipe.scheme, durations, args.max_duration, args.children, given
+    )
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
-    missing = next((d for d, y in zip([*documents, *dev], labels, strict=True) if not y.is_complete), None)
-    if missing is not None and not everyone:
-        asked = "; this overrules --children seen" if args.children == "seen" else ""
-        note(str(missing.error(f"some labels are missing, so every state may contain every other{asked}")))
+    note(f"columns: {describe_features(documents, recipe)}")
+    for line in doubts(documents, recipe):
+        note(f"hscrf: {line}")
+    if unsure:
+        note(describe_unsure(unsure))
     foreseen = estimate(topology, list(map(len, documents)))
     line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
     if line and args.progress != "live":  # the model says it there
         note(line)
     if args.progress != "none":
-        note("making features; the first run on a machine also compiles, for up to a minute")
+        note("making features")
     known = labels[len(documents) :]
     model.fit(
         [recipe.observe(document) for document in documents],
@@ -209,6 +244,15 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
         checkpoint=args.checkpoint,
     )
     return finish(args, model, lambda: save_model(args.model, model, recipe))
+
+
+def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Any]:
+    """The documents of all training files; what the columns of the first file hold, those of others hold too."""
+    documents: list[Any] = list(counted(recipe.read(source_of(paths[0])), "reading"))
+    others = recipe.for_others(documents, template)
+    for path in paths[1:]:
+        documents += counted(others.read(source_of(path)), "reading")
+    return documents
 
 
 def check_folder(path: str) -> None:
@@ -231,6 +275,8 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
         return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)
     if model.best_iter_ is not None:
         note(describe_best(model))
+    if getattr(model, "penalty_reason_", ""):
+        note(typed(model.penalty_reason_))
     note(f"{args.model}: {model.coef_.size} weights, loss {model.loss_:.2f}, {typed(model.stop_reason_)}")
     return 0
 
@@ -242,9 +288,20 @@ def describe_best(model: Any) -> str:
     return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
 
 
+def amount(text: str) -> float:
+    """A finite number of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise UserError(f"{text!r} is not a number of at least 0")
+    return number
+
+
 def penalty(text: str) -> float | str:
-    """A number, or the word auto."""
-    return text if text == "auto" else float(text)
+    """A number of at least 0, or the word auto."""
+    return text if text == "auto" else amount(text)
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:
@@ -264,11 +321,13 @@ def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any]
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
     return HSCRF(
         topology,
-        features=with_pairs([*kept, *durations], template, topology),
+        features=with_pairs(specified(args, [*kept, *durations], topology), template, topology),
         c1=args.c1,
         c2=c2_of(args),
+        margin=margin_of(args),
         solver=solver_of(args),
         min_count=args.min_count,
+        missing=args.missing,
         transitions=args.transitions,
         n_jobs=args.jobs,
         random_state=args.seed,
@@ -291,6 +350,24 @@ def solver_of(args: argparse.Namespace) -> Any:
         return args.solver
     option = "max_iter" if args.solver == "lbfgs" else "epochs"
     return SOLVERS[args.solver](**{option: args.max_iter})
+
+
+def describe_packed(packed: Any) -> str:
+    """Sequences, steps, levels and features of shards."""
+    encoder, steps = packed.frame.encoder, int(packed.lengths.sum())
+    levels = " > ".join(describe_levels(packed.frame.topology))
+    return f"{len(packed.lengths)} sequences, {steps} steps, {levels}\ncolumns: {encoder.describe()}"
+
+
+def describe_unsure(parents: Mapping[str, Sequence[str]]) -> str:
+    """Which states may have every child, since labels are missing.
+
+    >>> describe_unsure({"chunk": ["NP"]})
+    'labels are missing: too few show the children of chunk NP, which may have any (--children seen or all decides)'
+    """
+    shown = [f"{level} {', '.join(names[:5])}{', ...' * (len(names) > 5)}" for level, names in parents.items()]
+    told = f"labels are missing: too few show the children of {'; '.join(shown)}, which may have any"
+    return f"{told} (--children seen or all decides)"
 
 
 def describe_levels(topology: Any) -> list[str]:

@@ -7,11 +7,12 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 
 from hscrf.cli import demo, fit, pack, plot, predict, score, show, studio
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import UserError, complain, describe
+from hscrf.cli.shell import UserError, complain, describe, typed
 
 ABOUT = """\
 Label sequences at several nested levels at once.
@@ -33,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, as ABOUT lists them."""
     args = build_parser().parse_args(arguments)
     try:
-        code: int = args.run(args)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = show_warning
+            code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
@@ -47,13 +51,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of the library as one line on standard error."""
+    complain(typed(" ".join(str(message).split())), 0)
+
+
 def build_parser() -> Parser:
     """The parser of all commands; each is a module with HELP, add_arguments and run."""
-    from hscrf import __version__
-
     layout = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog="hscrf", description=ABOUT, formatter_class=layout)
-    parser.add_argument("--version", action="version", version=f"hscrf {__version__}")
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the versions in use and exit")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for command in (fit, pack, predict, score, show, plot, studio, demo):
         about = re.split(r"[.:(]", command.HELP)[0].strip()
@@ -63,3 +77,14 @@ def build_parser() -> Parser:
         subparser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
         subparser.set_defaults(run=command.run)
     return parser
+
+
+class ShowVersion(argparse.Action):
+    """Print the version, and which core and instruction set are in use."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from hscrf import __version__
+        from hscrf.native import describe_core
+
+        print(f"hscrf {__version__}\n{describe_core()}")
+        parser.exit()

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hscrf.cli.shell import UserError, names_in, pairs_in
 
 if TYPE_CHECKING:
+    from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite")
+EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")  # as in io.exports, which the help need not load
+ENDINGS = (".segments.csv", ".spacy.jsonl", ".ann", ".eaf", ".eaf.zip", ".textgrid", ".textgrid.zip", ".boris")
 FILES = """\
 file formats:
   columns   one token per line, a blank line between sequences (CoNLL, CRF++, Wapiti)
@@ -33,6 +36,13 @@ def add_format(parser: Any) -> None:
     parser.add_argument("--comment", metavar="TEXT", help="lines that begin with it are comments")
 
 
+def add_strict(parser: Any) -> None:
+    """Add the option that refuses labels that a model does not know."""
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse labels that the model does not know (default: they are unknown)"
+    )
+
+
 def add_layout(parser: Parser) -> None:
     """Add the options that say what is where in a data file."""
     group = parser.add_argument_group("columns of the data")
@@ -41,6 +51,9 @@ def add_layout(parser: Parser) -> None:
         "--levels",
         metavar="NAMES",
         help="label columns from top to bottom: chunk,pos or chunk=3,pos=2 (counted from 1)",
+    )
+    add_labels(
+        group, "levels, their labels and rules, in TOML (see hscrf studio --help); --levels may then be left out"
     )
     group.add_argument("--columns", metavar="NAMES", help="names of all columns of a column file, in their order")
     group.add_argument("--features", metavar="NAMES", help="feature columns of a table (default: all others)")
@@ -51,6 +64,26 @@ def add_layout(parser: Parser) -> None:
         help="column of a table that names the sequence (default: sequence; 'none': all rows are one)",
     )
     group.add_argument("--time", metavar="NAME", help="column of a table that orders the steps (default: time)")
+    group.add_argument(
+        "--decimal", choices=(".", ","), help="the sign in the numbers of a table (default: found out from them)"
+    )
+
+
+def add_labels(parser: Any, help: str) -> None:
+    """Add the option that names a file of labels."""
+    parser.add_argument("--labels", metavar="FILE", help=help)
+
+
+def label_file_of(args: argparse.Namespace) -> LabelFile | None:
+    """The file of labels that --labels names, read once; None without the option."""
+    from hscrf.io.labelfile import read_label_file
+
+    if not getattr(args, "labels", None):
+        return None
+    if not hasattr(args, "label_file"):
+        args.label_file = read_label_file(args.labels)
+    found: LabelFile = args.label_file
+    return found
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,6 +100,13 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 
     places = places_of(args.levels, "--levels") if args.levels and "=" in args.levels else None
     levels = tuple(places) if places else names_in(args.levels)
+    described = label_file_of(args)
+    if described is not None:
+        levels = levels or described.levels
+        if levels != described.levels:
+            raise UserError(
+                f"--levels are {', '.join(levels)}, but {args.labels} has {', '.join(described.levels)}, top to bottom"
+            )
     header = () if places or args.columns else (*levels, args.sequence or "sequence")
     form = args.format or format_of(args.data, header) or "columns"
     tabbed = form == "columns" and suffix_of(args.data) == ".tsv"
@@ -85,6 +125,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         comment=args.comment,
         sequence=None if args.sequence == "none" else args.sequence or "sequence",
         time=args.time,
+        decimal=args.decimal,
         suffix=suffix_of(args.data),
     )
 
@@ -118,6 +159,7 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     model, recipe = load_model(path)
     if isinstance(model, DynamicCRF):
         raise UserError(f"{path} holds a DynamicCRF, whose levels do not nest: read the data and predict in Python")
+    keep_rules(args, model)
     if recipe is None:
         form = args.format or format_of(data)
         if form not in ("jsonl", "crfsuite"):
@@ -130,6 +172,18 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces
         separator = "\t" if "\t" in first_line(data) else None
     return model, replace(known, separator=separator, comment=args.comment or known.comment)
+
+
+def keep_rules(args: argparse.Namespace, model: Any) -> None:
+    """Let a model keep the rules of the file of labels, if there is one, besides its own."""
+    from hscrf.io.labelfile import narrowed
+
+    described = label_file_of(args)
+    if described is not None:
+        try:
+            model.topology_ = narrowed(model.topology_, described.topology)
+        except ValueError as error:
+            raise UserError(f"{args.labels}: {error}") from None
 
 
 def separator_of(text: str | None) -> str | None:

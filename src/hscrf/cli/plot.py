@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.options import Parser, add_format, open_model
+from hscrf.cli.options import Parser, add_format, add_labels, label_file_of, open_model
 from hscrf.cli.shell import UserError, note, whole
 from hscrf.progress import Waiting
 
@@ -18,6 +19,7 @@ HELP = """\
 Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hscrf[plots]').
 
   hscrf plot m.hscrf -o topology.svg                              # also --what transitions|durations|training
+  hscrf plot days.csv -m m.hscrf -o d.png --what durations        # the lengths that the model expects in the data
   hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction; paler: less probable
   hscrf plot days.csv -m m.hscrf -o c.png --what confusion --level action
   hscrf plot days.csv -m m.hscrf -o e.png --what evidence         # accuracy as labels become known"""
@@ -27,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", help="a model or a data file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a name that ends in .png, .svg or .pdf")
     parser.add_argument("-m", "--model", help="the model for a data file")
-    pictures = (*MODEL_PLOTS, *DATA_PLOTS)
+    pictures = tuple(dict.fromkeys((*MODEL_PLOTS, *DATA_PLOTS)))
     parser.add_argument(
         "--what", choices=pictures, help="the picture (default: topology of a model, segments of a data file)"
     )
@@ -40,24 +42,29 @@ def add_arguments(parser: Parser) -> None:
         help="the sequence to draw, counted from 1 (default: %(default)s)",
     )
     add_format(parser)
+    add_labels(parser, "colours of labels, and rules that predictions keep, in TOML (see hscrf studio --help)")
 
 
 MODEL_PLOTS = ("topology", "transitions", "durations", "training")
-DATA_PLOTS = ("segments", "confusion", "evidence")
+DATA_PLOTS = ("segments", "confusion", "evidence", "durations")
 
 
 def run(args: argparse.Namespace) -> int:
     need_matplotlib()
+    check_picture(args.output)
     from hscrf.cli.demonstration import save_figure
     from hscrf.estimator.container import MAGIC
 
     with open(args.file, "rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC
     what = args.what or (MODEL_PLOTS if is_model else DATA_PLOTS)[0]
-    if (what in MODEL_PLOTS) != is_model:
+    if what not in (MODEL_PLOTS if is_model else DATA_PLOTS):
         kind = "model" if what in MODEL_PLOTS else "data file"
         raise UserError(f"--what {what} needs a {kind}, but {args.file} is not one")
-    with Waiting("drawing"):
+    from hscrf.plots import colours
+
+    described = label_file_of(args)
+    with Waiting("drawing"), colours({} if described is None else described.colours):
         axes = plot_model(args, what) if is_model else plot_data(args, what)
         save_figure(axes, args.output)
     note(f"{args.output} written")
@@ -73,6 +80,15 @@ def need_matplotlib() -> None:
     matplotlib.use("agg")
 
 
+def check_picture(path: str) -> None:
+    """Raise for a name whose ending is no format of pictures, before anything is computed."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    ending = os.path.splitext(path)[1].lower().removeprefix(".")
+    if ending not in FigureCanvasBase.get_supported_filetypes():
+        raise UserError(f"-o {path}: the name of a picture ends in .png, .svg or .pdf")
+
+
 def plot_model(args: argparse.Namespace, what: str) -> Any:
     """The axes of a picture of a model."""
     from hscrf import plots
@@ -85,11 +101,30 @@ def plot_model(args: argparse.Namespace, what: str) -> Any:
     if what == "training":
         return plots.plot_training(model)
     if what == "transitions":
-        return plots.plot_transitions(model, args.level or topology.levels[-1])
-    timed = [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
+        return plots.plot_transitions(model, args.level)
+    timed = timed_levels(topology)
     if not timed and args.level is None:
-        raise UserError("the model has no durations: fit with --durations or --max-duration")
+        raise UserError(
+            "the model has no durations: fit with --durations or --max-duration, or draw the lengths that it expects "
+            "in data: hscrf plot DATA -m MODEL --what durations"
+        )
     return plots.plot_durations(model, args.level or timed[-1])
+
+
+def timed_levels(topology: Any) -> list[str]:
+    """The levels whose durations are limited."""
+    return [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
+
+
+def lasting_level(topology: Any) -> str:
+    """The lowest level with durations, or else the lowest whose segments may last longer than a step."""
+    timed = timed_levels(topology)
+    if timed:
+        return timed[-1]
+    levels: tuple[str, ...] = topology.levels[1:-1] if topology.unit_bottom else topology.levels[1:]
+    if not levels:
+        raise UserError("all segments of the model have one step: there are no lengths to draw")
+    return levels[-1]
 
 
 def plot_data(args: argparse.Namespace, what: str) -> Any:
@@ -101,10 +136,13 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
     if not args.model:
         raise UserError("a data file needs the model that reads it: -m MODEL")
     model, recipe = open_model(args, args.file)
-    documents = list(recipe.read(args.file, unlabelled=what == "segments"))
+    documents = list(recipe.read(args.file, unlabelled=what in ("segments", "durations")))
     recipe = recipe.settled(documents, model.topology_)
     if what == "segments":
         return plot_document(args, model, recipe, documents)
+    if what == "durations":
+        observed = [recipe.observe(document) for document in documents]
+        return plots.plot_durations(model, args.level or lasting_level(model.topology_), X=observed)
     if what == "confusion":
         found = model.predict([recipe.observe(document) for document in documents])
         return plots.plot_confusion(

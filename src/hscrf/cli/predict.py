@@ -6,8 +6,8 @@ import argparse
 from itertools import chain, islice
 
 from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
-from hscrf.cli.options import FILES, FORMATS, Parser, add_format, open_model
-from hscrf.cli.shell import UserError, counted, note, source_of, target_of, whole
+from hscrf.cli.options import ENDINGS, EXPORTS, FILES, FORMATS, Parser, add_format, add_labels, add_strict, open_model
+from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 SEEN = 100  # sequences that tell how labels are written
 
@@ -25,8 +25,15 @@ at all. With -t the labels of the input are not used but compared with the predi
   hscrf predict new.txt -m m.hscrf --to jsonl -o new.jsonl
   hscrf predict 'data/*.txt' -m m.hscrf --shards cache/ -o out/   # data beyond memory: JSON Lines, a file a shard
   hscrf predict day.jsonl -m m.hscrf --marginals --samples 10 | jq .samples
+  hscrf predict day.csv -m m.hscrf -o day.TextGrid --rate 50      # for Praat, 50 steps a second; .eaf for ELAN
+  sensor | hscrf predict --stream --lag 20 -m m.hscrf             # each line is labelled 20 lines later
 
-{FILES}"""
+Programs that take segments: --to segments (CSV: start, stop, level, label, confidence), spacy (JSON Lines for
+spacy.tokens.Doc.from_json), brat (.ann and .txt), elan (.eaf), textgrid (Praat), boris. The ending of -o also says it:
+%s.
+ELAN and TextGrid hold one sequence a file: give a folder or a .zip for several.
+
+{FILES}""".replace("%s", " ".join(ENDINGS))
 
 
 def add_arguments(parser: Parser) -> None:
@@ -38,18 +45,53 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--marginals", action="store_true", help="append the probability of each predicted label")
     parser.add_argument("--samples", type=whole(1), metavar="K", help="append K draws from the posterior")
     parser.add_argument("--k-best", type=whole(1), metavar="K", help="append the K best labellings")
+    parser.add_argument(
+        "--scores",
+        action="store_true",
+        help="append the confidence of each predicted segment, and with --k-best the log probability of each labelling",
+    )
+    parser.add_argument(
+        "--loss",
+        choices=("sequence", "step", "segment"),
+        default="sequence",
+        help="predict the most probable labelling (default), or the one with the most right steps or segments expected",
+    )
+    add_strict(parser)
     add_format(parser)
-    parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help="of the output (default: that of the input)")
+    add_labels(parser, "rules in TOML, as hscrf show --labels prints them, that predictions keep besides the model's")
+    parser.add_argument(
+        "--to", choices=(*FORMATS, *EXPORTS), metavar="FORMAT", help="of the output (default: that of the input)"
+    )
+    parser.add_argument(
+        "--rate",
+        type=number_above(0),
+        metavar="HZ",
+        help="steps a second, for times in segments, elan, textgrid, boris",
+    )
+    parser.add_argument("--stream", action="store_true", help="label standard input line by line, as it comes")
+    parser.add_argument(
+        "--lag",
+        type=whole(0),
+        metavar="STEPS",
+        help="with --stream: how many steps later labels are given (default: 20)",
+    )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers of --samples (default: %(default)s)")
     add_shards(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from hscrf.cli.exporting import exporting
     from hscrf.cli.prediction import Prediction, batches
     from hscrf.cli.stray import StrayTags
+    from hscrf.cli.streaming import run_stream
     from hscrf.cli.writing import Output
 
+    if args.lag is not None and not args.stream:
+        raise UserError("--lag is for --stream: labels are given as many steps later")
+    args.lag = 20 if args.lag is None else args.lag
+    if args.stream:
+        return run_stream(args)
     args.files = args.data
     check_shards(args)
     if args.shards:
@@ -62,14 +104,19 @@ def run(args: argparse.Namespace) -> int:
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
     first = list(islice(read, SEEN))
     recipe = recipe.settled(first, model.topology_)
-    output = Output(recipe, model.topology_, args.to, args.data)
+    exported = exporting(args)
+    output = Output(recipe, model.topology_, "jsonl" if exported else args.to, args.data)
     prediction = Prediction(args, model, recipe, output)
     stray = StrayTags(recipe.scheme)
     documents = stray.watched(chain(first, read))
     results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
-    with target_of(args.output) as target:
-        output.write(target, results)
+    if exported:
+        exported.write(results)
+    else:
+        with target_of(args.output) as target:
+            output.write(target, results)
     stray.say()
+    prediction.unknown.say()
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:
@@ -80,7 +127,8 @@ def run(args: argparse.Namespace) -> int:
 def predict_shards(args: argparse.Namespace) -> int:
     """Label files that need not fit in memory; labels that they have are not used."""
     asked = {"-t": args.evaluate, "--given": args.given, "--marginals": args.marginals, "--to": args.to}
-    asked |= {"--samples": args.samples, "--k-best": args.k_best}
+    asked |= {"--samples": args.samples, "--k-best": args.k_best, "--scores": args.scores, "--rate": args.rate}
+    asked |= {"--loss": args.loss != "sequence"}
     for option, value in asked.items():
         if value:
             raise UserError(f"{option} is not for --shards: hscrf predict reads a single file of any size without it")

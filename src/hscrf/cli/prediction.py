@@ -10,8 +10,10 @@ from typing import Any
 from hscrf import inference, metrics
 from hscrf.cli.comparison import Comparison, predicted
 from hscrf.cli.shell import UserError, names_in, note
+from hscrf.cli.stray import UnknownLabels
 from hscrf.cli.writing import Output
 from hscrf.estimator.cost import estimate, timed_levels
+from hscrf.io.confidence import confidence_columns, confidence_records
 from hscrf.io.documents import Document
 from hscrf.io.recipe import PREDICTED, Recipe
 from hscrf.io.tags import to_labels
@@ -49,6 +51,8 @@ class Prediction:
         self.done: list[Document] = []
         self.sequences = 0
         self.warned = False  # of the cost
+        strict = getattr(self.args, "strict", False)
+        self.unknown = UnknownLabels(self.model.topology_, self.recipe.scheme, strict)
 
     def _given(self) -> tuple[str, ...]:
         """The levels whose labels are kept."""
@@ -66,7 +70,7 @@ class Prediction:
         X = [self.recipe.observe(document) for document in documents]
         evidence = self.evidence(documents)
         try:
-            found = self.model.predict(X, evidence=evidence)
+            found = self.model.predict(X, evidence=evidence, loss=self.args.loss, confidence=bool(self.args.scores))
         except ValueError:
             self.blame(documents, X, evidence)
             raise
@@ -100,7 +104,10 @@ class Prediction:
     def known(self, document: Document) -> Labels | None:
         """The labels of a document that are kept; None if there are none."""
         given = {level: column for level, column in (document.labels or {}).items() if level in self.given}
-        return to_labels(replace(document, labels=given), self.model.topology_, self.recipe.scheme) if given else None
+        if not given:
+            return None
+        known = self.unknown.cleared(replace(document, labels=given))
+        return to_labels(known, self.model.topology_, self.recipe.scheme)
 
     def blame(self, documents: list[Document], X: list[Any], evidence: list[Labels | None] | None) -> None:
         """Raise an error that names the document that cannot be predicted."""
@@ -118,7 +125,7 @@ class Prediction:
 
     def additions(self) -> list[Callable[..., Iterable[dict[str, Any]]]]:
         """Functions for what is to be appended to the prediction."""
-        asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best}
+        asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best, "scores": self.scores}
         return [add for name, add in asked.items() if getattr(self.args, name)]
 
     def marginals(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
@@ -147,10 +154,22 @@ class Prediction:
         for potentials, y in zip(self.model.potentials(X), evidence or [None] * len(X), strict=True):
             best = inference.k_best(potentials, self.args.k_best, y)
             result = self.several(best, "best", self.args.k_best)
+            scores = [(labels.score or 0.0) - inference.log_partition(potentials, y) for labels in best]
             if self.output.form == "jsonl":
-                total = inference.log_partition(potentials, y)
-                result["log_probability"] = [(labels.score or 0.0) - total for labels in best]
+                result["log_probability"] = scores
+            elif self.args.scores:
+                missing = ["?"] * (self.args.k_best - len(scores))
+                for n, text in enumerate([*(f"{score:.6f}" for score in scores), *missing], start=1):
+                    result[f"best{n}_log_probability"] = [text] * potentials.length
             yield result
+
+    def scores(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+        """The confidence of each predicted segment: of its steps in columns, of itself in JSON Lines."""
+        for labels in found:
+            if self.output.form == "jsonl":
+                yield {"confidence": confidence_records(labels, self.recipe.levels)}
+            else:
+                yield confidence_columns(labels, self.recipe.label_order)
 
     def several(self, labellings: list[Labels], name: str, k: int) -> dict[str, Any]:
         """Several labellings as columns; ? where there are fewer than k."""

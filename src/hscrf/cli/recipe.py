@@ -8,11 +8,11 @@ from typing import Any
 
 from hscrf import io
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.container import read_container, write_container
+from hscrf.estimator.container import read_container
 from hscrf.estimator.content import Field, naming
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
-from hscrf.features.specifications import Duration, Specification, Token, Trans
+from hscrf.features.specifications import Duration, Specification, Start, Stop, Token, Trans
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 from hscrf.io.templates import PAIR, Template
@@ -21,33 +21,39 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
+OF_STEPS = (Token, Start, Stop)
+
 
 def learn_labels(
     documents: Sequence[Document],
     scheme: Mapping[str, str],
     durations: Sequence[Duration] = (),
     longest: Mapping[str, int] | None = None,
-    any_child: bool = False,
-) -> tuple[Topology, list[Labels]]:
-    """The topology of the labels of all documents, and the labels over it.
+    children: str = "auto",
+    given: Topology | None = None,
+) -> tuple[Topology, list[Labels], dict[str, list[str]]]:
+    """The topology of the labels of all documents, the labels over it, and the states that may have every child.
 
-    ``any_child``: every state may contain every other, not only those that it is seen with.
+    These are, by level, the parents whose known labels show too little of their children; ``children`` is the rule of
+    :class:`LabelStatistics`. A topology that is ``given`` is kept, but for the longest durations.
     """
     for document in documents:
         if document.labels is None:
             raise document.error("there are no labels to learn from")
+    if given is not None:
+        topology = given.limited(longest) if longest else given
+        return topology, [io.to_labels(document, topology, scheme) for document in documents], {}
     limited = {duration.level for duration in durations}
-    statistics = LabelStatistics(None, scheme, limited)
+    statistics = LabelStatistics(None, scheme, limited, children=children)
     loose = statistics.collect([document.labels for document in documents])
     labels = [io.to_labels(document, loose, scheme) for document in documents]
     statistics.note(labels)
     arguments = statistics.topology().to_dict()
-    if any_child:
-        arguments["children"] = None
     for level, limit in (longest or {}).items():
         arguments["max_duration"][loose.levels[loose.level(level)]] = limit
     topology = Topology.from_dict(arguments)
-    return topology, [_over(topology, *pair) for pair in zip(documents, labels, strict=True)]
+    moved = [_over(topology, *pair) for pair in zip(documents, labels, strict=True)]
+    return topology, moved, statistics.open_parents()
 
 
 def _over(topology: Topology, document: Document, labels: Labels) -> Labels:
@@ -65,22 +71,25 @@ def with_pairs(
 ) -> list[Specification]:
     """The specifications for a template, which may have features of label pairs.
 
-    Only transitions of the lowest level take these, and tokens leave them out.
+    Only transitions of the lowest level take these; features of steps leave them out.
     """
     if template is None or not template.pairs:
         return list(specifications)
-    apart = [replace(spec, without=PAIR) if isinstance(spec, Token) else spec for spec in specifications]
+    apart = [replace(spec, without=PAIR) if isinstance(spec, OF_STEPS) else spec for spec in specifications]
     return [*apart, Trans(topology.levels[-2], observed=True, only=PAIR)]
 
 
 def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
     """Write a model together with its recipe into one file, which ``hscrf.load`` reads too."""
-    header, arrays = model._content()
-    write_container(path, {**header, "recipe": recipe.to_dict()}, arrays)
+    recipe.save_with(model, path)
 
 
 def load_model(path: str) -> tuple[Any, Recipe | None]:
     """A model, and its recipe if it was trained from a file."""
+    from hscrf.cli.neural import is_tagger, load_tagger
+
+    if is_tagger(path):
+        return load_tagger(path)
     model = load(path)
     entry = read_container(path)[0].get("recipe")
     if entry is None:

@@ -119,6 +119,17 @@ def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> d
     return dict(pairs)
 
 
+def positive(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise UserError(f"{text!r} is not a number above 0")
+    return number
+
+
 def whole(least: int) -> Callable[[str], int]:
     """A reader of whole numbers that are at least ``least``."""
 
@@ -129,6 +140,21 @@ def whole(least: int) -> Callable[[str], int]:
             number = least - 1
         if number < least:
             raise UserError(f"{text!r} is not a whole number of at least {least}")
+        return number
+
+    return read
+
+
+def number_above(least: float) -> Callable[[str], float]:
+    """A reader of finite numbers that are greater than ``least``."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = least
+        if not least < number < float("inf"):
+            raise UserError(f"{text!r} is not a number greater than {least:g}")
         return number
 
     return read

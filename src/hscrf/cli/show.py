@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import whole
+from hscrf.cli.shell import UserError, whole
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe
@@ -15,7 +15,9 @@ HELP = """\
 Print what a model has learned: states and their children, strongest weights, durations, training.
 
   hscrf show m.hscrf
-  hscrf show m.hscrf --top 20 --level chunk"""
+  hscrf show m.hscrf --top 20 --level chunk
+  hscrf show m.hscrf --labels > labels.toml         # levels, labels and rules: edit, and give back by --labels
+  hscrf show m.hscrf --template > template.toml     # patterns of features: edit, and give back by fit --template"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -24,13 +26,27 @@ def add_arguments(parser: Parser) -> None:
         "--top", type=whole(0), default=10, metavar="N", help="how many weights of each kind (default: %(default)s)"
     )
     parser.add_argument("--level", help="only this level")
+    parser.add_argument(
+        "--labels", action="store_true", help="print only levels, labels and rules, as --labels of other commands reads"
+    )
+    parser.add_argument(
+        "--template",
+        action="store_true",
+        help="print only the patterns of features, as hscrf fit --template reads them",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    from hscrf.cli.neural import is_tagger, show_tagger
     from hscrf.cli.recipe import load_model
 
     model, recipe = load_model(args.model)
+    if is_tagger(args.model):
+        show_tagger(args, model, recipe)
+        return 0
     topology = model.topology_
+    if args.labels or args.template:
+        return print_files(args, topology, recipe)
     chosen = range(topology.depth) if args.level is None else [topology.level(args.level)]
     nonzero = int((model.coef_ != 0).sum())
     print(f"{args.model}: {type(model).__name__}, {model.coef_.size} weights, {nonzero} of them not zero")
@@ -47,13 +63,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def print_files(args: argparse.Namespace, topology: Any, recipe: Recipe | None) -> int:
+    """Print what other commands read again: labels, patterns of features."""
+    from hscrf.io.labelfile import label_file_text
+    from hscrf.io.patterns import template_text
+
+    if args.labels:
+        print(label_file_text(topology), end="")
+    if args.template:
+        if recipe is None or recipe.template is None:
+            raise UserError(f"{args.model} has no template: its features are given as they are")
+        print(template_text(recipe.template, recipe.features or ()), end="")
+    return 0
+
+
 def describe_recipe(recipe: Recipe) -> str:
     """The labels and features that a model reads from files."""
-    made = (
-        "as they are"
-        if recipe.template is None
-        else f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)} patterns"
-    )
+    numbers = [name for name in recipe.features or () if name in (recipe.numeric or ())]
+    made = "as they are"
+    if recipe.template is not None:
+        made = f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)} patterns"
+    elif numbers:
+        texts = len(numbers) < len(recipe.features or ())
+        made = f"(numbers: {', '.join(numbers)})" if texts else "(numbers)"
     schemes = ", ".join(f"{level} ({scheme})" for level, scheme in recipe.scheme.items())
     return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(recipe.features or ('given',))} {made}"
 
@@ -102,7 +134,9 @@ def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, 
         places = block.describe(model.encoder_)
         for k in np.argsort(-np.abs(values), kind="stable")[:top].tolist():
             name, place = places[k]
-            states = block.locate(model.topology_, place)[2]
+            states, after = block.locate(model.topology_, place)[2], block.remembered(model.topology_, place)
+            if after is not None:
+                states += f" (after {after})" if after else " (nothing before)"
             found.setdefault(title, []).append((float(values[k]), str(name), states))
     return found
 

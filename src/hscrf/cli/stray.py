@@ -1,4 +1,4 @@
-"""Labels that continue nothing: I-VP after B-NP is read as the beginning of a segment, and that is said."""
+"""Labels that are not read as they stand: I-VP after B-NP, and labels that a model does not know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hscrf.cli.shell import note
 from hscrf.io.documents import Document
+from hscrf.io.tags import unknown_labels, without_labels
 from hscrf.labels.stray import stray_tags
+from hscrf.topology import Topology
 
 
 class StrayTags:
@@ -32,6 +34,41 @@ class StrayTags:
                     self.count += 1
                     self.first = self.first or str(document.error(told, t))
             yield document
+
+    def __str__(self) -> str:
+        return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
+
+    def say(self) -> None:
+        """One line, if there is anything to say."""
+        if self.count:
+            note(f"hscrf: {self}")
+
+
+class UnknownLabels:
+    """Takes labels that a model does not know for unknown, unless ``strict``, and counts them.
+
+    >>> unknown = UnknownLabels(Topology({"tag": ["D", "N"]}), {"tag": "plain"})
+    >>> document = Document(["a", "b"], {"tag": ["D", "X"]}, lines=[7, 8], file="new.txt")
+    >>> unknown.cleared(document).labels
+    {'tag': ['D', '?']}
+    >>> print(unknown)
+    new.txt, line 8: level 'tag' has the label 'X', unknown to the model: it is taken for ? (--strict refuses it)
+    """
+
+    def __init__(self, topology: Topology, scheme: Mapping[str, str], strict: bool = False) -> None:
+        self.topology, self.scheme, self.strict = topology, scheme, strict
+        self.count = 0
+        self.first = ""
+
+    def cleared(self, document: Document) -> Document:
+        """The document without the labels that are not known."""
+        found = {} if self.strict else unknown_labels(document, self.topology, self.scheme)
+        for level, own in found.items():
+            self.count += len(own)
+            t, label = next(iter(own.items()))
+            told = f"level {level!r} has the label {label!r}, unknown to the model"
+            self.first = self.first or str(document.error(f"{told}: it is taken for ? (--strict refuses it)", t))
+        return without_labels(document, found) if found else document
 
     def __str__(self) -> str:
         return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"

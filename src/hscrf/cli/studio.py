@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hscrf.cli.options import FILES, Parser, add_layout, open_model, recipe_of
-from hscrf.cli.shell import UserError, note, source_of, whole
+from hscrf.cli.options import FILES, Parser, add_layout, add_strict, open_model, recipe_of
+from hscrf.cli.shell import UserError, note, positive, source_of, whole
 
-EXPORTS = {".jsonl": "jsonl", ".csv": "csv", ".json": "label-studio", ".zip": "elan", ".hscrf": "model"}
+EXPORTS = {
+    ".jsonl": "jsonl",
+    ".csv": "csv",
+    ".tsv": "columns",
+    ".txt": "columns",
+    ".conll": "columns",
+    ".json": "label-studio",
+    ".xml": "label-config",
+    ".segments.csv": "segments",
+    ".boris": "boris",
+    ".textgrid.zip": "textgrid",
+    ".zip": "elan",
+    ".hscrf": "model",
+}
 HELP = f"""\
 Label sequences in a browser: fix one label, and the rest follows.
 
@@ -24,11 +36,18 @@ kept. All work is in the database (--db); the same command goes on with it. Stop
 
   hscrf studio data.jsonl -m model.hscrf --db labels.sqlite
   hscrf studio data.csv --labels labels.toml --db labels.sqlite     # no model yet
-  hscrf studio export labels.sqlite -o out.jsonl --accepted-only    # or .csv, .txt, .json (Label Studio), .zip (ELAN)
+  hscrf studio export labels.sqlite -o out.jsonl --accepted-only    # or .csv, .txt, .segments.csv, .boris (BORIS),
+                                      # .zip (ELAN), .TextGrid.zip (Praat), .json and .xml (Label Studio, its config)
+  hscrf studio import labels.sqlite day_1.eaf day_2.TextGrid        # or .boris, .csv, .json, .zip: labels from there
   hscrf studio export labels.sqlite -o model.hscrf                  # the newest model
+  hscrf studio recordings/*.wav --labels labels.toml                # sound, 50 steps a second (--rate)
+  hscrf studio data.csv -m model.hscrf --rate 25 --media films/     # films or sound next to the tracks
+  hscrf studio agree ann.sqlite bob.sqlite                          # how well two people agree, level by level
+  hscrf studio agree ann.sqlite bob.sqlite --db both.sqlite         # and settle their differences
+  hscrf studio data.csv --labels labels.toml --annotator ann --annotator bob   # an address for each person
   hscrf studio --demo
 
-labels.toml names levels from top to bottom and the labels of each:
+--labels is for sequences without a model. The file names levels from top to bottom and the labels of each:
   [levels]
   activity = ["cooking", "eating"]
   action = ["walk", "sit", "stand"]
@@ -38,12 +57,25 @@ Levels at the bottom whose segments are longer than a step are named by a first 
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("data", nargs="*", help="the file to label; or: export DATABASE")
+    parser.add_argument("data", nargs="*", help="the file to label, or WAV files; or: export DATABASE; or: agree A B")
     parser.add_argument("-m", "--model", help="a model that hscrf fit wrote")
-    parser.add_argument("--labels", metavar="FILE", help="levels and their labels (TOML), where there is no model")
     parser.add_argument("--db", metavar="FILE", help="keeps all work (default: the data's name with .sqlite)")
     parser.add_argument("--port", type=whole(0), help="default: that of the last time; 0: any")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--rate", type=positive, metavar="HZ", help="steps in a second: times are shown in seconds")
+    parser.add_argument(
+        "--media", metavar="FOLDER", help="sound or film of each sequence: a file of the same name, whatever its ending"
+    )
+    parser.add_argument(
+        "--tolerance", type=whole(0), default=2, metavar="STEPS", help="of borders that agree (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--annotator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another person who labels at the same time, at an address of their own (may be repeated)",
+    )
     parser.add_argument("--show", choices=("text", "time"), help="sequences as text or as time (default: by the data)")
     parser.add_argument(
         "--train-after",
@@ -57,8 +89,9 @@ def add_arguments(parser: Parser) -> None:
         "--demo", nargs="?", const="both", choices=("both", "days", "citations"), help="generated days and citations"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="of export; its ending says the format")
-    parser.add_argument("--to", choices=("jsonl", "columns", "csv", "label-studio", "elan"), help="format of export")
+    parser.add_argument("--to", choices=tuple(dict.fromkeys(EXPORTS.values())), help="format of export")
     parser.add_argument("--accepted-only", action="store_true", help="export only sequences that were accepted whole")
+    add_strict(parser)
     add_layout(parser)
 
 
@@ -67,13 +100,71 @@ def run(args: argparse.Namespace) -> int:
         return run_demo(args)
     if args.data[:1] == ["export"]:
         return run_export(args)
-    if len(args.data) != 1:
-        raise UserError("give one file to label, or: export DATABASE, or --demo")
-    (args.data,) = args.data
+    if args.data[:1] == ["import"]:
+        return run_import(args)
+    if args.data[:1] == ["agree"]:
+        return run_agree(args)
     if args.model and args.labels:
         raise UserError("a model knows its labels: give -m or --labels, not both")
-    database = args.db or os.path.splitext(args.data)[0] + ".sqlite"
-    return serve(args, [(project_of(args, database), database)])
+    recordings = bool(args.data) and all(name.lower().endswith(".wav") for name in args.data)
+    if not recordings and len(args.data) != 1:
+        raise UserError("give one file to label, or WAV files, or: export DATABASE, or --demo")
+    name = os.path.dirname(args.data[0]) or "recordings" if recordings else os.path.splitext(args.data[0])[0]
+    database = args.db or name + ".sqlite"
+    if not recordings:
+        (args.data,) = args.data
+    project = recorded(args, database) if recordings else project_of(args, database)
+    return serve(args, [(with_media(args, project), database)])
+
+
+def with_media(args: argparse.Namespace, project: Any) -> Any:
+    """The project with its rate, and with the files of its sequences in a folder."""
+    from dataclasses import replace
+
+    from hscrf.studio.media import media_in
+
+    if args.rate is not None:
+        project = replace(project, rate=args.rate)
+    if args.media is None:
+        return project
+    found = media_in(args.media, [item.name for item in project.items])
+    if not found:
+        raise UserError(
+            f"{args.media} has no sound or film with the name of a sequence, such as {project.items[0].name}"
+        )
+    missing = len(project.items) - len(found)
+    if missing:
+        note(f"{missing} of {len(project.items)} sequences have no file in {args.media}")
+    return replace(project, media={**project.media, **found})
+
+
+def recorded(args: argparse.Namespace, database: str) -> Any:
+    """WAV files, each a sequence of loudness in bands of frequency."""
+    import numpy as np
+
+    from hscrf.families.loading import load
+    from hscrf.io.audio import read_audio
+    from hscrf.io.labelfile import read_label_file
+    from hscrf.studio.items import Item, uniquely_named
+    from hscrf.studio.project import Project
+
+    if not args.model and not args.labels:
+        raise UserError("recordings have no labels: give --labels, a file that names levels and labels, or a model")
+    rate = args.rate or 50.0
+    documents = [read_audio(path, rate) for path in args.data]
+    model = load(args.model) if args.model else None
+    items = uniquely_named(Item(d.name, d.tokens, np.array(d.tokens)) for d in documents)
+    return Project(
+        items,
+        read_label_file(args.labels).topology if model is None else model.topology_,
+        model=model,
+        kind="time",
+        name=os.path.basename(database),
+        train_after=args.train_after,
+        column_names=documents[0].columns,
+        rate=rate,
+        media={item.name: os.path.abspath(path) for item, path in zip(items, args.data, strict=True)},
+    )
 
 
 def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
@@ -91,7 +182,10 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
                 studio.close()
                 raise
             servers[-1].tell = partial(tell, project.name)
+            servers[-1].tell_of = partial(tell_of, project.name)
             tell(project.name, servers[-1].url)
+            for name in args.annotator:
+                tell_of(project.name, name, servers[-1].invite(name))
             note(f"work is kept in {database}; stop with Ctrl-C")
         for server in servers[1:]:
             server.start()
@@ -110,6 +204,11 @@ def tell(name: str, url: str) -> None:
     print(f"{name}: {url}", flush=True)
 
 
+def tell_of(project: str, name: str, url: str) -> None:
+    """Print the address of another person."""
+    print(f"{project}, for {name}: {url}", flush=True)
+
+
 def run_demo(args: argparse.Namespace) -> int:
     """Serve generated sequences; without --db they are gone afterwards."""
     from hscrf.studio.demonstration import DEMOS, demo
@@ -120,6 +219,43 @@ def run_demo(args: argparse.Namespace) -> int:
         root, ending = os.path.splitext(base)
         names = [base if len(which) == 1 else f"{root}-{name}{ending}" for name in which]
         return serve(args, [(demo(name), path) for name, path in zip(which, names, strict=True)])
+
+
+def run_agree(args: argparse.Namespace) -> int:
+    """Print how two people agree; with --db, settle their differences in a database of both."""
+    from hscrf.studio.agreement import agreement, common_works, settle, table_of, works_of
+    from hscrf.studio.evidence import levels_of
+
+    if len(args.data) != 3:
+        raise UserError("expected: hscrf studio agree A.sqlite B.sqlite [--db BOTH.sqlite]")
+    (topology, one, first), (other_topology, other, second) = map(works_of, args.data[1:])
+    names = (first, second) if first != second else (f"{first} (A)", f"{second} (B)")
+    if topology.states != other_topology.states or topology.levels != other_topology.levels:
+        raise UserError(f"{args.data[1]} and {args.data[2]} have different levels or labels: nothing can be compared")
+    pairs = list(common_works(one, other))
+    if not pairs:
+        raise UserError("there is no sequence that both have labelled")
+    print(table_of(agreement(one, other, levels_of(topology), args.tolerance), names, args.tolerance))
+    if args.db is None:
+        return 0
+    if not os.path.exists(args.db):
+        count = settle(args.db, topology, pairs, names)
+        note(f"{args.db}: {count} differences to settle; flagged sequences come first (keys < and >)")
+    return serve(args, [(settled_project(args.db, topology), args.db)])
+
+
+def settled_project(database: str, topology: Any) -> Any:
+    """The sequences of a database of two people, without a model."""
+    import json
+
+    from hscrf.studio.items import Item
+    from hscrf.studio.project import Project, with_features
+    from hscrf.studio.store import Store
+
+    with Store(database, reading=True) as store:
+        rows = [(row.name, json.loads(store.observations(row.id))) for row in store.sequences()]
+    items, save = with_features([Item(name, tokens, tokens) for name, tokens in rows], topology)
+    return Project(items, topology, name=os.path.basename(database), save=save)
 
 
 # -- projects from files
@@ -139,9 +275,10 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
     documents = list(recipe.read(source_of(args.data), unlabelled=True))
     knows_files = recipe.features is not None
     return Project(
-        items_from(documents, recipe, model.topology_),
+        items_from(documents, recipe, model.topology_, args.strict),
         model.topology_,
         model=model,
+        column_names=numbers_of(recipe),
         kind=args.show,
         name=os.path.basename(database),
         train_after=args.train_after,
@@ -154,9 +291,10 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications
+    from hscrf.io.labelfile import read_label_file
     from hscrf.studio.project import Project
 
-    topology = None if args.labels is None else read_labels_file(args.labels)
+    topology = None if args.labels is None else read_label_file(args.labels).topology
     if topology is not None and not args.levels:
         args.levels = ",".join(topology.levels[1:])
     recipe = recipe_of(args)
@@ -165,52 +303,43 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     documents = list(recipe.read(source_of(args.data), unlabelled=topology is not None))
     recipe = recipe.resolved(documents, args.template)
     if topology is None:
-        topology, _ = learn_labels(documents, recipe.scheme)
-    features = with_pairs(default_specifications(topology), recipe.template, topology)
+        topology, _, _ = learn_labels(documents, recipe.scheme)
+    pairs = recipe.template is not None and recipe.template.pairs
+    features = with_pairs(default_specifications(topology), recipe.template, topology) if pairs else None
     return Project(
-        items_from(documents, recipe, topology),
+        items_from(documents, recipe, topology, args.strict),
         topology,
+        column_names=numbers_of(recipe),
         estimator=HSCRF(features=features),
         kind=args.show,
         name=os.path.basename(database),
         train_after=args.train_after,
-        save=lambda path, new: save_model(path, new, recipe_for(recipe, new.topology_)),
+        save=lambda path, new: save_model(path, new, recipe.with_levels(new.topology_.levels[1:])),
     )
 
 
-def recipe_for(recipe: Any, topology: Any) -> Any:
-    """The recipe of a model that may lack levels."""
-    from dataclasses import replace
-
-    levels = topology.levels[1:]
-    return replace(recipe, levels=levels, scheme={k: v for k, v in recipe.scheme.items() if k in levels})
+def numbers_of(recipe: Any) -> tuple[str, ...]:
+    """The names of the columns of numbers, where all columns are."""
+    features = tuple(recipe.features or ())
+    return features if recipe.numeric is not None and set(recipe.numeric) == set(features) else ()
 
 
-def read_labels_file(path: str) -> Any:
-    """The topology that a TOML file describes."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    from hscrf.studio.project import topology_from
-
-    try:
-        with open(path, "rb") as file:
-            return topology_from(tomllib.load(file))
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-def items_from(documents: list[Any], recipe: Any, topology: Any) -> list[Any]:
-    """Sequences with what a model sees of them and the labels they have."""
+def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
+    """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
     from hscrf import io
+    from hscrf.cli.stray import UnknownLabels
+    from hscrf.io.axis import seconds_in
     from hscrf.studio.items import Item, uniquely_named
 
-    found = []
+    found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
     for document in documents:
-        labels = io.to_labels(document, topology, recipe.scheme) if document.labels else None
+        known = unknown.cleared(document)
+        labels = io.to_labels(known, topology, recipe.scheme) if known.labels else None
         tokens = [dict(token) if isinstance(token, dict) else token for token in document.tokens]
-        found.append(Item(document.name, tokens, recipe.observe(document), labels))
+        column = document.extra.get(recipe.time or "time")
+        times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
+        found.append(Item(document.name, tokens, recipe.observe(document), labels, times))
+    unknown.say()
     return uniquely_named(found)
 
 
@@ -225,7 +354,9 @@ def run_export(args: argparse.Namespace) -> int:
 
     if len(args.data) != 2 or not args.output:
         raise UserError("expected: hscrf studio export DATABASE -o FILE")
-    form = args.to or EXPORTS.get(Path(args.output).suffix, "columns")
+    form = args.to or export_format(args.output)
+    if form is None:
+        raise UserError(f"the ending of {args.output!r} names no format: expected {', '.join(EXPORTS)}, or give --to")
     studio = Studio(stored_project(args.data[1], args.model, predict=form != "model"), args.data[1], reading=True)
     try:
         found = export(studio, form, args.accepted_only)
@@ -236,6 +367,50 @@ def run_export(args: argparse.Namespace) -> int:
     done = sum(sheet.state.status == "done" for sheet in studio.desk.sheets.values())
     note(f"{args.output}: {form}, {done} of {len(studio.desk.sheets)} sequences accepted whole")
     return 0
+
+
+def export_format(path: str) -> str | None:
+    """The format of the longest ending that a file's name has."""
+    found = [ending for ending in EXPORTS if path.lower().endswith(ending)]
+    return EXPORTS[max(found, key=len)] if found else None
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Take the labels of other programs' files into a database."""
+    from hscrf.studio.events import Invalid
+    from hscrf.studio.formats import take_file
+    from hscrf.studio.studio import Studio
+
+    if len(args.data) < 3:
+        raise UserError("expected: hscrf studio import DATABASE FILE [FILE ...]")
+    database = args.data[1]
+    if not os.path.exists(database):
+        raise UserError(f"{database}: there is no such database")
+    studio = Studio(stored_project(database, None, predict=False), database)
+    refused = 0
+    try:
+        for path in args.data[2:]:
+            try:
+                found = take_file(studio, os.path.basename(path), Path(path).read_bytes())
+            except Invalid as error:
+                raise UserError(str(error)) from None
+            refused += len(found["refused"])
+            for entry in found["refused"]:
+                note(f"{path}: {entry['name'] and entry['name'] + ': '}{entry['message']}")
+            note(f"{path}: {import_words(found)}")
+    finally:
+        studio.close()
+    return 1 if refused else 0
+
+
+def import_words(found: dict[str, Any]) -> str:
+    """What came of an import."""
+    words = f"{found['labels']} labels in {found['sequences']} sequences, {len(found['refused'])} refused"
+    if found["moved"]:
+        words += f"; {found['moved']} borders were moved to the nearest step"
+    if found["left_out"]:
+        words += f"; tiers without a level were left out: {', '.join(found['left_out'])}"
+    return words
 
 
 def stored_project(database: str, model_path: str | None, predict: bool) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hscrf.errors import DataFileError
+from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
 from hscrf.io.lines import (
     Block,
@@ -20,6 +23,9 @@ from hscrf.io.lines import (
     writing,
 )
 from hscrf.io.tags import Scheme, check_tags
+
+OURS = re.compile("(.*)_(predicted|by|probability|sample[0-9]+|best[0-9]+)", re.DOTALL)  # columns that we write
+HEADER = "# columns:\t"  # begins a first line that names the columns, as the studio writes it
 
 
 def read_columns(
@@ -39,10 +45,13 @@ def read_columns(
 
     ``levels`` names the label columns from top to bottom, as a mapping with their places (0 is the first). ``names``
     are the names of all columns; without them the levels are the last columns, the others are called by their places.
-    ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart. With a
+    ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart, but for tokens
+    that begin with the same sign and have the regular number of columns (see ``hscrf.io.comments``). With a
     ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
     ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
     called by their places, may follow. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
+    A first line ``# columns:`` with names between tabs, as the studio writes it, names the columns; those that it adds
+    to a level are never features.
 
     >>> import io
     >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
@@ -53,7 +62,13 @@ def read_columns(
     with reading(source, skip is not None) as (file, lines):
         frame: ColumnFrame | None = None
         n = -1
-        for n, block in enumerate(blocks_of_lines(lines, separator, comment)):
+        comments = Comments(comment, separator)
+        first = next(lines, (0, ""))
+        headed = first[1].startswith(HEADER)
+        marked = chain([(*first, True)] if headed else [], comments.marked(lines if headed else chain([first], lines)))
+        if headed:
+            frame = _headed_frame(file, first[1].split("\t")[1:], levels, names, unlabelled)
+        for n, block in enumerate(blocks_of_lines(marked, separator)):
             width = len(block.rows[0])
             if not block.bad:
                 frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
@@ -65,6 +80,7 @@ def read_columns(
                 yield document
         if n < 0:
             raise empty_file(file)
+        comments.say(file)
 
 
 def column_names(
@@ -86,6 +102,16 @@ def column_names(
         raise ValueError(f"two of the levels {', '.join(map(repr, places))} are the same column")
     by_place = {place: level for level, place in places.items()}
     return tuple(by_place.get(k, str(k)) for k in range(width))
+
+
+def is_ours(name: str, levels: Sequence[str]) -> bool:
+    """Whether a column is one that a prediction or the studio has appended for a level.
+
+    >>> is_ours("tag_predicted", ["tag"]), is_ours("word_predicted", ["tag"]), is_ours("tag_best2", ["tag"])
+    (True, False, True)
+    """
+    match = OURS.fullmatch(name)
+    return match is not None and match[1] in levels
 
 
 def number_of(columns: int) -> str:
@@ -151,6 +177,8 @@ def _frame(
     """The columns of a file, found from the width of its first row."""
     if loose and names is not None:
         extra = _loose_columns(width - len(names), extra)
+    if unlabelled and _has_no_labels(width - len(extra), levels, names):
+        levels = ()
     least = len(levels) + len(extra)
     if width < least and names is None and not isinstance(levels, Mapping):
         raise DataFileError(file, number, f"{number_of(width)}, expected at least {least}")
@@ -168,15 +196,48 @@ def _frame(
     return ColumnFrame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})
 
 
+def _has_no_labels(width: int, levels: Sequence[str] | Mapping[str, int], names: Sequence[str] | None) -> bool:
+    """Whether all columns are features: their names are not those of levels, or there are too few for labels too."""
+    if names is not None:
+        return not set(levels) & set(names)
+    return not isinstance(levels, Mapping) and width <= len(levels)
+
+
+def _headed_frame(
+    file: str,
+    header: list[str],
+    levels: Sequence[str] | Mapping[str, int],
+    names: Sequence[str] | None,
+    unlabelled: bool,
+) -> ColumnFrame:
+    """The columns of a file whose first line names them."""
+    ours = [name for name in header if is_ours(name, header)]
+    if isinstance(levels, Mapping):
+        header = [next((level for level, k in levels.items() if k == place), name) for place, name in enumerate(header)]
+    labelled = bool(levels) and not (unlabelled and not set(levels) & set(header))
+    features = [name for name in names or header if name not in levels and name not in ours]
+    try:
+        check_names([*(levels if labelled else ()), *features], header)
+    except ValueError as error:
+        raise DataFileError(file, 1, str(error)) from None
+    place = {name: k for k, name in enumerate(header)}
+    own = {level: place[level] for level in levels} if labelled else None
+    rest = [name for name in header if name not in features and name not in (own or ())]
+    return ColumnFrame(file, tuple(header), tuple(place[name] for name in features), own, {k: place[k] for k in rest})
+
+
 def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
     """Names of the columns beyond those that must be there: all of ``extra`` and numbers, or none."""
     return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
 
 
-def write_columns(target: Source, documents: Iterable[Document], separator: str | None = None) -> None:
+def write_columns(
+    target: Source, documents: Iterable[Document], separator: str | None = None, header: bool = False
+) -> None:
     """Write what :func:`read_columns` reads: the columns in the order they came, then those of ``extra``.
 
     Without a ``separator`` each sequence has the one it was read with, else a space. Comments stand where they stood.
+    With a ``header`` the first line names the columns; one that was read is written anew.
 
     >>> import sys
     >>> write_columns(sys.stdout, [Document([["the"], ["cat"]], {"tag": ["D", "N"]})])
@@ -187,8 +248,14 @@ def write_columns(target: Source, documents: Iterable[Document], separator: str 
     with writing(target) as file:
         for document in documents:
             between = separator or document.separator or None
-            rows = [_line(row, between) for row in zip(*all_columns(document).values(), strict=True)]
+            columns = all_columns(document)
+            named = HEADER + "\t".join(columns)
+            rows = [_line(row, between) for row in zip(*columns.values(), strict=True)]
             comments = _by_place(document)
+            comments = {t: [named if text.startswith(HEADER) else text for text in own] for t, own in comments.items()}
+            if header and named not in comments.get(0, ()):
+                file.write(f"{named}\n")
+            header = False
             for t, row in enumerate([*rows, ""]):
                 file.write("".join(f"{line}\n" for line in [*comments.get(t, ()), row]))
             file.write("".join(f"{line}\n" for line in comments.get(len(rows) + 1, ())))

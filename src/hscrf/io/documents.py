@@ -29,6 +29,7 @@ class Document:
         default=(), compare=False
     )  # the steps that comments stand before, if not all the 0th
     separator: str = field(default="", compare=False)  # of the columns of the file
+    decimal: str = field(default=".", compare=False)  # the sign in its numbers
     columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order
     lines: Sequence[int] = field(default=(0,), compare=False)  # line of each time step, or one for all
     file: str = field(default="", compare=False)

@@ -25,9 +25,10 @@ def read_jsonl(
 ) -> Iterator[Document]:
     """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
-    Tokens are strings, lists of strings, dicts of features or lists of numbers. Labels of a level are one string per
-    token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``. With ``skip`` a bad
-    sequence is no error: it is left out, and ``skip`` is told.
+    Tokens are strings, lists of strings, dicts of features, or lists of numbers or of numbers and strings, in which
+    null and NaN are missing. Labels of a level are one string per token (null or "?" unknown) or segments [start, stop,
+    state]. Other keys are kept in ``extra``. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is
+    told.
 
     >>> import io
     >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'
@@ -67,7 +68,8 @@ def _json_document(
 
 def _parse_json(frame: Document, line: str) -> Any:
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no finite number")
+        if constant != "NaN":  # which is missing
+            raise ValueError(f"{constant} is no finite number")
 
     try:
         return json.loads(line, parse_constant=refuse)
@@ -85,8 +87,12 @@ def _check_tokens(document: Document) -> None:
     for t, token in enumerate(document.tokens):
         if type(token) is not type(first):
             raise document.error(f"token {t} is {token!r}, but token 0 is {first!r}: expected one kind", t)
-        if isinstance(token, list) and len(token) != len(first) and not all_strings(token):
-            raise document.error(f"token {t} has {len(token)} numbers, expected {len(first)}", t)
+        if isinstance(token, list) and not all_strings(token):
+            if len(token) != len(first):
+                raise document.error(f"token {t} has {len(token)} cells, expected {len(first)}", t)
+            for cell in token:
+                if not isinstance(cell, str | int | float | None) or cell in (float("inf"), float("-inf")):
+                    raise document.error(f"token {t} has the cell {cell!r}, expected a number, text or null", t)
 
 
 def all_strings(token: list[Any]) -> bool:
@@ -143,10 +149,25 @@ def write_jsonl(target: Source, documents: Iterable[Document]) -> None:
     with writing(target) as file:
         for document in documents:
             content: dict[str, Any] = {"id": document.name} if document.name else {}
-            content["tokens"] = document.tokens
+            content["tokens"] = without_nan(document.tokens)
             if document.labels is not None:
                 content["labels"] = document.labels
             file.write(json.dumps({**content, **document.extra}, ensure_ascii=False, default=_plain) + "\n")
+
+
+def without_nan(tokens: Sequence[Any]) -> list[Any]:
+    """Tokens as JSON can hold them: null where a number is missing.
+
+    >>> without_nan([[0.5, float("nan")], [1.0, 2.0]])
+    [[0.5, None], [1.0, 2.0]]
+    """
+    return [_known(token) for token in tokens]
+
+
+def _known(token: Any) -> Any:
+    if isinstance(token, dict):
+        return {name: None if cell != cell else cell for name, cell in token.items()}
+    return [None if cell != cell else cell for cell in token] if isinstance(token, (list, tuple)) else token
 
 
 def _plain(value: Any) -> Any:

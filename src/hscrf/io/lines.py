@@ -13,10 +13,12 @@ import numpy as np
 
 from hscrf.errors import DataFileError
 from hscrf.io.compressed import opened, whole
+from hscrf.observations.columns import is_missing as no_value
 from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
 Numbered = Iterator[tuple[int, str]]
+Marked = Iterable[tuple[int, str, bool]]
 
 
 @contextmanager
@@ -101,13 +103,16 @@ class Block:
     bad: str = ""  # its first line that is not UTF-8
 
 
-def blocks_of_lines(lines: Numbered, separator: str | None, comment: str | None) -> Iterator[Block]:
-    """The blocks of lines between blank ones; comments at the end of a file belong to the last."""
+def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[Block]:
+    """The blocks of lines between blank ones; comments at the end of a file belong to the last.
+
+    ``lines`` are numbers, lines, and whether each is a comment.
+    """
     done, block = None, Block()
-    for number, line in lines:
+    for number, line, is_comment in lines:
         if isinstance(line, BadLine):
             block.bad = block.bad or line
-        if comment and line.startswith(comment):
+        if is_comment:
             block.comments.append((len(block.rows), line))
         elif line.strip(" \t" if separator is None else " "):
             block.separator = block.separator or separator or ("\t" if "\t" in line.strip() else " ")
@@ -127,7 +132,20 @@ def cells_of(line: str, separator: str | None) -> list[str]:
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-def number_in(cell: Any) -> float | None:
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that hold no number
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell of a numeric column holds no number."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING
+    return no_value(cell)
+
+
+def number_in(cell: Any, decimal: str = ".") -> float | None:
+    """The finite number in a cell; None if there is none."""
+    if decimal != "." and isinstance(cell, str):
+        cell = cell.replace(decimal, ".") if "." not in cell else "no number"
     try:
         value = float(cell)
     except (TypeError, ValueError):
@@ -136,5 +154,7 @@ def number_in(cell: Any) -> float | None:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell of a CSV file; whole numbers without a point."""
-    return repr(cell).removesuffix(".0") if isinstance(cell, float) else str(cell)
+    """A cell of a CSV file; whole numbers without a point, nothing for one that is missing."""
+    if isinstance(cell, float):
+        return "" if cell != cell else repr(float(cell)).removesuffix(".0")
+    return "" if no_value(cell) else str(cell)

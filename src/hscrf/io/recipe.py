@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.estimator.container import write_container
 from hscrf.estimator.content import Field
 from hscrf.estimator.files import SCHEMES
 from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl
-from hscrf.io.lines import Skip, number_in
+from hscrf.io.lines import Skip, cell_text, is_missing, number_in
 from hscrf.io.sniffing import hinted, suffix_of
 from hscrf.io.tables import read_table
 from hscrf.io.tags import check_tags, detect_scheme
-from hscrf.io.templates import Template, default_template, read_template
+from hscrf.io.template_files import default_template, read_template
+from hscrf.io.templates import Template
 from hscrf.labels.reading import is_segments
+from hscrf.observations.columns import Table
 from hscrf.topology import Topology
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite")
@@ -36,6 +39,7 @@ class Recipe:
     names: tuple[str, ...] | None = None  # of all columns
     features: tuple[str, ...] | None = None  # names of the columns that are features
     numeric: tuple[str, ...] | None = None  # those of a table that hold numbers
+    decimal: str | None = None  # the sign in its numbers; None: found out
     scheme: Mapping[str, str] = field(default_factory=dict)  # by level
     separator: str | None = None
     comment: str | None = None
@@ -77,6 +81,10 @@ class Recipe:
         return replace(
             self, format=form, names=names, places=None, features=features, scheme=scheme, separator=None, comment=None
         )
+
+    def with_levels(self, levels: Sequence[str]) -> Recipe:
+        """The recipe of a model that may lack levels."""
+        return replace(self, levels=tuple(levels), scheme={k: v for k, v in self.scheme.items() if k in levels})
 
     def written(self) -> Recipe:
         """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
@@ -124,6 +132,7 @@ class Recipe:
             extra=extra,
             unlabelled=unlabelled,
             loose=loose,
+            decimal=self.decimal,
             **options,
         )
 
@@ -146,9 +155,10 @@ class Recipe:
             self,
             levels=levels,
             places=None,
-            names=first.columns or None,
+            names=_with_levels(first.columns, levels) if self.format == "columns" else first.columns or None,
             features=features,
-            numeric=_numeric(first, features),
+            numeric=_numeric(documents, features),
+            decimal=first.decimal if self.format == "table" else None,
             scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
         )
         for document in documents:
@@ -197,6 +207,13 @@ class Recipe:
         assert self.features is not None
         return self.names if self.format == "columns" and self.names else self.features
 
+    def for_others(self, first: Sequence[Document], template: str | None) -> Recipe:
+        """The recipe for further training files: their columns hold what those of the first hold."""
+        if self.format != "table":
+            return self
+        known = self.resolved(first, template)
+        return replace(self, features=known.features, numeric=known.numeric, decimal=known.decimal)
+
     # -- observations
 
     def observe(self, document: Document) -> Any:
@@ -211,30 +228,67 @@ class Recipe:
                 raise document.error(f"there are the features {', '.join(given)}, but the model was trained on {known}")
         if isinstance(first, str):
             return [[f"token={token}"] for token in tokens]
+        if self.numeric is not None and (isinstance(first, Mapping) or self.format == "columns"):
+            return self._columns(document)
         if isinstance(first, Mapping):
             return tokens
-        if first and not isinstance(first[0], str):
-            return self._named(np.array(tokens, dtype=np.float64))
+        if not all(isinstance(cell, str) for token in tokens for cell in token):
+            if self.numeric is not None and set(self.numeric) != set(self.features or ()):
+                return self._columns(document)
+            return self._named(self._array(document))
         if self.format == "columns":
             names = self.features or ()
-            if self.numeric:
-                return self._numbers(document)
             return [[f"{name}={cell}" for name, cell in zip(names, token, strict=True)] for token in tokens]
         return tokens
 
-    def _numbers(self, document: Document) -> Any:
-        """What a model of a table sees of a column file: numbers where the table has them."""
-        rows = []
-        for t, row in enumerate(self._rows(document)):
-            cells = dict(zip(self.features or (), row, strict=True))
-            for name in self.numeric or ():
-                cells[name] = number_in(cells[name])  # type: ignore[assignment]
-                if cells[name] is None:
-                    raise document.error(f"column {name!r} is no finite number", t)
-            rows.append(cells)
-        if set(self.numeric or ()) == set(self.features or ()):
-            return self._named(np.array([list(cells.values()) for cells in rows], dtype=np.float64))
-        return rows
+    def _array(self, document: Document) -> Any:
+        """Rows of numbers, NaN where one is missing."""
+        try:
+            return np.array(document.tokens, dtype=np.float64)
+        except (TypeError, ValueError):
+            for t, token in enumerate(document.tokens):
+                for k, cell in enumerate(token):
+                    if isinstance(cell, str):
+                        raise document.error(
+                            f"cell {k} of token {t} is {cell!r}, expected a number or null", t
+                        ) from None
+            raise
+
+    def _columns(self, document: Document) -> Any:
+        """What a model of a table sees: numbers where that has them, text elsewhere; cells may be missing."""
+        names, numeric = self.features or (), set(self.numeric or ())
+        cells: dict[str, list[Any]] = {name: [] for name in names}
+        for t, token in enumerate(document.tokens):
+            row = token if isinstance(token, Mapping) else dict(zip(names, self._row(document, t), strict=True))
+            for name in names:
+                cell = row.get(name)
+                if name in numeric:
+                    cells[name].append(self._number(document, t, name, cell))
+                else:
+                    cells[name].append(cell if isinstance(cell, str) else cell_text(cell))
+        arrays = {name: np.array(cells[name], dtype=np.float64) for name in names if name in numeric}
+        if len(arrays) == len(names):
+            return self._named(np.column_stack([arrays[name] for name in names]))
+        return Table({name: arrays.get(name, cells[name]) for name in names})
+
+    def _number(self, document: Document, t: int, name: str, cell: Any) -> float:
+        if is_missing(cell):
+            return np.nan
+        value = number_in(cell, self.decimal or ".")
+        if value is None:
+            problem = (
+                f"column {name!r} is {cell!r}, expected a finite number as in training, or nothing if it is missing"
+            )
+            raise document.error(problem, t)
+        return value
+
+    def _row(self, document: Document, t: int) -> list[Any]:
+        """The cells of a token that has no names."""
+        token, names = document.tokens[t], self.features or ()
+        row = [token] if isinstance(token, str) else list(token)
+        if len(row) != len(names):
+            raise document.error(f"token {t} has {len(row)} columns, but the model was trained on {len(names)}", t)
+        return row
 
     def _named(self, rows: Any) -> Any:
         """Rows of numbers that know the names of a table's columns."""
@@ -250,16 +304,16 @@ class Recipe:
         names = self.features or ()
         rows = []
         for t, token in enumerate(document.tokens):
-            if isinstance(token, Mapping):
-                row = [str(token.get(name, "")) for name in names]
-            else:
-                row = [token] if isinstance(token, str) else [str(cell) for cell in token]
-            if len(row) != len(names):
-                raise document.error(f"token {t} has {len(row)} columns, but the model was trained on {len(names)}", t)
-            rows.append(row)
+            cells = [token.get(name, "") for name in names] if isinstance(token, Mapping) else self._row(document, t)
+            rows.append([cell if isinstance(cell, str) else cell_text(cell) for cell in cells])
         return rows
 
     # -- JSON
+
+    def save_with(self, model: Any, path: str) -> None:
+        """Write a model together with this recipe into one file, which ``hscrf.load`` and the shell read."""
+        header, arrays = model._content()
+        write_container(path, {**header, "recipe": self.to_dict()}, arrays)
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -292,6 +346,11 @@ class Recipe:
             self.template.check(len(self.features or ()))
 
 
+def _with_levels(columns: tuple[str, ...], levels: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a file and, where it has no labels, those that labels will have."""
+    return (*columns, *(level for level in levels if level not in columns))
+
+
 class NamedColumns(np.ndarray[Any, Any]):
     """An array whose columns have names, as those of a DataFrame do."""
 
@@ -314,9 +373,15 @@ class Features(Sequence[list[str]]):
         return self.template.apply(self.rows)[t]
 
 
-def _numeric(document: Document, features: Sequence[str]) -> tuple[str, ...] | None:
+def _numeric(documents: Sequence[Document], features: Sequence[str]) -> tuple[str, ...] | None:
     """The features that are numbers, in a table or as rows of JSON; None where features have no columns."""
-    token = document.tokens[0]
+    token = documents[0].tokens[0]
     if isinstance(token, Mapping):
-        return tuple(name for name, value in token.items() if isinstance(value, float)) if document.columns else None
-    return tuple(features) if isinstance(token, list) and not isinstance(token[0], str) else None
+        if not documents[0].columns:
+            return None
+        return tuple(name for name, value in token.items() if isinstance(value, float))
+    if not isinstance(token, list):
+        return None
+    rows = [row for document in documents for row in document.tokens]
+    texts = {k for row in rows for k, cell in enumerate(row) if isinstance(cell, str)}
+    return tuple(name for k, name in enumerate(features) if k not in texts) if len(texts) < len(token) else None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hscrf.errors import DataFileError
+from hscrf.io.columns import HEADER
 from hscrf.io.compressed import COMPRESSED, opened
 
 if TYPE_CHECKING:
@@ -50,8 +52,10 @@ def format_of(path: str, header: Iterable[str] = ()) -> str | None:
     ('table', None)
     """
     form = SUFFIXES.get(suffix_of(path))
-    if suffix_of(path) == ".tsv" and not set(header) & set(first_line(path).split("\t")):
-        return "columns"
+    if suffix_of(path) == ".tsv":
+        line = first_line(path)
+        if line.startswith(HEADER) or not set(header) & set(line.split("\t")):
+            return "columns"
     return form
 
 
@@ -97,8 +101,8 @@ def hinted(documents: Iterator[Document], recipe: Recipe, source: Any) -> Iterat
 
 def options_for(path: Any, recipe: Recipe) -> str:
     """Options with which a file can be read that cannot be read by a recipe; nothing if there are none."""
-    line = first_line(path)
-    for form, separator, comment in product(_formats(path, line, recipe), (None, "\t", ",", ";", "|"), (None, "#")):
+    forms = _formats(path, first_line(path), recipe)
+    for form, separator, comment in product(forms, (None, "\t", ",", ";", "|"), (None, "#", "# ")):
         if separator is not None and not _has_sign(path, separator):
             continue
         other = recipe.as_format(form) if form != recipe.format else recipe
@@ -137,7 +141,9 @@ def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
 def _reads(recipe: Recipe, path: Any) -> bool:
     """Whether a recipe reads all of a file, and finds features there."""
     try:
-        return all(bool(document.tokens[0]) for document in recipe.documents(path, unlabelled=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return all(bool(document.tokens[0]) for document in recipe.documents(path, unlabelled=True))
     except (ValueError, OSError):
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,13 +12,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf.errors import DataFileError
-from hscrf.io.columns import check_names
+from hscrf.io.columns import check_names, is_ours
 from hscrf.io.documents import Document
-from hscrf.io.lines import Numbered, Skip, Source, cell_text, empty_file, number_in, reading, skipping, writing
+from hscrf.io.lines import (
+    Numbered,
+    Skip,
+    Source,
+    cell_text,
+    empty_file,
+    is_missing,
+    number_in,
+    reading,
+    skipping,
+    writing,
+)
 from hscrf.io.tags import Scheme, check_tags
+from hscrf.observations.columns import is_decimal_comma
 from hscrf.replacing import replaced
 
-NUMERIC = 0.9  # a column holds numbers if at least this share of its cells does; other cells of it are errors
+NUMERIC = 0.9  # a column holds numbers if at least this share of its known cells does; others of these are errors
 
 
 def read_table(
@@ -34,14 +47,18 @@ def read_table(
     unlabelled: bool = False,
     loose: bool = False,
     skip: Skip | None = None,
+    decimal: str | None = None,
 ) -> Iterator[Document]:
     """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
 
     ``sequence`` is the column that names the sequence (None: all rows are one), ``time`` the one that orders their
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
-    other columns but levels and ``extra``; those in ``numeric`` hold numbers, by default those with nothing else. If
-    all do, a token is a list of numbers, else a dict. An empty label is unknown. With ``loose`` columns of ``extra``
-    and features may be missing. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
+    other columns but levels, ``extra``, and what predictions and the studio append to a level (``LEVEL_predicted``,
+    ``LEVEL_by`` and so on). Those in ``numeric`` hold numbers, by default those where 9 of 10 cells that are not
+    empty do. An empty cell of them, NA or NaN is missing: NaN. ``decimal`` is the sign in numbers, "." or ","; None
+    finds out. If all columns hold numbers, a token is a list of them, else a dict. An empty label is unknown. With
+    ``loose`` columns of ``extra`` and features may be missing. With ``skip`` a bad sequence is no error: it is left
+    out, and ``skip`` is told.
 
     >>> import io
     >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
@@ -54,12 +71,14 @@ def read_table(
         raise empty_file(file)
     extra = [name for name in extra if not loose or name in header]
     plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled, loose)
-    reads = [_cell_reader(header, table, name, numeric) for name in plan.features]
+    places = [header.index(name) for name in plan.features]
+    decimal = decimal or decimal_sign([row[k] for k in places for _, row in table])
+    reads = [_cell_reader(header, table, name, numeric, decimal) for name in plan.features]
     for n, (name, group) in enumerate(_groups(header, table, sequence).items()):
         with skipping(skip):
             document = plan.document(n, name, _in_time(header, group, plan.time), reads)
             check_tags(document, scheme)
-            yield document
+            yield replace(document, decimal=decimal)
 
 
 Row = tuple[int, Sequence[Any]]
@@ -69,9 +88,7 @@ Row = tuple[int, Sequence[Any]]
 def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Iterable[Row]]]:
     """Name, header and numbered rows of a CSV file, a Parquet file or a DataFrame."""
     if isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(".parquet"):
-        import pandas
-
-        name, source = os.fspath(source), pandas.read_parquet(source)
+        name, source = os.fspath(source), _parquet(os.fspath(source))
     else:
         name = "DataFrame"
     if hasattr(source, "iloc"):
@@ -84,6 +101,19 @@ def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Ite
         if header is None:
             raise empty_file(name)
         yield name, list(header[1]), _even(name, header[1], records)
+
+
+def _parquet(file: str) -> Any:
+    """The DataFrame in a Parquet file."""
+    import pandas
+
+    try:
+        return pandas.read_parquet(file)
+    except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
+        raise
+    except Exception as error:  # a library of its own reads it, with errors of its own
+        reason = str(error).split("\n")[0].rstrip(". ") or type(error).__name__
+        raise DataFileError(file, 1, f"not a Parquet file that can be read: {reason}") from None
 
 
 def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
@@ -156,6 +186,8 @@ def _table_plan(
         hint = "" if known else " (--sequence NAME, in Python sequence=NAME, says which column names the sequence)"
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
+    if features is None:
+        used = [name for name in used if not is_ours(name, levels)]
     if not (used or loose):
         raise DataFileError(file, 1, f"no column is left for features, only {', '.join(header)}")
     taken = {*used, *levels, sequence}
@@ -163,16 +195,32 @@ def _table_plan(
     return _TablePlan(file, header, used, list(levels) if labelled and levels else None, time, rest)
 
 
-def _cell_reader(header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None) -> Any:
+def decimal_sign(cells: Iterable[Any]) -> str:
+    """The sign in numbers: a comma if some cells are numbers with a comma, and none has a point."""
+    commas = False
+    for cell in cells:
+        if isinstance(cell, str):
+            if "." in cell and number_in(cell) is not None:
+                return "."
+            commas = commas or is_decimal_comma(cell)
+    return "," if commas else "."
+
+
+def _cell_reader(header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None, decimal: str) -> Any:
     """A function of a sequence, a time step and a cell: its number if the column holds numbers, else its text."""
     k = header.index(name)
-    numbers = sum(number_in(row[k]) is not None for _, row in table)
-    holds = name in numeric if numeric is not None else numbers >= NUMERIC * len(table)
+    known = [row[k] for _, row in table if not is_missing(row[k])]
+    count = sum(number_in(cell, decimal) is not None for cell in known)
+    holds = name in numeric if numeric is not None else count >= NUMERIC * len(known)
 
     def read(frame: Document, t: int, cell: Any) -> Any:
-        value = number_in(cell) if holds else str(cell)
+        if not holds:
+            return cell_text(cell)
+        if is_missing(cell):
+            return math.nan
+        value = number_in(cell, decimal)
         if value is None:
-            raise frame.error(f"column {name!r} is {cell!r}, expected a finite number", t)
+            raise frame.error(f"column {name!r} is {cell!r}, expected a finite number, or nothing if it is missing", t)
         return value
 
     return read
@@ -180,8 +228,7 @@ def _cell_reader(header: list[str], table: list[Row], name: str, numeric: Sequen
 
 def _label(cell: Any) -> str:
     """The label in a cell; missing is unknown."""
-    missing = cell is None or cell == "" or cell != cell
-    return "?" if missing else str(cell)
+    return cell_text(cell) or "?"
 
 
 def _groups(header: list[str], table: list[Row], sequence: str | None) -> dict[str, list[Row]]:

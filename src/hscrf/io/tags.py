@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from hscrf.io.documents import Document
 from hscrf.labels.labels import Labels
@@ -64,3 +65,41 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
         return read_labels(topology, given, schemes, len(document))
     except ValueError as error:
         raise document.error_of(error) from None
+
+
+def unknown_labels(document: Document, topology: Topology, scheme: Scheme = "plain") -> dict[str, dict[int, str]]:
+    """The labels of a document whose states a topology does not have: by level, the step at which each stands.
+
+    >>> topology = Topology({"tag": ["D", "N"]})
+    >>> unknown_labels(Document(["the", "cat"], {"tag": ["D", "X"]}), topology)
+    {'tag': {1: 'X'}}
+    """
+    found: dict[str, dict[int, str]] = {}
+    for level, column in (document.labels or {}).items():
+        if level not in topology.levels or isinstance(column, str):
+            continue
+        states = set(map(str, topology.states[topology.level(level)]))
+        kind = scheme if isinstance(scheme, str) else scheme.get(level, "plain")
+        if is_segments(column):
+            own = {start: state for start, _, state in column if str(state) not in states}
+        else:
+            own = {t: tag for t, tag in enumerate(column) if tag not in (None, "?") and _state(tag, kind) not in states}
+        if own:
+            found[level] = own
+    return found
+
+
+def without_labels(document: Document, unknown: Mapping[str, Mapping[int, str]]) -> Document:
+    """The document with labels, found by :func:`unknown_labels`, that are unknown: ``?``, or no segment."""
+    labels = dict(document.labels or {})
+    for level, own in unknown.items():
+        if is_segments(labels[level]):
+            labels[level] = [segment for segment in labels[level] if segment[0] not in own]
+        else:
+            labels[level] = ["?" if t in own else tag for t, tag in enumerate(labels[level])]
+    return replace(document, labels=labels)
+
+
+def _state(tag: str, scheme: str) -> str:
+    """The state that a tag names."""
+    return tag[2:] if scheme != "plain" and re.match("[BIESLU]-", tag) else tag

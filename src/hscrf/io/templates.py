@@ -1,34 +1,18 @@
-"""Feature templates: which strings a token of a column file is described by.
+"""Feature templates: which strings a token is described by, made of text and cells.
 
-A template is a list of features, and a feature is text with cells in it: ``U01:%x[-1,0]/%x[0,0]`` is the first column
-of the token before and of the token itself, as CRF++ and Wapiti write it. A small TOML file says the same in words::
-
-    [word]                     # a column, by its name or its number (0 is the first)
-    window = 2                 # the column of the tokens at -2, -1, 0, 1, 2
-    conjunctions = 2           # runs of two neighbours around the token; 3: of two and of three
-    prefixes = 4               # its first 1, 2, 3 and 4 characters
-    suffixes = 4               # its last ones
-    lower = true               # in small letters
-    shape = true               # "McX-12" is "AaA-0"
-
-    [[join]]                   # any cells together: column[offset]
-    cells = ["word[0]", "pos[-1]"]
-
-    [[pair]]                   # the same for the labels of a token and of the one before it, as B01:%x[0,0] in CRF++
-    cells = ["word[0]"]
+:mod:`hscrf.io.template_files` reads templates from files, :mod:`hscrf.io.patterns` writes them.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hscrf.errors import TemplateError
 from hscrf.estimator.content import Field
+from hscrf.io.lexicons import Clusters, Lexicon
 
 
 class Cell(NamedTuple):
@@ -41,6 +25,7 @@ class Cell(NamedTuple):
 
 
 Feature = tuple["str | Cell", ...]
+Seen = dict[tuple[str, int, str], list[Any]]  # what cells show, by lens, column and argument
 FARTHEST = 1 << 16  # steps from a token to a cell
 PAIR = "pair:"  # begins the features of pairs of labels
 
@@ -56,6 +41,8 @@ class Template:
 
     features: tuple[Feature, ...]
     pairs: tuple[Feature, ...] = ()
+    lexicons: tuple[Lexicon, ...] = ()
+    clusters: tuple[Clusters, ...] = ()
 
     def apply(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """The feature strings of each token; a row holds the columns of one token.
@@ -63,36 +50,77 @@ class Template:
         Those of a pair of labels look at the second token and stand, behind PAIR, with the first: where a transition
         begins.
         """
-        seen: dict[tuple[str, int, str], list[str]] = {}
+        seen: Seen = {}
         here = self._made(self.features, rows, seen)
         ahead = [*self._made(self.pairs, rows, seen)[1:], []] if self.pairs else [[]] * len(rows)
         return [[*texts, *(PAIR + text for text in later)] for texts, later in zip(here, ahead, strict=True)]
 
-    def _made(
-        self, features: Sequence[Feature], rows: Sequence[Sequence[str]], seen: dict[tuple[str, int, str], list[str]]
-    ) -> list[list[str]]:
+    def _made(self, features: Sequence[Feature], rows: Sequence[Sequence[str]], seen: Seen) -> list[list[str]]:
         """The strings of some features for each token."""
         columns = [self._strings(feature, rows, seen) for feature in features]
         return [[text for text in texts if text is not None] for texts in zip(*columns, strict=True)]
 
-    def _strings(
-        self, feature: Feature, rows: Sequence[Sequence[str]], seen: dict[tuple[str, int, str], list[str]]
-    ) -> list[str | None]:
-        """One feature of every token; None where an affix is longer than its word."""
+    def _strings(self, feature: Feature, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
+        """One feature of every token; None where a cell shows nothing, as an affix that is longer than its word."""
         parts: list[Sequence[str | None]] = []
         for part in feature:
-            parts.append([part] * len(rows) if isinstance(part, str) else _shifted(part, rows, seen))
+            parts.append([part] * len(rows) if isinstance(part, str) else self._shifted(part, rows, seen))
         return [None if None in texts else "".join(texts) for texts in zip(*parts, strict=True)]
+
+    def _shifted(self, cell: Cell, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
+        """What a cell shows at every token; beyond the ends _B-1, _B-2, ... and _B+1, _B+2, ... as in CRF++."""
+        key = (cell.lens, cell.column, cell.argument)
+        if key not in seen:
+            seen[key] = self._shown(cell, [row[cell.column] for row in rows])
+        values, n = seen[key], len(rows)
+        before = [f"_B{k}" for k in range(cell.offset, 0)][:n]
+        after = [f"_B+{k}" for k in range(1, cell.offset + 1)][-n:]
+        return [*before, *values[max(cell.offset, 0) : max(n + min(cell.offset, 0), 0)], *after]
+
+    def _shown(self, cell: Cell, column: list[str]) -> list[Any]:
+        """What a cell shows of each token of a column."""
+        name, size = lookup_of(cell.argument)
+        if cell.lens == "lexicon":
+            return self._named(self.lexicons, name).marks(column)
+        if cell.lens == "cluster":
+            clusters = self._named(self.clusters, name)
+            return [None if (path := clusters.of(word)) is None else path[:size] for word in column]
+        return list(map(LENSES[cell.lens](cell.argument), column))
+
+    def _named(self, tables: Sequence[Any], name: str) -> Any:
+        """The lexicon or the clusters of a name."""
+        for table in tables:
+            if table.name == name:
+                return table
+        raise TemplateError(f"there is no lexicon or cluster {name!r}, expected a table of that name")
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells of all features."""
+        return [part for f in (*self.features, *self.pairs) for part in f if isinstance(part, Cell)]
+
+    @property
+    def reach(self) -> int:
+        """How many tokens away the features of a token look, at most."""
+        ahead = {id(cell) for f in self.pairs for cell in f}  # these belong to the token after
+        found = [0]
+        for cell in self.cells:
+            size = 0
+            if cell.lens == "lexicon":
+                size = self._named(self.lexicons, lookup_of(cell.argument)[0]).longest - 1
+            found.append(abs(cell.offset) + 2 * size + (id(cell) in ahead))
+        return max(found)
 
     @property
     def width(self) -> int:
         """The number of columns that a row must have at least."""
-        every = (*self.features, *self.pairs)
-        return 1 + max((part.column for f in every for part in f if isinstance(part, Cell)), default=-1)
+        return 1 + max((cell.column for cell in self.cells), default=-1)
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
-        return {"features": _to_lists(self.features), "pairs": _to_lists(self.pairs)}
+        found = {"features": _to_lists(self.features), "pairs": _to_lists(self.pairs)}
+        tables = {"lexicons": self.lexicons, "clusters": self.clusters}
+        return {**found, **{name: [list(table) for table in own] for name, own in tables.items() if own}}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Template:
@@ -102,31 +130,21 @@ class Template:
 
     def check(self, columns: int) -> None:
         """Raise a ``ValueError`` unless every cell can be seen in rows of that number of columns."""
-        for cell in (part for f in (*self.features, *self.pairs) for part in f if isinstance(part, Cell)):
-            if cell.lens not in LENSES or not 0 <= cell.column < columns or not -FARTHEST <= cell.offset <= FARTHEST:
+        for cell in self.cells:
+            if (
+                cell.lens not in {*LENSES, *LOOKUPS}
+                or not 0 <= cell.column < columns
+                or not -FARTHEST <= cell.offset <= FARTHEST
+            ):
                 raise ValueError(f"template has {cell}, which shows nothing in rows of {columns} columns")
             try:
-                LENSES[cell.lens](cell.argument)
+                self._shown(cell, [])
             except (ValueError, re.error, RecursionError, OverflowError) as error:
                 raise ValueError(f"template has {cell}: {error}") from None
 
 
 def _to_lists(features: Sequence[Feature]) -> list[Any]:
     return [[part if isinstance(part, str) else list(part) for part in feature] for feature in features]
-
-
-def _shifted(
-    cell: Cell, rows: Sequence[Sequence[str]], seen: dict[tuple[str, int, str], list[Any]]
-) -> list[str | None]:
-    """What a cell shows at every token; beyond the ends _B-1, _B-2, ... and _B+1, _B+2, ... as in CRF++."""
-    key = (cell.lens, cell.column, cell.argument)
-    if key not in seen:
-        look = LENSES[cell.lens](cell.argument)
-        seen[key] = [look(row[cell.column]) for row in rows]
-    values, n = seen[key], len(rows)
-    before = [f"_B{k}" for k in range(cell.offset, 0)][:n]
-    after = [f"_B+{k}" for k in range(1, cell.offset + 1)][-n:]
-    return [*before, *values[max(cell.offset, 0) : max(n + min(cell.offset, 0), 0)], *after]
 
 
 _SHAPES = ((re.compile(r"[^\W\d_]"), lambda m: "A" if m[0].isupper() else "a"), (re.compile(r"\d"), lambda m: "0"))
@@ -176,44 +194,23 @@ LENSES: dict[str, Callable[[str], Callable[[str], Any]]] = {
     "suffix": _affix(lambda text, size: text[-size:]),
     "shape": lambda _: word_shape,
 }
+LOOKUPS = ("lexicon", "cluster")  # lenses that look into the tables of a template
+NAMED_LENSES = {"lower": "X", "find": "m", "findlower": "M", "test": "t"}  # what patterns call them -> lens
+NAMED_LENSES |= {name: name for name in ("shape", "prefix", "suffix", *LOOKUPS)} | {"testlower": "T"}
 
 
-def read_template(path: str | os.PathLike[str], columns: Sequence[str], features: Sequence[str]) -> Template:
-    """Read a template in TOML (a name that ends in .toml) or in the words of CRF++ and Wapiti.
+def lookup_of(argument: str) -> tuple[str, int | None]:
+    """The name of a table, and how many characters are taken of what it says: all, or a number after the name.
 
-    ``columns`` are the names of all columns of the data in their order, as CRF++ counts them; ``features`` those that
-    are no labels. Cells of the template count columns among the features.
+    >>> lookup_of("brown 4"), lookup_of("brown")
+    (('brown', 4), ('brown', None))
     """
-    places = {str(k): name for k, name in enumerate(columns)}
-    known = _Columns({**places, **{name: name for name in columns}}, list(features))
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        text = content.decode("utf-8-sig")
-        if os.fspath(path).endswith(".toml"):
-            return _from_settings(_parse_toml(text), known)
-        return _from_macros(text, known)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise TemplateError(f"{os.fspath(path)}, line {line}: not valid UTF-8") from None
-    except TemplateError as error:
-        raise TemplateError(f"{os.fspath(path)}, {error}") from None
-
-
-def default_template(features: Sequence[str]) -> Template:
-    """A good template for words and their company: the first column in full, the others in a window.
-
-    >>> default_template(["word"]).apply([["The"], ["cat"]])[0][:6]
-    ['word[-2]=_B-2', 'word[-1]=_B-1', 'word[0]=The', 'word[1]=cat', 'word[2]=_B+1', 'word[-1]|word[0]=_B-1|The']
-    """
-    first = {"window": 2, "conjunctions": 2, "prefixes": 4, "suffixes": 4, "lower": True, "shape": True}
-    settings: dict[str, Any] = {name: {"window": 2, "conjunctions": 3} for name in features}
-    settings[features[0]] = first
-    return _from_settings(settings, _Columns({name: name for name in features}, list(features)))
+    name, _, size = argument.partition(" ")
+    return name, int(size) if size else None
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Columns:
     """Columns by what a template may call them."""
 
     names: Mapping[str, str]  # name or number -> name
@@ -227,139 +224,3 @@ class _Columns:
         if name not in self.features:
             raise TemplateError(f"column {called!r} holds labels of level {name!r}, which a feature cannot see")
         return self.features.index(name)
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        settings: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TemplateError(f"not valid TOML: {error}") from None
-    return settings
-
-
-_KEYS: dict[str, Any] = {
-    "window": int,
-    "conjunctions": int,
-    "prefixes": int,
-    "suffixes": int,
-    "lower": bool,
-    "shape": bool,
-}
-
-
-def _from_settings(settings: Mapping[str, Any], columns: _Columns) -> Template:
-    found: list[Feature] = []
-    joined = {kind: [_joined(kind, entry, columns) for entry in settings.get(kind, ())] for kind in ("join", "pair")}
-    for called, table in settings.items():
-        if called not in joined:
-            _check_table(called, table)
-            found += _column_features(called, columns.place(called), table)
-    found += joined["join"]
-    if not found:
-        raise TemplateError("the template has no features of tokens")
-    return Template(tuple(found), tuple(joined["pair"]))
-
-
-def _check_table(called: str, table: Any) -> None:
-    if not isinstance(table, Mapping):
-        raise TemplateError(f"{called} is {table!r}, expected a table [{called}] for a column")
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise TemplateError(f"[{called}] has {key!r}, expected {', '.join(_KEYS)}")
-        if type(value) is not _KEYS[key] or float(value) < 0:
-            expected = "true or false" if _KEYS[key] is bool else "a number of at least 0"
-            raise TemplateError(f"[{called}] {key} is {value!r}, expected {expected}")
-
-
-def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterator[Feature]:
-    """The features that a table of a column asks for."""
-    window = table.get("window", 0)
-    for offset in range(-window, window + 1):
-        yield _conjunction(name, column, [offset])
-    for size in range(2, table.get("conjunctions", 0) + 1):
-        for start in range(1 - size, 1):
-            yield _conjunction(name, column, range(start, start + size))
-    for kind in ("prefix", "suffix"):
-        for size in range(1, table.get(kind + "es", 0) + 1):
-            yield (f"{name}.{kind}{size}=", Cell(kind, 0, column, str(size)))
-    if table.get("lower"):
-        yield (f"{name}.lower=", Cell("X", 0, column))
-    if table.get("shape"):
-        yield (f"{name}.shape=", Cell("shape", 0, column))
-
-
-def _conjunction(name: str, column: int, offsets: Sequence[int]) -> Feature:
-    return _named([(name, column, offset) for offset in offsets])
-
-
-def _named(cells: Sequence[tuple[str, int, int]]) -> Feature:
-    """A feature ``a[0]|b[1]=...|...`` of cells (name, column, offset)."""
-    parts: list[str | Cell] = ["|".join(f"{name}[{offset}]" for name, _, offset in cells) + "="]
-    for k, (_, column, offset) in enumerate(cells):
-        parts += ["|"] * (k > 0) + [Cell("x", offset, column)]
-    return tuple(parts)
-
-
-def _joined(kind: str, entry: Any, columns: _Columns) -> Feature:
-    cells = entry.get("cells") if isinstance(entry, Mapping) else None
-    if not isinstance(cells, list) or not cells:
-        raise TemplateError(f'[[{kind}]] expects cells = ["column[offset]", ...]')
-    parsed = []
-    for cell in cells:
-        match = re.fullmatch(r"(.+)\[([+-]?\d+)\]", str(cell))
-        if not match:
-            raise TemplateError(f"[[{kind}]] has the cell {cell!r}, expected column[offset] as in word[-1]")
-        parsed.append((match[1], columns.place(match[1]), int(match[2])))
-    return _named(parsed)
-
-
-_MACRO = re.compile(r'%([xXmMtT])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
-
-
-def _from_macros(text: str, columns: _Columns) -> Template:
-    """U is for tokens, B for pairs of labels, * for both; B alone needs no saying, label pairs always have weights."""
-    features: list[Feature] = []
-    pairs: list[Feature] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        try:
-            feature = _macro_line(line, columns)
-        except (TemplateError, re.error) as error:
-            raise TemplateError(f"line {number}: {error}") from None
-        if line[0] in "uU*":
-            features.append(feature)
-        if line[0] in "bB*" and any(isinstance(part, Cell) for part in feature):
-            pairs.append(feature)
-    if not any(isinstance(part, Cell) for feature in features for part in feature):
-        raise TemplateError("line 1: the template has no features of tokens that look at a column")
-    return Template(tuple(features), tuple(pairs))
-
-
-def _macro_line(line: str, columns: _Columns) -> Feature:
-    """The text and cells of a line such as U01:%x[-1,0]/%x[0,0]."""
-    if line[0] not in "uUbB*":
-        raise TemplateError(f"{line!r} begins with {line[0]!r}, expected U, B, * or #")
-    parts: list[str | Cell] = []
-    position = 0
-    for match in _MACRO.finditer(line):
-        parts += [line[position : match.start()], _macro(match, columns)]
-        position = match.end()
-    if "%" in line[position:] or any(isinstance(part, str) and "%" in part for part in parts):
-        raise TemplateError(f"{line!r} is not understood, expected cells such as %x[-1,0]")
-    return tuple(part for part in [*parts, line[position:]] if part != "")
-
-
-def _macro(match: re.Match[str], columns: _Columns) -> Cell:
-    lens, offset, column, argument = match.groups()
-    if (argument is None) != (lens in "xX"):
-        expected = "no pattern" if lens in "xX" else "a pattern in double quotes"
-        raise TemplateError(f"{match[0]} expects {expected}")
-    pattern = (argument or "").replace('\\"', '"')
-    re.compile(pattern)
-    return Cell(lens, int(offset), columns.place(column), pattern)

@@ -1,0 +1,66 @@
+"""hscrf predict --to segments, spacy, brat, elan, textgrid or boris: predictions for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hscrf.cli.shell import UserError, note
+from hscrf.io.documents import Document
+from hscrf.io.exports import EXPORTS, export, export_format, segment_lines, spacy_line
+from hscrf.io.spans import Labelled, Span
+
+TEXT = ("segments", "spacy")  # what standard output can take
+
+
+def exporting(args: argparse.Namespace) -> Exporting | None:
+    """The export that the options ask for; None if the output is one of the formats that hscrf reads."""
+    form = args.to or (export_format(args.output) if args.output != "-" else None)
+    if form not in EXPORTS:
+        if args.rate:
+            raise UserError("--rate is for --to segments, elan, textgrid and boris, which have times")
+        return None
+    if args.rate and form not in ("segments", "elan", "textgrid", "boris"):
+        raise UserError(f"--rate is not for {form}, which has no times")
+    if args.output == "-" and form not in TEXT:
+        raise UserError(f"--to {form} writes files: give a name by -o")
+    for option, value in {"--samples": args.samples, "--k-best": args.k_best, "--marginals": args.marginals}.items():
+        if value:
+            raise UserError(f"{option} is not for --to {form}, which has the predicted segments and their confidence")
+    args.scores = True
+    return Exporting(form, args.output, args.rate)
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """Where predictions go, and as what."""
+
+    form: str
+    output: str
+    rate: float | None
+
+    def write(self, documents: Iterable[Document]) -> None:
+        """Write documents whose prediction and confidence are those of JSON Lines."""
+        sequences = (labelled(document, n) for n, document in enumerate(documents, start=1))
+        if self.output == "-":
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+            sys.stdout.writelines(
+                segment_lines(sequences, self.rate) if self.form == "segments" else map(spacy_line, sequences)
+            )
+            return
+        found = export(self.output, sequences, self.form, rate=self.rate)
+        note(f"{', '.join(found)} written" if len(found) < 4 else f"{len(found)} files written to {self.output}")
+
+
+def labelled(document: Document, number: int) -> Labelled:
+    """A document with its predicted segments; steps outside any are left out."""
+    confidence = document.extra["confidence"]
+    spans = [
+        Span(own["start"], own["stop"], level, own["state"], own["probability"])
+        for level, segments in confidence.items()
+        for own in segments
+        if own["state"] != "O"
+    ]
+    return Labelled(document.name or str(number), document.tokens, spans, tuple(confidence))

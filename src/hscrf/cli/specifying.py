@@ -1,0 +1,102 @@
+"""Options of hscrf fit that choose features of levels and how they are penalised."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from hscrf.cli.options import Parser
+from hscrf.cli.shell import UserError, names_in, pairs_in
+
+TRANSITIONS = "transitions"  # what --penalty calls first, neighbouring and last children
+
+
+def add_specifying(parser: Parser) -> None:
+    """Add the options."""
+    for part, which in (("start", "first"), ("stop", "last")):
+        parser.add_argument(
+            f"--{part}",
+            metavar="LEVELS",
+            help=f"levels whose segments have features of their {which} step (default: all whose segments last; none: "
+            "no level)",
+        )
+    parser.add_argument(
+        "--penalty",
+        type=partial(pairs_in, kind=float),
+        default={},
+        metavar="LEVEL=X",
+        help=f"penalise the features of a level X times as strongly ({TRANSITIONS}=X: weights of children)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=margin,
+        default=0.0,
+        metavar="X",
+        help="train with a margin: what a wrong state costs, for all levels or as LEVEL=X (default: %(default)s)",
+    )
+
+
+def margin(text: str) -> float | dict[str, float]:
+    """A number, or numbers by level."""
+    if "=" in text:
+        return pairs_in(text, kind=float)
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
+
+
+def margin_of(args: argparse.Namespace) -> float | dict[str, float]:
+    """The margin that was asked for."""
+    found: float | dict[str, float] = args.margin
+    return found
+
+
+def check_specifying(args: argparse.Namespace) -> None:
+    """Refuse what cannot be before anything is read; shards learn their features as they pack."""
+    for level, factor in args.penalty.items():
+        if not factor >= 0:
+            raise UserError(f"--penalty of {level} is {factor}, expected 0 or more")
+    if args.shards:
+        for option in ("start", "stop", "penalty"):
+            if getattr(args, option):
+                raise UserError(f"--{option} is not for --shards, whose features are those of the plain call")
+
+
+def specified(args: argparse.Namespace, usual: Sequence[Any], topology: Any) -> list[Any]:
+    """The usual specifications with features of first and last steps, and penalties, as the options ask for them."""
+    from hscrf.features.specifications import Start, Stop
+
+    found = list(usual)
+    for option, kind in (("start", Start), ("stop", Stop)):
+        text = getattr(args, option)
+        if text is None:
+            continue
+        wanted = () if text == "none" else names_in(text)
+        for level in wanted:
+            check_level(topology, level, f"--{option}")
+        known = {spec.level for spec in found if isinstance(spec, kind)}
+        found = [spec for spec in found if not isinstance(spec, kind) or spec.level in wanted]
+        found += [kind(level) for level in wanted if level not in known]
+    for level in args.penalty:
+        if level != TRANSITIONS:
+            check_level(topology, level, "--penalty")
+    return [penalised(spec, args.penalty) for spec in found]
+
+
+def check_level(topology: Any, level: str, option: str) -> None:
+    """Raise unless an option names a level below the root."""
+    levels = topology.levels[1:]
+    if level not in levels:
+        raise UserError(f"{option} names the level {level!r}, but the levels are {', '.join(levels)}")
+
+
+def penalised(spec: Any, factors: dict[str, float]) -> Any:
+    """A specification with the penalty that was asked for its level."""
+    from hscrf.potentials import FAMILY
+
+    name = TRANSITIONS if spec.part in FAMILY else spec.level
+    return replace(spec, penalty=factors[name]) if name in factors else spec

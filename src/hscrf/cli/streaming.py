@@ -1,0 +1,166 @@
+"""hscrf predict --stream: label lines of standard input as they come."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from hscrf.cli.options import open_model
+from hscrf.cli.recipe import load_model
+from hscrf.cli.shell import UserError
+from hscrf.errors import DataFileError
+from hscrf.io.columns import number_of
+from hscrf.io.documents import Document
+from hscrf.io.lines import cells_of, numbered_lines
+from hscrf.io.recipe import Recipe
+
+
+def run_stream(args: argparse.Namespace) -> int:
+    """Read lines of columns, write each with its labels as soon as they are known; a blank line ends a sequence."""
+    refused = {"-t": args.evaluate, "--given": args.given, "--samples": args.samples, "--k-best": args.k_best}
+    refused |= {"--to": args.to, "--shards": args.shards, "--loss": args.loss != "sequence", "--scores": args.scores}
+    refused |= {"-o": args.output != "-", "--rate": args.rate}
+    for option, value in refused.items():
+        if value:
+            raise UserError(f"{option} is not for --stream, which writes a labelled line for each line that it reads")
+    if args.data not in (["-"], []):
+        raise UserError("--stream reads standard input: expected no file, as in: hscrf predict --stream < new.txt")
+    args.format = args.format or "columns"
+    model, recipe = open_model(args)
+    trained = load_model(args.model)[1] or recipe
+    if recipe.format != "columns" or trained.format == "crfsuite":
+        raise UserError("--stream reads columns, a line for each step: expected a model of columns or of a table")
+    stream = model.stream(args.lag, marginals=args.marginals)
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    lines = LineStream(recipe, stream, model.topology_, args.marginals, trained.format == "table")
+    for text in lines.labelled(sys.stdin.buffer):
+        write_now(sys.stdout, text)
+    return 0
+
+
+def write_now(target: TextIO, text: str) -> None:
+    """Write a line that the next program sees at once."""
+    target.write(text + "\n")
+    target.flush()
+
+
+class LineStream:
+    """Lines in, labelled lines out, one sequence after the other."""
+
+    def __init__(
+        self, recipe: Recipe, stream: Any, topology: Any, probabilities: bool = False, table: bool = False
+    ) -> None:
+        self.table = table  # whether training had a table, whose separator may be a comma
+        self.recipe, self.stream, self.topology, self.probabilities = recipe, stream, topology, probabilities
+        self.reach = 0 if recipe.template is None else recipe.template.reach
+        self.bare = tuple(name for name in recipe.names or recipe.features or () if name not in recipe.levels)
+        self.separator = recipe.separator
+        self.header: list[str] | None = None  # names of the columns, if the first line has them
+        self._begin()
+
+    def _begin(self) -> None:
+        self.waiting: deque[str] = deque()  # lines without labels yet
+        self.rows: deque[Any] = deque(maxlen=1 + 2 * self.reach)  # the last tokens, which a template looks at
+        self.numbers: deque[int] = deque(maxlen=self.rows.maxlen)  # the lines they stand on
+        self.read = self.pushed = 0  # steps of the sequence
+        self.former: dict[str, Any] = {}  # the last labels that were written
+
+    def labelled(self, source: Any) -> Iterator[str]:
+        """The lines of the output."""
+        for number, line in numbered_lines("<stdin>", source):
+            comment = self.recipe.comment
+            if comment and line.startswith(comment):
+                continue
+            if number == 1:
+                self._look_at(line)
+            if number == 1 and self.header is not None:
+                yield (self.separator or " ").join([*self.header, *self._names()])
+            elif line.strip(" \t" if self.separator is None else " "):
+                yield from self._line(number, line)
+            elif self.read:
+                yield from self._end()
+                yield ""
+        yield from self._end()
+
+    def _look_at(self, line: str) -> None:
+        """Find the separator of a table, and whether the first line names the columns."""
+        if self.table and self.separator is None:
+            self.separator = next((sign for sign in (",", "\t", ";") if sign in line), None)
+        cells = cells_of(line, self.separator)
+        if self.bare and set(self.bare) <= set(cells):
+            self.header = cells
+
+    def _names(self) -> list[str]:
+        """Names of the columns that are appended."""
+        levels = self.recipe.label_order
+        names = [f"{level}_predicted" for level in levels]
+        return names + [f"{level}_probability" for level in levels] if self.probabilities else names
+
+    def _line(self, number: int, line: str) -> Iterator[str]:
+        """Take in a line, and write the one that has its labels now."""
+        cells = cells_of(line, self.separator)
+        self.rows.append(self._features(number, cells))
+        self.numbers.append(number)
+        self.waiting.append(line)
+        self.read += 1
+        if self.read > self.reach:
+            yield from self._written([self.stream.push(self._observation(self.read - 1 - self.reach))])
+
+    def _end(self) -> Iterator[str]:
+        """Write the rest of a sequence."""
+        while self.pushed < self.read:
+            yield from self._written([self.stream.push(self._observation(self.pushed))])
+        yield from self._written(self.stream.flush())
+        self._begin()
+
+    def _features(self, number: int, cells: list[str]) -> list[str]:
+        """The feature columns of a line; the columns of labels may be there, but are not used."""
+        names = self.recipe.names or (*self.bare, *self.recipe.levels)
+        possible = (self.header,) if self.header is not None else (names, self.bare)
+        for known in possible:
+            if len(known) == len(cells):
+                found = dict(zip(known, cells, strict=True))
+                return [found[name] for name in self.bare]
+        problem = f"{number_of(len(cells))}, expected {len(possible[-1])} ({', '.join(possible[-1])})"
+        raise DataFileError("<stdin>", number, problem)
+
+    def _observation(self, t: int) -> Any:
+        """What the model sees of step t, of which the rows around are known."""
+        first = self.read - len(self.rows)  # the step of the first row that is kept
+        document = Document(list(self.rows), file="<stdin>", number=0, lines=tuple(self.numbers))
+        self.pushed = t + 1
+        if self.recipe.template is None:
+            return list(self.recipe.observe(document))[t - first]
+        # a template sees the edges of what it is given as those of the sequence: only true edges are within its reach
+        return self.recipe.template.apply([list(map(str, row)) for row in self.rows])[t - first]
+
+    def _written(self, steps: list[Any]) -> Iterator[str]:
+        for step in steps:
+            if step is not None:
+                between = self.separator or ("\t" if "\t" in self.waiting[0].strip() else " ")
+                yield between.join([self.waiting.popleft(), *self._cells(step)])
+
+    def _cells(self, step: Any) -> list[str]:
+        """The columns of a step; a segment also starts where the label differs from the one written before."""
+        found, fresh = [], not self.former
+        tags = {}
+        for level in self.recipe.levels:
+            label = step.labels[level]
+            fresh = fresh or step.starts[level] or label != self.former[level]
+            prefix = ("B-" if fresh else "I-") if self._has_prefix(level) and label != "O" else ""
+            tags[level] = f"{prefix}{label}"
+            if self.probabilities:
+                d = self.topology.level(level)
+                sure = step.probabilities[level][self.topology.states[d].index(label)]
+                tags[level] += f"\n{sure:.6f}"
+        self.former = step.labels
+        for part in range(1 + self.probabilities):
+            found += [tags[level].split("\n")[part] for level in self.recipe.label_order]
+        return found
+
+    def _has_prefix(self, level: str) -> bool:
+        """Whether a level is written in BIO; of BIOES too, since the end of a segment may not be known."""
+        return self.recipe.scheme.get(level, "plain") != "plain"

@@ -1,0 +1,112 @@
+"""Files of other annotation programs, by their names: ELAN, Praat, BORIS, tables of segments, archives of these."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from hscrf.errors import DataFileError
+from hscrf.io.boris import read_boris
+from hscrf.io.elan import read_eaf
+from hscrf.io.label_studio import read_task, read_tasks
+from hscrf.io.praat import read_textgrid
+from hscrf.io.segment_tables import read_segments
+from hscrf.io.timelines import MOST_BYTES, PlaceError, Timeline, check_size, decoded
+
+ENDINGS = (".eaf", ".textgrid", ".boris", ".csv", ".tsv", ".json", ".zip")
+MOST_FILES = 10_000  # of an archive
+MOST_IN_ALL = 4 * MOST_BYTES  # of an archive, unpacked
+
+
+def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
+    """Read a file of another annotation program; its name says which one.
+
+    ``.eaf`` is ELAN, ``.TextGrid`` Praat, ``.boris`` BORIS, ``.json`` Label Studio, ``.csv`` and ``.tsv`` a table of
+    segments or of BORIS, ``.zip`` an archive of such files. A name without an ending is no hint: the content is one.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file.
+    file : str
+        Its name.
+
+    Yields
+    ------
+    Timeline, or the error of a task or of a file of an archive that cannot be read: the others can be.
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be read at all; it names the line.
+    """
+    check_size(content, file)
+    ending = os.path.splitext(file)[1].lower() or _ending_of(content)
+    if ending == ".eaf":
+        yield read_eaf(content, file)
+    elif ending == ".textgrid":
+        yield read_textgrid(content, file)
+    elif ending == ".boris":
+        yield from read_boris(content, file)
+    elif ending == ".json":
+        yield from _tasks(content, file)
+    elif ending in (".csv", ".tsv"):
+        yield from _table(content, file)
+    elif ending == ".zip":
+        yield from _archive(content, file)
+    else:
+        raise DataFileError(
+            file, 1, f"the ending {ending!r} names no format that is read, expected {', '.join(ENDINGS)}"
+        )
+
+
+def _ending_of(content: bytes) -> str:
+    """The ending that a file should have, by its first bytes; "" if they are of none of the formats."""
+    head = content[:2000].lstrip(b"\xef\xbb\xbf \t\r\n")
+    signs = {b"PK\x03\x04": ".zip", b"[": ".json", b"{": ".boris", b"<?xml": ".eaf", b"<ANNOTATION_DOC": ".eaf"}
+    found = next((ending for sign, ending in signs.items() if head.startswith(sign)), "")
+    return ".textgrid" if b"ooTextFile" in head.replace(b"\x00", b"") else found
+
+
+def _tasks(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
+    tasks = read_tasks(content, file)
+    for n, task in enumerate(tasks):
+        try:
+            yield read_task(task, n)
+        except PlaceError as error:
+            yield error
+
+
+def _table(content: bytes, file: str) -> list[Timeline]:
+    """A table of segments, unless its header is one of BORIS."""
+    head = decoded(content, file).lower()[:20_000]
+    boris = "behavior" in head and ("start (s)" in head or "time" in head) and "label" not in head.partition("\n")[0]
+    return read_boris(content, file) if boris else read_segments(content, file)
+
+
+def _archive(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
+    """All files of an archive in memory: nothing is written, and no more is unpacked than an archive may hold."""
+    left = MOST_IN_ALL
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if len(entries) > MOST_FILES:
+                raise DataFileError(file, 1, f"the archive has {len(entries)} files, expected at most {MOST_FILES}")
+            for entry in entries:
+                name = entry.filename.replace("\\", "/").rpartition("/")[2]
+                if os.path.splitext(name)[1].lower() not in ENDINGS[:-1]:
+                    continue
+                with archive.open(entry) as stream:
+                    part = stream.read(min(MOST_BYTES, left) + 1)
+                left -= len(part)
+                if left < 0:
+                    raise DataFileError(file, 1, f"the archive holds more than {MOST_IN_ALL} bytes")
+                try:
+                    yield from read_annotations(part, name)
+                except DataFileError as error:
+                    yield error
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        raise DataFileError(file, 1, f"not an archive that can be read: {error}") from None

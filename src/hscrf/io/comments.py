@@ -1,0 +1,66 @@
+"""Comments in column files, told from tokens that begin with the same sign."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+from hscrf.io.lines import Numbered, cells_of
+
+
+class Comments:
+    """Tells which lines are comments.
+
+    A line that begins with the sign is a comment if it has not the regular number of columns, that of the first line
+    without the sign, or if a blank follows the sign where columns are not separated by blanks. A sign that ends in a
+    blank itself, ``"# "``, makes a comment of every line that begins with it. ``say`` warns of lines that could be
+    either.
+
+    >>> comments = Comments("#")
+    >>> lines = enumerate(["# a title", "the D", "# N", "", "#end"], start=1)
+    >>> [line for _, line, is_comment in comments.marked(lines) if is_comment]
+    ['# a title', '#end']
+    """
+
+    def __init__(self, sign: str | None, separator: str | None = None) -> None:
+        self.sign, self.separator = sign, separator
+        self.width: int | None = None  # of a regular line
+        self.dropped: list[int] = []  # numbers of lines that are comments, but have the regular number of columns
+        self.kept: list[int] = []  # and of those that begin with the sign, but are none
+
+    def marked(self, lines: Numbered) -> Iterator[tuple[int, str, bool]]:
+        """The same lines, and whether each is a comment."""
+        held: list[tuple[int, str]] = []  # until there is a regular line
+        for number, line in lines:
+            if self.sign and self.width is None:
+                held.append((number, line))
+                if not line.strip() or line.startswith(self.sign):
+                    continue
+                self.separator = self.separator or ("\t" if "\t" in line.strip() else None)
+                self.width = len(cells_of(line, self.separator))
+                yield from ((n, text, self.is_comment(n, text)) for n, text in held)
+                held = []
+            else:
+                yield number, line, self.is_comment(number, line)
+        yield from ((n, text, self.is_comment(n, text)) for n, text in held)
+
+    def is_comment(self, number: int, line: str) -> bool:
+        """Whether a line is a comment; those that could be a token too are noted."""
+        if not self.sign or not line.startswith(self.sign):
+            return False
+        if len(cells_of(line, self.separator)) != self.width:
+            return True
+        apart = self.separator is not None and " " not in self.separator and line[len(self.sign) :].startswith(" ")
+        found = apart or self.sign.endswith(" ")
+        (self.dropped if found else self.kept).append(number)
+        return found
+
+    def say(self, file: str) -> None:
+        """Warn of the lines that could be comments or tokens."""
+        for numbers, told in (
+            (self.dropped, f"is a comment, though it has {self.width} columns as other lines"),
+            (self.kept, f"begins with {self.sign!r}, but has {self.width} columns as other lines, so it is no comment"),
+        ):
+            if numbers:
+                more = f" ({len(numbers)} such lines)" if len(numbers) > 1 else ""
+                warnings.warn(f"{file}, line {numbers[0]}: the line {told}{more}", stacklevel=3)

@@ -1,0 +1,214 @@
+"""Predictions for other programs: spaCy, brat, ELAN, Praat, BORIS, and tables of segments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from hscrf.io.axis import TimeAxis, check_rate
+from hscrf.io.boris import write_boris
+from hscrf.io.spans import Labelled, offsets_of
+from hscrf.io.tiers import tiers_of, write_eaf, write_textgrid
+from hscrf.replacing import replacing
+
+EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")
+ENDINGS = {
+    ".segments.csv": "segments",
+    ".spacy.jsonl": "spacy",
+    ".ann": "brat",
+    ".eaf": "elan",
+    ".eaf.zip": "elan",
+    ".textgrid": "textgrid",
+    ".textgrid.zip": "textgrid",
+    ".boris": "boris",
+}
+
+
+def export_format(path: str | os.PathLike[str]) -> str | None:
+    """The export format that the ending of a file's name stands for; None if it is none of them.
+
+    >>> export_format("day.TextGrid"), export_format("day.csv")
+    ('textgrid', None)
+    """
+    name = os.fspath(path).lower()
+    return next((form for ending, form in ENDINGS.items() if name.endswith(ending)), None)
+
+
+def export(
+    target: str | os.PathLike[str], sequences: Iterable[Labelled], form: str | None = None, *, rate: float | None = None
+) -> list[str]:
+    """Write labelled sequences for another program.
+
+    Parameters
+    ----------
+    target : path
+        The file to write; for ``brat`` the ``.ann`` file, beside which the text goes as ``.txt``; for ``elan`` and
+        ``textgrid``, which hold one sequence a file, a ``.zip`` or a folder if there are several.
+    sequences : iterable of Labelled
+    form : str, optional
+        ``"segments"``: CSV with sequence, start, stop, level, label and confidence of each segment. ``"spacy"``: JSON
+        Lines of documents that ``spacy.tokens.Doc.from_json`` reads, a span group a level. ``"brat"``: stand-off
+        annotations. ``"elan"``: .eaf. ``"textgrid"``: for Praat. ``"boris"``: a project of BORIS with an observation
+        for each sequence. By default the ending of the name says it.
+    rate : float, optional
+        Steps a second, for times in ELAN, TextGrid, BORIS and (as further columns) segments. Without one a step is a
+        second. Sequences that have times of their own keep them.
+
+    Returns
+    -------
+    list of str
+        The files that were written.
+
+    Examples
+    --------
+    >>> import os, pathlib, tempfile
+    >>> from hscrf.io import Labelled, Span
+    >>> day = Labelled("monday", ["x"] * 50, [Span(0, 20, "action", "walk", 0.9)], ("action",))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (path,) = export(os.path.join(folder, "day.segments.csv"), [day], rate=50)
+    ...     print(pathlib.Path(path).read_text().strip())
+    sequence,start,stop,level,label,confidence,start_time,stop_time
+    monday,0,20,action,walk,0.9,0.0,0.4
+    """
+    path = os.fspath(target)
+    form = form or export_format(path)
+    if form not in EXPORTS:
+        raise ValueError(f"the export format is {form!r}, expected {', '.join(EXPORTS)}")
+    if rate is not None:
+        check_rate(rate)
+    if form == "boris":
+        with replacing(path) as file:
+            file.write(write_boris(sequences, rate))
+        return [path]
+    if form in ("elan", "textgrid"):
+        return _write_each(path, sequences, form, rate or 1.0)
+    if form == "brat":
+        return _write_brat(path, sequences)
+    lines = segment_lines(sequences, rate) if form == "segments" else map(spacy_line, sequences)
+    with replacing(path) as file:
+        for line in lines:
+            file.write(line.encode("utf-8", "replace"))
+    return [path]
+
+
+# -- tables of segments, spaCy
+
+
+def segment_lines(sequences: Iterable[Labelled], rate: float | None = None) -> Iterator[str]:
+    """Lines of a CSV file: a row for each segment, after a header; with times, if there are any."""
+    several = list(sequences)
+    timed = rate is not None or any(sequence.times is not None for sequence in several)
+    times = ["start_time", "stop_time"] if timed else []
+    yield _csv_line(["sequence", "start", "stop", "level", "label", "confidence", *times])
+    for n, sequence in enumerate(several, start=1):
+        axis = TimeAxis(len(sequence.tokens), rate, sequence.times)
+        for start, stop, level, label, confidence in sequence.spans:
+            seconds = [round(axis.seconds(start), 9), round(axis.seconds(stop), 9)] if timed else []
+            sure = "" if confidence is None else confidence
+            yield _csv_line([sequence.name or n, start, stop, level, label, sure, *seconds])
+
+
+def _csv_line(cells: list[Any]) -> str:
+    target = io.StringIO()
+    csv.writer(target, lineterminator="\n").writerow(cells)
+    return target.getvalue()
+
+
+def spacy_line(sequence: Labelled) -> str:
+    """One sequence as a JSON document of spaCy: a span group for each level, offsets in characters and in tokens."""
+    words = sequence.words
+    places = offsets_of(words)
+    ends = [place + len(word) for place, word in zip(places, words, strict=False)]
+    content: dict[str, Any] = {
+        "text": " ".join(words),
+        "tokens": [{"id": t, "start": places[t], "end": ends[t]} for t in range(len(words))],
+        "spans": {level: [] for level in sequence.levels},
+    }
+    if sequence.name:
+        content["name"] = sequence.name
+    for start, stop, level, label, confidence in sequence.spans:
+        entry = {"start": places[start], "end": ends[stop - 1], "label": str(label), "kb_id": ""}
+        entry |= {"token_start": start, "token_end": stop}
+        content["spans"][level].append(entry if confidence is None else {**entry, "confidence": confidence})
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+# -- brat
+
+
+def _write_brat(path: str, sequences: Iterable[Labelled]) -> list[str]:
+    """Annotations beside a text that has a line for each sequence."""
+    text, base = os.path.splitext(path)[0] + ".txt", 0
+    with replacing(text) as words, replacing(path) as notes:
+        number = 0
+        for sequence in sequences:
+            line = " ".join(re.sub(r"\s", "_", word) for word in sequence.words)
+            words.write((line + "\n").encode("utf-8", "replace"))
+            for one in brat_lines(sequence, base, number):
+                notes.write(one.encode("utf-8", "replace"))
+            number += len(sequence.spans)
+            base += len(line) + 1
+    return [path, text]
+
+
+def brat_lines(sequence: Labelled, base: int = 0, number: int = 0) -> Iterator[str]:
+    """Stand-off annotations of one sequence whose text begins at character ``base``; a type is LEVEL-LABEL."""
+    words = [re.sub(r"\s", "_", word) for word in sequence.words]
+    places = offsets_of(words)
+    for n, (start, stop, level, label, confidence) in enumerate(sequence.spans, start=number + 1):
+        first, last = base + places[start], base + places[stop] - 1
+        kind = re.sub(r"[^\w-]", "_", f"{level}-{label}")
+        yield f"T{n}\t{kind} {first} {last}\t{' '.join(words[start:stop])}\n"
+        if confidence is not None:
+            yield f"#{n}\tAnnotatorNotes T{n}\tconfidence {confidence}\n"
+
+
+# -- one sequence a file
+
+_MADE: dict[str, tuple[str, Callable[[Labelled, float], bytes]]] = {
+    "elan": (".eaf", lambda s, rate: write_eaf(tiers_of(s), rate, times=s.times, name=s.name)),
+    "textgrid": (".TextGrid", lambda s, rate: write_textgrid(tiers_of(s), len(s.tokens), rate, times=s.times)),
+}
+
+
+def _write_each(path: str, sequences: Iterable[Labelled], form: str, rate: float) -> list[str]:
+    """A file for each sequence: in a folder or an archive, or the file itself if there is only one sequence."""
+    ending, make = _MADE[form]
+    if path.lower().endswith(".zip"):
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for n, sequence in enumerate(sequences, start=1):
+                archive.writestr(file_name(n, sequence.name) + ending, make(sequence, rate))
+        return [path]
+    if path.endswith(("/", os.sep)) or os.path.isdir(path):
+        os.makedirs(path, exist_ok=True)
+        found = []
+        for n, sequence in enumerate(sequences, start=1):
+            found.append(os.path.join(path, file_name(n, sequence.name) + ending))
+            with replacing(found[-1]) as file:
+                file.write(make(sequence, rate))
+        return found
+    several = list(sequences)
+    if len(several) != 1:
+        raise ValueError(
+            f"{path} holds one sequence, but there are {len(several)}; expected a folder, or a name that ends in "
+            f"{ending}.zip"
+        )
+    with replacing(path) as file:
+        file.write(make(several[0], rate))
+    return [path]
+
+
+def file_name(number: int, name: str) -> str:
+    """A safe name for the file of a sequence: its number, and its name as far as that is letters and digits.
+
+    >>> file_name(3, "day 3/a")
+    '0003_day_3_a'
+    """
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:60]
+    return f"{number:04d}_{safe}" if safe else f"{number:04d}"

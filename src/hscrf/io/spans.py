@@ -1,0 +1,124 @@
+"""Segments with their levels, labels and confidences, and the text that they lie in: what exports are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hscrf.labels.labels import Labels
+
+
+class Span(NamedTuple):
+    """A segment of one level, half-open in steps."""
+
+    start: int
+    stop: int
+    level: str
+    label: Any
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One sequence to export.
+
+    Parameters
+    ----------
+    name : str
+        Of the sequence.
+    tokens : sequence
+        What was observed, one entry a step: words, rows of cells, dicts of features, rows of numbers.
+    spans : list of Span
+        Ordered by level from top to bottom, then by start.
+    levels : tuple of str
+        All levels, also those without any span.
+    times : sequence of float, optional
+        The time in seconds at which each step begins, where steps are not equally long.
+    """
+
+    name: str
+    tokens: Sequence[Any]
+    spans: list[Span] = field(default_factory=list)
+    levels: tuple[str, ...] = ()
+    times: Sequence[float] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """A word for each step."""
+        return [word_of(token) for token in self.tokens]
+
+    def of_level(self, level: str) -> list[Span]:
+        """The spans of one level."""
+        return [span for span in self.spans if span.level == level]
+
+
+def spans_of(
+    labels: Labels, confidence: Mapping[str, Sequence[float]] | None = None, ignore: Iterable[Any] = ("O",)
+) -> list[Span]:
+    """Return the segments of complete labels, by level from top to bottom.
+
+    Parameters
+    ----------
+    labels : Labels
+    confidence : mapping, optional
+        For each level the confidence of each of its segments, in their order. By default that of labels from
+        ``predict(X, confidence=True)``; other labels have none.
+    ignore : iterable
+        Labels that are left out: those of steps outside any segment.
+
+    Returns
+    -------
+    list of Span
+
+    Examples
+    --------
+    >>> from hscrf import Labels, Topology
+    >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["D", "N", "V"]})
+    >>> columns = {"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}
+    >>> labels = Labels.from_columns(topology, columns, {"phrase": "bio", "tag": "plain"})
+    >>> [tuple(span[:4]) for span in spans_of(labels)[:2]]
+    [(0, 2, 'phrase', 'NP'), (0, 1, 'tag', 'D')]
+    """
+    left_out = set(ignore)
+    found = []
+    for level in labels.topology.levels[1:]:
+        segments = labels.segments(level)
+        sure = (confidence or {}).get(level)
+        if confidence is None and labels.posterior is not None:
+            sure = [segment.probability for segment in labels.confidence(level)]
+        values = [None] * len(segments) if sure is None else [round(float(value), 6) for value in sure]
+        found += [Span(*segment[:2], level, segment[2], p) for segment, p in zip(segments, values, strict=True)]
+    return [span for span in found if span.label not in left_out]
+
+
+def word_of(token: Any) -> str:
+    """A token as text: the first of its columns, a word among its features, or all of them.
+
+    >>> word_of(["the", "DT"]), word_of({"word": "cat", "pos": "NN"}), word_of("sat")
+    ('the', 'cat', 'sat')
+    """
+    if isinstance(token, (list, tuple)) and token:
+        return str(token[0])
+    if isinstance(token, Mapping) and token:
+        return str(next((token[key] for key in ("word", "token", "w", "text") if key in token), features_of(token)))
+    return str(token)
+
+
+def features_of(token: Any) -> str:
+    """All that is known of a token in a line."""
+    if isinstance(token, Mapping):
+        return "  ".join(f"{key}={value}" for key, value in token.items())
+    return "  ".join(map(str, token)) if isinstance(token, (list, tuple)) else str(token)
+
+
+def offsets_of(words: Sequence[str]) -> list[int]:
+    """Where each word begins in the text of all, joined by spaces, and where one after the last would.
+
+    >>> offsets_of(["the", "cat"])
+    [0, 4, 8]
+    """
+    places = [0]
+    for word in words:
+        places.append(places[-1] + len(word) + 1)
+    return places

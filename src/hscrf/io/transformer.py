@@ -1,0 +1,129 @@
+"""A transformer in the manner of scikit-learn: tokens in, feature strings out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+
+from hscrf.io.patterns import template_text
+from hscrf.io.template_files import columns_of, default_template, from_settings, read_template
+from hscrf.io.templates import Template
+
+Self = TypeVar("Self", bound="TokenFeatures")
+
+
+class TokenFeatures(BaseEstimator):
+    """Describe tokens by feature strings: what ``hscrf fit`` does with words, for use in Python and in pipelines.
+
+    Parameters
+    ----------
+    template : str, path, mapping, list of str or Template
+        ``"default"``: words around, conjunctions, affixes, shape. The name of a file in TOML or in the notation of
+        CRF++ (:mod:`hscrf.io.template_files`). The tables of such a TOML file as a dict, with lexicons, regular
+        expressions, word shapes and clusters. A list of patterns (:mod:`hscrf.io.patterns`).
+    columns : sequence of str, optional
+        Names of the cells of a token. By default ``"word"`` for tokens that are strings, the keys for dicts, numbers
+        for rows of cells.
+
+    Attributes
+    ----------
+    template_ : Template
+        The patterns in force; ``print(features.patterns())`` shows them.
+    columns_ : tuple of str
+
+    Examples
+    --------
+    >>> features = TokenFeatures({"word": {"lower": True}, "lexicon": {"city": {"entries": ["New York"],
+    ...                                                                         "column": "word"}}})
+    >>> features.fit_transform([["in", "New", "York"]])
+    [[['word[0]=in', 'word.lower=in'], ['word[0]=New', 'word.lower=new', 'city=B'], \
+['word[0]=York', 'word.lower=york', 'city=I']]]
+    """
+
+    def __init__(self, template: Any = "default", columns: Sequence[str] | None = None) -> None:
+        self.template = template
+        self.columns = columns
+
+    def fit(self: Self, X: Sequence[Any], y: Any = None) -> Self:
+        """Read the template for the columns of some sequences.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Of tokens: strings, rows of cells, or dicts.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        first = next((token for x in X for token in x), None)
+        if first is None:
+            raise ValueError("X has no token, expected at least one")
+        self.columns_ = tuple(self.columns) if self.columns is not None else _names(first)
+        self.template_ = self._template()
+        self.template_.check(len(self.columns_))
+        return self
+
+    def _template(self) -> Template:
+        template, columns = self.template, self.columns_
+        if isinstance(template, Template):
+            return template
+        if isinstance(template, Mapping):
+            return from_settings(template, columns_of(columns, columns))
+        if isinstance(template, (list, tuple)):
+            return from_settings({"patterns": list(template)}, columns_of(columns, columns))
+        if isinstance(template, os.PathLike) or (isinstance(template, str) and template != "default"):
+            return read_template(template, columns, columns)
+        if template != "default":
+            expected = "'default', a file, a dict of tables, a list of patterns or a Template"
+            raise ValueError(f"template is {template!r}, expected {expected}")
+        return default_template(columns)
+
+    def transform(self, X: Sequence[Any]) -> list[list[list[str]]]:
+        """Return the feature strings of each token of each sequence, as ``HSCRF`` and all its family take them.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in ``fit``.
+
+        Returns
+        -------
+        list of lists of lists of str
+        """
+        if not hasattr(self, "template_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this TokenFeatures is not fitted yet: call fit first")
+        return [self.template_.apply([self._row(token, n, t) for t, token in enumerate(x)]) for n, x in enumerate(X)]
+
+    def _row(self, token: Any, n: int, t: int) -> list[str]:
+        """The cells of a token."""
+        if isinstance(token, Mapping):
+            return [str(token.get(name, "")) for name in self.columns_]
+        row = [token] if isinstance(token, str) else [str(cell) for cell in token]
+        if len(row) != len(self.columns_):
+            raise ValueError(f"X[{n}] has {len(row)} cells at step {t}, expected {len(self.columns_)}")
+        return row
+
+    def fit_transform(self, X: Sequence[Any], y: Any = None) -> list[list[list[str]]]:
+        """Fit, and transform the same sequences."""
+        return self.fit(X, y).transform(X)
+
+    def patterns(self) -> str:
+        """The patterns in force as a TOML file, which ``template`` takes again."""
+        return template_text(self.template_, self.columns_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "template_")
+
+
+def _names(token: Any) -> tuple[str, ...]:
+    """Names of the cells of a token."""
+    if isinstance(token, str):
+        return ("word",)
+    return tuple(map(str, token)) if isinstance(token, Mapping) else tuple(str(k) for k in range(len(token)))

@@ -1,0 +1,137 @@
+"""The stacks of states that a stream can be in, and the ages of its unfinished segments, as indices of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats, Ints
+from hscrf.potentials import Key
+from hscrf.topology import UNLIMITED, Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """All stacks of states from the root down to one level; the children of a stack are consecutive."""
+
+    state: Ints  # (n,) state of the level
+    parent: Ints  # (n,) number of the stack above
+    above: Ints  # (n,) state of the level above
+    first: Ints  # (stacks above,) first child of each
+    count: Ints  # (stacks above,) number of its children
+    members: Ints  # (stacks above, k) numbers of the children, padded by the first
+    real: NDArray[np.bool_]  # (stacks above, k) False in the padding
+    place: Ints  # (n,) where a node is in ``members``, counted along rows
+
+
+def nodes_below(topology: Topology, d: int, above: Ints) -> Nodes:
+    """The stacks down to level d + 1, from the states of level d of all stacks down to there."""
+    children = [np.flatnonzero(topology.children[d][s]) for s in above]
+    counts = np.array([len(own) for own in children])
+    first = np.cumsum(counts) - counts
+    parent = np.repeat(np.arange(above.size), counts)
+    offset = np.arange(counts.max())
+    real = offset < counts[:, None]
+    return Nodes(
+        state=np.concatenate(children),
+        parent=parent,
+        above=above[parent],
+        first=first,
+        count=counts,
+        members=np.where(real, first[:, None] + offset, first[:, None]),
+        real=real,
+        place=np.flatnonzero(real.ravel()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ages:
+    """The lengths that segments of one level may have, and the axis of arrays that tells their ages apart.
+
+    A segment that began at step t has the place ``t % size`` on the axis, so that going on moves nothing. States
+    without a longest duration stay in one more place, the last, once they are older than ``size``.
+    """
+
+    size: int
+    older: bool
+    close: Floats  # (size, S) log score of ending at age a + 1, -inf where that is impossible
+    total: Floats  # (size, S) log of the sum over all lengths of at least a + 1
+    best: Floats  # (size, S) the best of these
+    close_older: Floats  # (S,)
+
+    @property
+    def places(self) -> int:
+        return self.size + self.older
+
+
+def ages_of(topology: Topology, d: int, table: Floats | None, limit: int | None) -> Ages:
+    """The ages of a level with a table (L, S) of durations, or with limits; ``limit`` is that of averaged features."""
+    shortest, longest = topology.min_duration[d], topology.max_duration[d].copy()
+    for bound in (None if table is None else len(table), limit):
+        if bound is not None:
+            longest = np.minimum(longest, bound)
+    older = bool((longest == UNLIMITED).any())
+    size = int(np.where(longest == UNLIMITED, shortest, longest).max())
+    length = np.arange(1, size + 1)[:, None]
+    allowed = (shortest <= length) & (length <= longest)
+    close = np.where(allowed, 0.0 if table is None else table[:size], -np.inf)
+    best = np.maximum.accumulate(close[::-1], axis=0)[::-1]
+    with np.errstate(divide="ignore"):
+        total = np.logaddexp.accumulate(close[::-1], axis=0)[::-1]
+    if older:  # lengths cannot be summed: the level counts as one without durations
+        best = total = np.where(length <= longest, 0.0, -np.inf)
+    return Ages(size, older, close, total, best, np.where(longest == UNLIMITED, 0.0, -np.inf))
+
+
+class Layout:
+    """Where the numbers of a stream are: an axis for each segmental level, the last axis for the stacks.
+
+    Levels are those of the topology: 0 is the root, ``bottom`` the lowest. ``nodes[m]`` are the stacks down to level m
+    (none for the root), ``ancestor[m]`` gives the stack down to level m of each complete one.
+    """
+
+    def __init__(
+        self, topology: Topology, durations: dict[int, Floats], limits: dict[int, int], keys: Collection[Key] = ()
+    ) -> None:
+        for part, d in keys:
+            if d == 0 and part in ("duration", "segment", "average"):
+                raise ValueError("a stream has no length yet, so its model cannot score the length of the root")
+        self.topology = topology
+        self.bottom = topology.depth - 1
+        self.unit = topology.unit_bottom
+        self.roots = np.arange(topology.n_states[0])
+        self.nodes: dict[int, Nodes] = {}
+        above = self.roots
+        for d in range(self.bottom):
+            self.nodes[d + 1] = nodes_below(topology, d, above)
+            above = self.nodes[d + 1].state
+        self.leaves = above.size
+        self.ancestor = {self.bottom: np.arange(self.leaves)}
+        for m in range(self.bottom, 0, -1):
+            self.ancestor[m - 1] = self.nodes[m].parent[self.ancestor[m]]
+        self.states = np.stack(
+            [self.ancestor[0], *(self.nodes[m].state[self.ancestor[m]] for m in range(1, self.bottom + 1))]
+        )
+        self.first_leaf = {m: np.searchsorted(self.ancestor[m], np.arange(self.count(m))) for m in self.ancestor}
+        self.ages = {
+            d: ages_of(topology, d, durations.get(d), limits.get(d))
+            for d in range(1, self.bottom + 1)
+            if d in durations or d in limits or topology.has_limits(d)
+        }
+        self.axes = {d: k for k, d in enumerate(self.ages)}
+        self.shape = (*(ages.places for ages in self.ages.values()), self.leaves)
+
+    def count(self, m: int) -> int:
+        """Number of stacks down to level m."""
+        return self.roots.size if m == 0 else self.nodes[m].state.size
+
+    def axes_above(self, m: int) -> int:
+        """Number of segmental levels above level m."""
+        return sum(d < m for d in self.ages)
+
+    def begun(self, m: int, step: int) -> tuple[int | slice, ...]:
+        """Index of the entries in which level m and all below it have begun at a step."""
+        return tuple(slice(None) if d < m else step % ages.size for d, ages in self.ages.items())

@@ -1,0 +1,92 @@
+"""The log-potentials of one observation, from the weights of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.features.blocks import AverageBlock, Block, SegmentBlock
+from hscrf.fillers import masked, spread
+from hscrf.objective.scorer import Scorer
+from hscrf.observations.packed import Observations
+from hscrf.potentials import Key
+
+
+class StepScorer:
+    """Scores observations step by step; what does not depend on them is scored once.
+
+    ``constant`` has the parts that are the same at every step, without a time axis, ``durations`` the tables of lengths
+    by level, ``limits`` the longest segments that averages know.
+    """
+
+    def __init__(self, scorer: Scorer, weights: Floats, encoder: Any) -> None:
+        self.encoder = encoder
+        self.topology = scorer.topology
+        self.moving: list[tuple[Key, Block, Floats, tuple[int, ...]]] = []
+        self.constant: dict[Key, Floats] = {}
+        self.durations: dict[int, Floats] = {}
+        self.limits: dict[int, int] = {}
+        nothing: Any = None  # constant blocks look at no observation
+        for block, piece in scorer.pieces(weights):
+            part, d = block.key
+            if isinstance(block, SegmentBlock):
+                name = getattr(block.function, "__name__", "a function")
+                raise ValueError(f"the feature {name!r} is a function of whole segments, which a stream does not have")
+            if isinstance(block, AverageBlock):
+                self.limits[d] = min(block.longest, self.limits.get(d, block.longest))
+                self.moving.append((("average", d), block.tokens, piece, block.tokens.shape))
+            elif block.timed:
+                self.moving.append((block.key, block, piece, block.shape))
+            else:
+                table = np.zeros(block.shape)
+                block.add(piece, nothing, table)
+                if part == "duration":
+                    table = spread(self.topology, part, d, table)
+                    self.durations[d] = self.durations.get(d, 0.0) + table
+                else:
+                    self.constant[block.key] = self.constant.get(block.key, 0.0) + table
+        keys = {key for key, *_ in self.moving}
+        self.base = {key: self.constant.pop(key) for key in keys if key in self.constant}  # beside what moves
+        fixed = masked(self.topology, self._spread(self.constant))
+        self.constant = {key: table[0] for key, table in fixed.items() if key not in keys}
+
+    def _spread(self, values: Mapping[Key, Floats]) -> dict[Key, Floats]:
+        """Arrays with a place for each hidden copy of a state (:mod:`hscrf.fillers`)."""
+        return {(part, d): spread(self.topology, part, d, table) for (part, d), table in values.items()}
+
+    @property
+    def keys(self) -> set[Key]:
+        """Parts and levels that have a score."""
+        return {*self.constant, *(key for key, *_ in self.moving), *(("duration", d) for d in self.durations)}
+
+    def values(self, X: Any) -> tuple[dict[Key, Floats], int]:
+        """What changes in time (steps, ...), and the number of steps, of observations as the model was trained on."""
+        observations: Observations = self.encoder.pack([X])
+        values: dict[Key, Floats] = {}
+        for key, block, piece, shape in self.moving:
+            if key not in values:
+                values[key] = np.zeros((observations.steps, *shape))
+                if key in self.base:
+                    values[key] += self.base[key]
+            block.add(piece, observations, values[key])
+        if self.topology.remembers:
+            every = masked(self.topology, self._spread(values))
+            values = {key: every[key] for key in values}
+        return values, observations.steps
+
+    def as_sequence(self, x: Any) -> Any:
+        """One observation as a sequence of one step."""
+        if hasattr(x, "to_frame"):  # a row of a DataFrame
+            x = x.to_dict()
+        columns = getattr(self.encoder, "columns", None)
+        if columns and isinstance(x, Mapping):
+            missing = [name for name in columns if name not in x]
+            if missing:
+                raise ValueError(f"the observation has no column {missing[0]!r}, expected {', '.join(columns)}")
+            return np.array([[x[name] for name in columns]], dtype=np.float64)
+        if columns:
+            return np.asarray(x, dtype=np.float64)[None]
+        return x if hasattr(x, "tocsr") else [x]

@@ -1,0 +1,238 @@
+"""Labels of a sequence that does not end, step by step and a fixed number of steps late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats
+from hscrf.errors import InfeasibleError
+from hscrf.fillers import expanded
+from hscrf.potentials import Key
+from hscrf.streaming.chain import LARGEST, ChainRecursion
+from hscrf.streaming.layout import Layout
+from hscrf.streaming.lookback import SegmentalRecursion
+from hscrf.streaming.scoring import StepScorer
+from hscrf.streaming.terms import Arranger, Terms
+from hscrf.topology import Topology
+
+
+@dataclass(frozen=True)
+class Step:
+    """The labels of one step of a stream."""
+
+    step: int  # counted from 0
+    labels: dict[str, Any]  # level -> state
+    starts: dict[str, bool]  # level -> whether a segment starts at this step
+    probabilities: dict[str, Floats] | None = None  # level -> (S,), in the order of the topology's states
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How stacks of a model's states are shown: the levels and states that a user knows."""
+
+    topology: Topology
+    states: np.ndarray  # (D, leaves) of that topology
+    nested: bool  # whether its levels are those of the model
+
+    def labels(self, leaf: int) -> dict[str, Any]:
+        """The names of the states of one stack, by level, without the root."""
+        names = self.topology.states
+        return {level: names[d][self.states[d, leaf]] for d, level in enumerate(self.topology.levels) if d}
+
+
+class Window:
+    """A recursion and its last ``lag + 1`` steps."""
+
+    def __init__(self, layout: Layout, lag: int, best: bool) -> None:
+        markov = not layout.ages and layout.leaves <= LARGEST
+        self.recursion: Any = ChainRecursion(layout, best) if markov else SegmentalRecursion(layout, best)
+        self.records: deque[Any] = deque(maxlen=lag + 1)
+        self.masses: deque[Floats] = deque(maxlen=lag + 1)
+
+    def push(self, terms: Terms) -> None:
+        self.records.append(self.recursion.push(terms))
+        self.masses.append(self.recursion.masses)
+
+    def ends(self, finished: bool) -> Floats:
+        """Log masses of the entries at the last step; raises if none is possible."""
+        found: Floats = self.recursion.finished() if finished else self.recursion.unfinished()
+        if not found.max() > -np.inf:
+            raise InfeasibleError(f"no labelling of the {self.recursion.step + 1} steps seen so far is possible")
+        return found
+
+
+class Survivor(Window):
+    """The best labelling of all steps so far, of which the last ``lag + 1`` are remembered."""
+
+    def __init__(self, layout: Layout, lag: int) -> None:
+        super().__init__(layout, lag, best=True)
+        self.path: deque[tuple[int, int]] = deque(maxlen=lag + 1)  # entries, and the topmost level that begins there
+
+    def trace(self, finished: bool) -> None:
+        """Follow the best way back until it meets the way of the last time: from there on they are the same."""
+        entry: int | None = int(self.ends(finished).argmax())
+        if len(self.path) == len(self.records) and not finished:
+            self.path.popleft()
+        while len(self.path) < len(self.records):
+            self.path.append((-1, 0))  # not known yet
+        for k in range(len(self.records) - 1, -1, -1):
+            if entry is None or self.path[k][0] == entry:
+                return
+            before, begun = self.recursion.predecessor(self.records[k], entry)
+            self.path[k] = entry, begun
+            entry = before
+
+
+class Smoother(Window):
+    """Probabilities of the states of the last ``lag + 1`` steps, given all steps so far."""
+
+    def __init__(self, layout: Layout, lag: int) -> None:
+        super().__init__(layout, lag, best=False)
+
+    def probabilities(self, finished: bool) -> list[Floats]:
+        """Of the stacks (leaves,), for the last step and then those before it."""
+        return list(self.recursion.probabilities(self.records, self.masses, self.ends(finished)))
+
+
+class Stream:
+    """Decodes a sequence step by step: push an observation, get the labels of the step ``lag`` steps before.
+
+    Made by ``model.stream()``. Time and memory of a step do not depend on how many steps came before. Nothing is
+    approximated: the labels of a step are those of the best labelling of all observations seen so far, whose last
+    segments need not have ended. An unfinished segment has no last child, no stop and no length yet; of a segmental
+    level it counts with the best of the lengths that it may still have (probabilities: with their sum). When the
+    sequence ends, :meth:`flush` gives the remaining steps, as ``predict`` of the whole sequence has them.
+
+    Parameters
+    ----------
+    scorer : StepScorer
+        Scores of one observation.
+    topology : Topology
+        Of the model.
+    shown : callable
+        From the engine's states (D, leaves) of all stacks to a :class:`Shown`.
+    lag : int
+        How many steps later a label is given. More steps make better labels.
+    marginals : bool
+        Whether to compute the probabilities of all states as well. They take time in proportion to the lag.
+
+    Examples
+    --------
+    >>> from hscrf import ChainCRF
+    >>> X, Y = [[["a"], ["b"], ["a"]], [["b"], ["b"]]], [["N", "V", "N"], ["V", "V"]]
+    >>> stream = ChainCRF().fit(X, Y).stream(lag=1)
+    >>> stream.push(["a"]) is None
+    True
+    >>> stream.push(["b"]).labels
+    {'label': 'N'}
+    >>> [step.labels["label"] for step in stream.flush()]
+    ['V']
+    """
+
+    def __init__(
+        self, scorer: StepScorer, topology: Topology, shown: Any, lag: int = 20, marginals: bool = False
+    ) -> None:
+        if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)) or lag < 0:
+            raise ValueError(f"lag is {lag!r}, expected a number of steps, 0 or more")
+        self.lag = int(lag)
+        self.marginals = marginals
+        self.scorer = scorer
+        self.layout = Layout(expanded(topology), scorer.durations, scorer.limits, scorer.keys)
+        self.arranger = Arranger(self.layout, scorer.constant)
+        self.shown: Shown = shown(self.layout.states)
+        levels = self.shown.topology.levels
+        self.indicators = {
+            level: (self.shown.states[d][:, None] == np.arange(self.shown.topology.n_states[d])).astype(np.float64)
+            for d, level in enumerate(levels)
+            if d
+        }
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new sequence; steps that were not given yet are forgotten."""
+        self.seen = 0  # observations
+        self.given = 0  # steps whose labels were given
+        self.survivor = Survivor(self.layout, self.lag)
+        self.smoother = Smoother(self.layout, self.lag) if self.marginals else None
+
+    def push(self, x: Any) -> Step | None:
+        """Take in one observation.
+
+        Parameters
+        ----------
+        x : one step of what the model was fitted on
+            A list of strings, a dict of features, a row of numbers, a row of a DataFrame, a symbol.
+
+        Returns
+        -------
+        Step or None
+            The labels of the step ``lag`` steps before; None for the first ``lag`` observations.
+        """
+        (terms,) = self.arranger(*self.scorer.values(self.scorer.as_sequence(x)))
+        return self._push(terms)
+
+    def extend(self, X: Any) -> list[Step]:
+        """Take in several observations at once, which is faster; the labels are those of one push after the other.
+
+        Parameters
+        ----------
+        X : one sequence as ``predict`` takes it, or a part of one
+        """
+        found = map(self._push, self.arranger(*self.scorer.values(X)))
+        return [step for step in found if step is not None]
+
+    def push_scores(self, row: Mapping[Key, Floats]) -> Step | None:
+        """Take in the log-potentials of one step, without a time axis, by part and level of the model's topology."""
+        (terms,) = self.arranger({key: table[None] for key, table in row.items()}, 1)
+        return self._push(terms)
+
+    def _push(self, terms: Terms) -> Step | None:
+        """Take in one step, and give the oldest that was not given if it is ``lag`` steps old."""
+        with np.errstate(divide="ignore"):
+            self.survivor.push(terms)
+            if self.smoother is not None:
+                self.smoother.push(terms)
+            self.seen += 1
+            return self._steps(False)[0] if self.seen > self.lag else None
+
+    def flush(self) -> list[Step]:
+        """End the sequence: the labels of all steps that were not given yet. The stream can then begin another one."""
+        if self.given == self.seen:
+            self.reset()
+            return []
+        with np.errstate(divide="ignore"):
+            steps = self._steps(True)
+        self.reset()
+        return steps
+
+    def run(self, X: Iterable[Any]) -> Iterator[Step]:
+        """The labels of all observations of one sequence, which may be any iterable, in order."""
+        for x in X:
+            step = self.push(x)
+            if step is not None:
+                yield step
+        yield from self.flush()
+
+    def _steps(self, finished: bool) -> list[Step]:
+        """The labels of the oldest step that was not given, or, at the end, of all that were not."""
+        self.survivor.trace(finished)
+        first = self.seen - len(self.survivor.path)
+        wanted = range(self.given, self.seen) if finished else range(self.given, self.given + 1)
+        tables: dict[int, Floats] = {}
+        if self.smoother is not None:
+            for k, row in enumerate(self.smoother.probabilities(finished)):
+                tables[self.seen - 1 - k] = row
+        found = [self._step(t, *self.survivor.path[t - first], tables.get(t)) for t in wanted]
+        self.given = wanted.stop
+        return found
+
+    def _step(self, t: int, entry: int, begun: int, row: Floats | None) -> Step:
+        levels = self.shown.topology.levels
+        starts = {level: not self.shown.nested or d >= begun for d, level in enumerate(levels) if d}
+        table = None if row is None else {level: row @ own for level, own in self.indicators.items()}
+        return Step(t, self.shown.labels(entry % self.layout.leaves), starts, table)

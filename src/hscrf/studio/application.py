@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,24 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hscrf.studio import formats
+from hscrf.studio import bulk, formats, label_set
+from hscrf.studio.claims import LEAVE, Held
 from hscrf.studio.desk import Missing
 from hscrf.studio.events import Invalid
 from hscrf.studio.items import shown
+from hscrf.studio.media import type_of
 from hscrf.studio.school import Running
-from hscrf.studio.security import LOGIN, Gate, Keys, problem
+from hscrf.studio.security import LOGIN, Gate, Keys, SameProject, problem
 from hscrf.studio.store import Behind, NotSaved
 from hscrf.studio.studio import Studio
 
 PAGE = Path(__file__).parent / "page"
 LIMIT = 4_000_000  # bytes of a body
+IMPORT_LIMIT = 90_000_000  # bytes of a file that is imported, as base64
+FOREVER = "private, max-age=31536000, immutable"
 BARE = "<!doctype html><meta charset=utf-8><title>hscrf studio</title><p>The files of the page are not installed."
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -48,7 +53,7 @@ class Malformed(ValueError):
 
 def application(studio: Studio, keys: Keys) -> Any:
     """The ASGI application of a studio, behind its gate."""
-    return Gate(Routes(studio, keys).app(), keys)
+    return Gate(SameProject(Routes(studio, keys).app(), studio.store.identity), keys)
 
 
 class Routes:
@@ -68,13 +73,21 @@ class Routes:
             Route("/page/{name:path}", self.file, methods=get),
             Route("/api/project", self.project, methods=get),
             Route("/api/queue", self.queue, methods=get),
+            Route("/api/queue/having", self.having, methods=get),
+            Route("/api/bulk/preview", self.bulk_preview, methods=get),
+            Route("/api/bulk/accept", self.bulk_accept, methods=post),
+            Route("/api/bulk/undo", self.bulk_undo, methods=post),
             Route("/api/progress", self.progress, methods=get),
+            Route("/api/labels/preview", self.labels_preview, methods=post),
+            Route("/api/labels", self.labels_edit, methods=post),
+            Route("/api/labels/undo", self.labels_undo, methods=post),
             Route("/api/settings", self.settings, methods=post),
             Route("/api/news", self.news, methods=get),
             Route("/api/training", self.train, methods=post),
             Route("/api/training/stop", self.stop_training, methods=post),
             Route("/api/sequences/{id:int}", self.sequence, methods=get),
             Route("/api/sequences/{id:int}/observations", self.observations, methods=get),
+            Route("/api/sequences/{id:int}/media", self.media, methods=get),
             Route("/api/sequences/{id:int}/events", self.event, methods=post),
             Route("/api/sequences/{id:int}/alternatives", self.alternatives, methods=get),
             Route("/api/sequences/{id:int}/history", self.history, methods=get),
@@ -86,6 +99,7 @@ class Routes:
             Invalid: lambda request, error: problem(422, error.kind, str(error), field=error.field),
             Missing: lambda request, error: problem(404, "missing", error.args[0]),
             NotSaved: lambda request, error: problem(503, "not_saved", str(error), reason=error.reason),
+            Held: lambda request, error: problem(423, "held", str(error), by=error.by),
             Running: lambda request, error: problem(409, "running", str(error)),
             HTTPException: http_problem,
             Exception: unexpected,
@@ -96,12 +110,13 @@ class Routes:
 
     async def home(self, request: Request) -> Response:
         token = request.query_params.get("token")
-        known = self.keys.knows(request.headers.get("cookie", ""))
-        if token is not None and (known or self.keys.admit(token)):
+        known = request.state.who
+        value = None if token is None else self.keys.admit(token) or (known and known.value)
+        if value is not None:
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(self.keys.name, self.keys.value, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(self.keys.name, value, httponly=True, samesite="strict", path="/")
             return answer
-        if not known:
+        if known is None:
             self.keys.renew()
             return HTMLResponse(LOGIN, 401)
         return self._file("index.html", request) if "index.html" in self.files else HTMLResponse(BARE)
@@ -121,26 +136,92 @@ class Routes:
         tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         return _tagged(request, content, tag, KINDS[path.suffix], "no-cache")
 
+    # -- people
+
+    def _browser(self, request: Request) -> str:
+        """The key under which a browser holds sequences; "" where nobody else was invited."""
+        return request.state.who.value if len(self.keys.people) > 1 else ""
+
+    def _name(self, request: Request) -> str:
+        """The name of a person who was invited; "" for the one who started the studio."""
+        return str(request.state.who.name)
+
+    def _announced(self, request: Request) -> str:
+        """The name under which others see a person."""
+        return self._name(request) or self.studio.store.setting("annotator", "") or "the person who started the studio"
+
     # -- the project
 
     async def project(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self.studio.project_view))
+        return JSONResponse(await run_in_threadpool(self.studio.project_view, self._name(request)))
 
     async def queue(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self.studio.queue))
+        return JSONResponse(await run_in_threadpool(self.studio.queue, self._browser(request)))
+
+    async def having(self, request: Request) -> Response:
+        asked = request.query_params
+        ids = await run_in_threadpool(self.studio.having, asked.get("level", ""), asked.get("label", ""))
+        return JSONResponse({"ids": ids})
+
+    async def bulk_preview(self, request: Request) -> Response:
+        try:
+            confidence = float(request.query_params.get("confidence", ""))
+        except ValueError:
+            raise Malformed("expected confidence, a number from 0.5 to 1") from None
+        return JSONResponse({"sequences": await run_in_threadpool(bulk.preview, self.studio.desk, confidence)})
+
+    async def bulk_accept(self, request: Request) -> Response:
+        given = await body_of(request)
+        who = self._name(request), self._browser(request)
+        return JSONResponse(await run_in_threadpool(self.studio.accept_all, given, *who))
+
+    async def bulk_undo(self, request: Request) -> Response:
+        given = await body_of(request)
+        annotator = self._name(request) or self.studio.store.setting("annotator", "")
+        others = self.studio.claims.held_by_others(self._browser(request))
+        undone = await run_in_threadpool(bulk.take_back, self.studio.desk, given.get("batch"), annotator, others)
+        return JSONResponse(undone)
 
     async def progress(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self.studio.progress))
 
+    async def labels_preview(self, request: Request) -> Response:
+        given = await body_of(request)
+        return JSONResponse({"words": await run_in_threadpool(label_set.preview, self.studio, given.get("changes"))})
+
+    async def labels_edit(self, request: Request) -> Response:
+        given = await body_of(request)
+        await run_in_threadpool(label_set.apply, self.studio, given.get("changes"))
+        return await self.project(request)
+
+    async def labels_undo(self, request: Request) -> Response:
+        await body_of(request)
+        await run_in_threadpool(label_set.undo, self.studio)
+        return await self.project(request)
+
     async def settings(self, request: Request) -> Response:
         given = await body_of(request)
+        if self._name(request):  # an invited person has the name of their address
+            given.pop("annotator", None)
         await run_in_threadpool(self.studio.settings, given)
         return await self.project(request)
 
     async def news(self, request: Request) -> Response:
-        hello = await run_in_threadpool(self.studio.project_view)
+        hello = await run_in_threadpool(self.studio.project_view, self._name(request))
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self.studio.news.listen(hello), media_type="text/event-stream", headers=headers)
+        key, name = self._browser(request), self._announced(request)
+
+        async def listen() -> AsyncIterator[str]:
+            self.studio.claims.arrive(key, name)
+            try:
+                async for text in self.studio.news.listen(hello):
+                    yield text
+            finally:
+                self.studio.claims.depart(key)
+                if key:  # what it held is free after a while
+                    asyncio.get_running_loop().call_later(LEAVE + 0.5, self.studio.news.tell, "claims")
+
+        return StreamingResponse(listen(), media_type="text/event-stream", headers=headers)
 
     async def train(self, request: Request) -> Response:
         await body_of(request)
@@ -155,29 +236,47 @@ class Routes:
 
     async def sequence(self, request: Request) -> Response:
         opened = request.query_params.get("open") == "1"
-        return plain(await run_in_threadpool(self.studio.view, request.path_params["id"], opened))
+        sequence, key = request.path_params["id"], self._browser(request)
+        found = await run_in_threadpool(self.studio.view, sequence, opened)
+        if opened and self.studio.claims.open(sequence, key, self._announced(request)):
+            self.studio.news.tell("claims")
+        return plain({**found, "held_by": self.studio.claims.holder(sequence, key)})
 
     async def observations(self, request: Request) -> Response:
         tag, content = await run_in_threadpool(self._observations, request.path_params["id"])
-        return _tagged(request, content, tag, "application/json", "private, max-age=31536000, immutable")
+        asked = request.query_params  # an address that names database and content never changes its meaning
+        named = "project" in asked and asked.get("digest") == tag
+        return _tagged(request, content, f'"{tag}"', "application/json", FOREVER if named else "no-cache")
 
     def _observations(self, sequence: int) -> tuple[str, bytes]:
         if sequence not in self.shown:
             self.studio.desk.sheet(sequence)
             tokens = json.loads(self.studio.store.observations(sequence))
-            content = json.dumps(shown(tokens, self.studio.project.kind)).encode()
+            found = shown(tokens, self.studio.project.kind, self.studio.columns)
+            times = self.studio.store.times(sequence)
+            if times is not None and self.studio.rate is None:
+                found["times"] = times
+            content = json.dumps(found).encode()
             if len(self.shown) > 50:
                 self.shown.clear()
-            self.shown[sequence] = (f'"{hashlib.sha256(content).hexdigest()[:32]}"', content)
+            self.shown[sequence] = (self.studio.digest(sequence), content)
         return self.shown[sequence]
+
+    async def media(self, request: Request) -> Response:
+        """Sound or film, whole or in the parts that the browser asks for."""
+        path = await run_in_threadpool(self.studio.media, request.path_params["id"])
+        return FileResponse(path, media_type=type_of(path), headers={"cache-control": "no-cache"})
 
     async def event(self, request: Request) -> Response:
         given = event_of(await body_of(request))
         sequence = request.path_params["id"]
+        given["annotator"] = self._name(request) or given["annotator"]
+        if self.studio.store.find(given["uid"]) is None:  # a retry of what is saved changes nothing
+            self.studio.claims.check(sequence, self._browser(request))
         try:
-            return plain(await run_in_threadpool(self.studio.post, sequence, given))
+            return plain({**await run_in_threadpool(self.studio.post, sequence, given), "held_by": None})
         except Behind as error:
-            now = await run_in_threadpool(self.studio.view, sequence, False)
+            now = {**await run_in_threadpool(self.studio.view, sequence, False), "held_by": None}
             return problem(409, "version", str(error), sequence=now)
 
     async def alternatives(self, request: Request) -> Response:
@@ -213,10 +312,15 @@ class Routes:
         return Response(export.content, media_type=export.kind, headers=headers)
 
     async def import_(self, request: Request) -> Response:
-        given = await body_of(request)
+        """Labels from a file: its name and its content as base64, or tasks of Label Studio as they are."""
+        given = await body_of(request, IMPORT_LIMIT)
+        who = self._name(request), self._browser(request)
+        if "file" in given:
+            name, content = file_of(given)
+            return JSONResponse(await run_in_threadpool(formats.take_file, self.studio, name, content, *who))
         if given.get("format") != "label-studio":
-            raise Invalid(f"format is {given.get('format')!r}, expected 'label-studio'", "format")
-        return JSONResponse(await run_in_threadpool(formats.take, self.studio, given.get("content")))
+            raise Invalid(f"format is {given.get('format')!r}, expected 'label-studio', or a file", "format")
+        return JSONResponse(await run_in_threadpool(formats.take_tasks, self.studio, given.get("content"), *who))
 
 
 def page_files(folder: Path) -> dict[str, Path]:
@@ -241,21 +345,21 @@ def _tagged(request: Request, content: bytes, tag: str, kind: str, cache: str) -
     return Response(content, media_type=kind, headers=headers)
 
 
-async def body_of(request: Request) -> dict[str, Any]:
+async def body_of(request: Request, limit: int = LIMIT) -> dict[str, Any]:
     """The JSON object of a request, which must say that it is one and not be too large."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Malformed("expected Content-Type: application/json", 415, "type")
     length = request.headers.get("content-length", "0")
     parts, size = [], int(length) if length.isdigit() else 0
-    if size <= LIMIT:
+    if size <= limit:
         size = 0
         async for part in request.stream():
             size += len(part)
-            if size > LIMIT:
+            if size > limit:
                 break
             parts.append(part)
-    if size > LIMIT:
-        raise Malformed(f"the body is larger than {LIMIT} bytes", 413, "too_large", limit=LIMIT)
+    if size > limit:
+        raise Malformed(f"the body is larger than {limit} bytes", 413, "too_large", limit=limit)
     try:
         found = json.loads(b"".join(parts), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -267,6 +371,20 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number")
+
+
+def file_of(given: Mapping[str, Any]) -> tuple[str, bytes]:
+    """The name of a file, without folders, and its content."""
+    name, data = given.get("file"), given.get("data")
+    if not isinstance(name, str) or not 0 < len(name) <= 500:
+        raise Invalid("file is no name of at most 500 characters", "file")
+    try:
+        if not isinstance(data, str):
+            raise ValueError
+        content = base64.b64decode(data, validate=True)
+    except ValueError:
+        raise Invalid("data is no file as base64", "data") from None
+    return name.replace("\\", "/").rpartition("/")[2], content
 
 
 def event_of(given: Mapping[str, Any]) -> dict[str, Any]:

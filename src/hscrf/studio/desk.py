@@ -12,11 +12,13 @@ import numpy as np
 
 from hscrf.studio.events import Invalid, State, known_from
 from hscrf.studio.evidence import imported
+from hscrf.studio.knowledge import Level
+from hscrf.studio.label_edits import active, edited
 from hscrf.studio.news import News
 from hscrf.studio.project import Project
 from hscrf.studio.shelf import Shelf
 from hscrf.studio.store import Behind, Event, Store
-from hscrf.studio.suggestions import Suggester, Suggestion, changed, overlaid, unmodelled
+from hscrf.studio.suggestions import BYTE, Suggester, Suggestion, changed, overlaid, unmodelled
 from hscrf.studio.views import view
 from hscrf.studio.worker import Worker
 from hscrf.topology import Topology
@@ -31,11 +33,14 @@ class Sheet:
     id: int
     name: str
     length: int
+    sha256: str  # of its observations
     state: State
     guard: Any = field(default_factory=threading.RLock)
     suggestion: Suggestion | None = None
     model: int | None = None  # that suggested it
     used: float = 0.0
+    least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, probability of its least sure step
+    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # what it has, of a version
 
 
 class Missing(LookupError):
@@ -51,12 +56,15 @@ class Desk:
 
     def __init__(self, store: Store, project: Project, news: News) -> None:
         self.store, self.project, self.news = store, project, news
+        self.given_topology = project.topology  # without what people edited
+        project.topology = edited(project.topology, active(store.label_edits()))
         self.levels = project.levels
         self.notices: list[dict[str, str]] = []
         self._settle_topology()
         self.seen = self._take_in()
         self.sheets = {
-            row.id: Sheet(row.id, row.name, row.length, self._replay(row.id, row.length)) for row in store.sequences()
+            row.id: Sheet(row.id, row.name, row.length, row.sha256, self._replay(row.id, row.length))
+            for row in store.sequences()
         }
         self.shelf = Shelf(store, project, self.seen.__getitem__)
         self.shelf.open()
@@ -115,10 +123,25 @@ class Desk:
                 if body["levels"]:
                     n = numbers[item.name]
                     self.store.append(n, 0, f"import-{n}-{item.sha256[:16]}", "import", body)
+        timed = [(numbers[item.name], item.times) for item in self.project.items if item.times and item.name in numbers]
+        changed_times = [(n, times) for n, times in timed if self.store.times(n) != list(times)]
+        if changed_times and not self.store.read_only:
+            self.store.set_times(changed_times)
         return {numbers[item.name]: item.seen for item in self.project.items if item.name in numbers}
 
     def _replay(self, sequence: int, length: int) -> State:
         return State.replayed(self.levels, length, self.store.events(sequence))
+
+    def relabel(self) -> None:
+        """Read everything again after an edit of labels: levels, events, and what the models suggest."""
+        self.project.topology = edited(self.given_topology, active(self.store.label_edits()))
+        self.store.set("topology", self.project.topology.to_json())
+        self.levels = self.project.levels
+        self.shelf.relabel()
+        for sheet in self.sheets.values():
+            with sheet.guard:
+                sheet.state = self._replay(sheet.id, sheet.length)
+                sheet.suggestion = None
 
     def close(self) -> None:
         """Finish the task at hand and close the database."""
@@ -185,14 +208,24 @@ class Desk:
         sheet.state.apply(event)
         self.news.tell("saved", {"sequence": sheet.id, "version": event.version, "uid": event.uid})
 
-    def take_import(self, sequence: int, body: Mapping[str, Any], uid: str) -> None:
-        """Store labels that came from a file."""
+    def take_import(self, sequence: int, body: Mapping[str, Any], uid: str, annotator: str = "") -> None:
+        """Store labels that a person imported from a file of another program; pages show them at once.
+
+        The same uid again changes nothing, unless what it stored was undone.
+        """
         sheet = self.sheet(sequence)
+        annotator = annotator or self.store.setting("annotator", "")
         with sheet.guard:
-            event = self.store.append(sequence, sheet.state.version, uid, "import", dict(body))
+            self._catch_up(sheet)
+            if any(event.uid == uid or event.uid.startswith(f"{uid}/") for event in sheet.state.in_force):
+                return
+            if self.store.find(uid) is not None:
+                uid = f"{uid}/{sheet.state.version}"
+            event = self.store.append(sequence, sheet.state.version, uid, "import", dict(body), annotator)
             if event.version == sheet.state.version + 1:
                 sheet.state.apply(event)
             sheet.suggestion = None
+        self.news.tell("saved", {"sequence": sheet.id, "version": sheet.state.version, "uid": event.uid})
 
     def alternatives(self, sequence: int, level: str, start: int, stop: int) -> list[dict[str, Any]]:
         """The labels that a segment could have, the most probable first; raises if an event comes meanwhile.
@@ -205,8 +238,7 @@ class Desk:
             suggester = self.suggester(sequence)
             knowledge, version = sheet.state.knowledge.copy(), sheet.state.version
         if suggester is None or not self.warm or level not in suggester.topology.levels:
-            names = knowledge.level(level).labels
-            return [{"label": label, "p": None, "share": None, "log_p": None, "possible": True} for label in names]
+            return [_unrated(label) for label in knowledge.level(level).labels]
         found = suggester.alternatives(
             sequence, knowledge, level, start, stop, wanted=lambda: sheet.state.version == version
         )
@@ -215,7 +247,7 @@ class Desk:
         top = max(found.values())
         weight = {label: np.exp(value - top) if value > -np.inf else 0.0 for label, value in found.items()}
         total = sum(weight.values())
-        items = [
+        items: list[dict[str, Any]] = [
             {
                 "label": label,
                 "p": float(np.exp(value)),
@@ -225,7 +257,8 @@ class Desk:
             }
             for label, value in found.items()
         ]
-        return sorted(items, key=lambda item: -item["p"])
+        items.sort(key=lambda item: -item["p"])
+        return items + [_unrated(label) for label in suggester.new.get(level, ())]
 
     # -- suggestions
 
@@ -248,6 +281,45 @@ class Desk:
             sheet.suggestion, sheet.model = self._at_once(sheet, suggester, former), number
             self.worker.urgent(sheet.id, lambda: self._exactly(sheet, version))
         self._make_room()
+
+    def least_sure(self, sheet: Sheet) -> float | None:
+        """The probability of the least sure step; None where something contradicts itself or has no label.
+
+        It is remembered for a version and a model.
+        """
+        suggester, number = self.suggester(sheet.id), self.shelf.number
+        if suggester is None:
+            return None
+        with sheet.guard:
+            version = sheet.state.version
+            if sheet.least[:2] != (version, number):
+                current = sheet.suggestion is not None and sheet.suggestion.exact and sheet.model == number
+                found = sheet.suggestion if current else None
+                found = found or suggester.suggest(sheet.id, sheet.state.knowledge, version)
+                self.note_least(sheet, version, number, found)
+            return sheet.least[2]
+
+    def note_least(self, sheet: Sheet, version: int, number: int | None, suggestion: Suggestion) -> None:
+        """Remember how sure the least sure step of a suggestion is."""
+        unlabelled = any(label is None for segments in suggestion.segments.values() for _, _, label in segments)
+        least = 1 - max((float(np.max(row)) for row in suggestion.doubt.values()), default=BYTE) / BYTE
+        sheet.least = (version, number, None if suggestion.conflict or unlabelled else least)
+
+    def said_in(self, sheet: Sheet) -> frozenset[tuple[str, str]]:
+        """The levels and labels that a person or a file has given to a sequence; remembered for a version."""
+        with sheet.guard:
+            if sheet.said[:2] != (sheet.state.version, tuple(self.levels)):
+                cells = sheet.state.knowledge.cells
+                found = {
+                    (level.name, level.labels[code])
+                    for level in self.levels
+                    for code in np.unique(cells[level.name].label).tolist()
+                    if code >= 0
+                }
+                sheet.said = (sheet.state.version, tuple(self.levels), frozenset(found))
+                if sheet.suggestion is None:
+                    sheet.state.shed()
+            return sheet.said[2]
 
     def _at_once(self, sheet: Sheet, suggester: Suggester, former: Suggestion | None) -> Suggestion:
         """What can be shown before the exact answer: that for a window, or the former one under the fixes."""
@@ -312,6 +384,11 @@ class Desk:
         sheet = self.sheet(sequence)
         in_force = {event.version for event in sheet.state.in_force}
         return [_told(event, in_force) for event in self.store.events(sequence)]
+
+
+def _unrated(label: str) -> dict[str, Any]:
+    """A label of which no model says how likely it is."""
+    return {"label": label, "p": None, "share": None, "log_p": None, "possible": True}
 
 
 def _told(event: Event, in_force: set[int]) -> dict[str, Any]:

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hscrf.studio.knowledge import Knowledge, Level
+from hscrf.studio.problems import Invalid as Invalid
 from hscrf.studio.store import Event
 
 FIXES = ("label", "boundary", "segment")
-KINDS = (*FIXES, "accept", "release", "undo", "redo")  # that a person may send; "import" comes from files
+KINDS = (*FIXES, "accept", "release", "undo", "redo", "mark")  # that a person may send; "import" comes from files
+NOTE = 2000  # characters of a note
 
 
-class Invalid(ValueError):
-    """An event that makes no sense; ``field`` is what is wrong with it, ``kind`` how the page is told."""
-
-    def __init__(self, words: str, field: str = "", kind: str = "invalid") -> None:
-        super().__init__(words)
-        self.field, self.kind = field, kind
+def came_with_data(event: Event) -> bool:
+    """Whether an event holds the labels that the data came with; labels that a person imported have a source."""
+    return event.kind == "import" and "source" not in event.body
 
 
 @dataclass
@@ -26,7 +25,7 @@ class State:
     """A sequence as its events have left it.
 
     ``apply`` adds one event, in O(T) unless it is undo, which begins anew. Undo takes back the last event that is in
-    force; labels that came with a file stay. A new event forgets what could be redone. What is known cell by cell is
+    force; labels that came with the data stay. A new event forgets what could be redone. What is known cell by cell is
     made when it is asked for.
     """
 
@@ -35,6 +34,8 @@ class State:
     version: int = 0
     in_force: list[Event] = field(default_factory=list)
     undone: list[Event] = field(default_factory=list)
+    marks: dict[str, Any] = field(default_factory=dict)  # "flag", "skip" (true) and "note" (text) of the sequence
+    differences: dict[str, Any] = field(default_factory=dict)  # "names" of two people, "rows" they differ in
     at: str = ""  # of the last event
     _knowledge: Knowledge | None = None
 
@@ -72,7 +73,7 @@ class State:
         """What the queue calls it."""
         if self.acceptance is not None or (self.in_force and self.in_force[-1].body.get("complete")):
             return "done"
-        return "begun" if any(event.kind != "import" for event in self.in_force) else "open"
+        return "begun" if any(not came_with_data(event) for event in self.in_force) else "open"
 
     @property
     def corrections(self) -> int:
@@ -81,7 +82,7 @@ class State:
 
     @property
     def can_undo(self) -> bool:
-        return bool(self.in_force) and self.in_force[-1].kind != "import"
+        return bool(self.in_force) and not came_with_data(self.in_force[-1])
 
     @property
     def can_redo(self) -> bool:
@@ -91,7 +92,14 @@ class State:
         """Add the next event, which was checked."""
         if event.version != self.version + 1:
             raise ValueError(f"event {event.version} follows version {self.version}, expected {self.version + 1}")
-        if event.kind == "undo":
+        if event.kind == "differ":
+            self.differences = event.body
+        elif event.kind == "history":
+            pass  # what happened in another database: kept, and shown in the history
+        elif event.kind == "mark":
+            marks = {**self.marks, **event.body}
+            self.marks = {name: value for name, value in marks.items() if value}
+        elif event.kind == "undo":
             self.undone.append(self.in_force.pop())
             self.shed()
         else:
@@ -102,6 +110,15 @@ class State:
             if self._knowledge is not None:
                 self._knowledge.apply(now.kind, now.body, now.version)
         self.version, self.at = event.version, event.at
+
+    def unsettled(self) -> list[dict[str, Any]]:
+        """The steps that two people have labelled differently and that nobody has labelled since."""
+        found = []
+        for level, start, stop, first, second in self.differences.get("rows", ()):
+            if (self.knowledge.cells[level].label[start:stop] < 0).any():
+                said = dict(zip(self.differences["names"], (first, second), strict=True))
+                found.append({"level": level, "start": start, "stop": stop, "said": said})
+        return found
 
     def touched(self) -> tuple[int, int]:
         """The steps that the last change was about, all if that is not known."""
@@ -121,6 +138,8 @@ class State:
             raise Invalid("there is nothing to redo", kind="nothing")
         if kind in ("undo", "redo"):
             return {}
+        if kind == "mark":
+            return _check_marks(body)
         if kind == "accept":
             return self._check_accept(body)
         if kind == "release" and "fix" in body:
@@ -173,7 +192,8 @@ class State:
             raise Invalid("to accept a whole sequence, give the segments of all levels", "segments")
         levels = list(map(self._level, given))
         found = {level.name: self._segments(level, given[level.name], whole_sequence) for level in levels}
-        return {"segments": found, **({"whole": True} if whole_sequence else {})}
+        together = {"batch": body["batch"]} if isinstance(body.get("batch"), str) else {}
+        return {"segments": found, **({"whole": True} if whole_sequence else {}), **together}
 
     def _segments(self, level: Level, segments: Any, tiling: bool) -> list[list[Any]]:
         """Segments of one level in order; with ``tiling`` they leave no gap."""
@@ -214,3 +234,21 @@ def span_of(body: Mapping[str, Any]) -> tuple[int, int] | None:
         places = sorted((body["at"], body.get("from", body["at"])))
         return places[0] - 1, places[1] + 1
     return None
+
+
+def _check_marks(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Marks of a sequence: a flag, that it is skipped, a note; labels and undo are not concerned."""
+    found: dict[str, Any] = {}
+    for name in ("flag", "skip"):
+        if name in body:
+            if not isinstance(body[name], bool):
+                raise Invalid(f"{name} is {body[name]!r}, expected true or false", name)
+            found[name] = body[name]
+    if "note" in body:
+        note = body["note"]
+        if not isinstance(note, str) or len(note) > NOTE:
+            raise Invalid(f"note is no text of at most {NOTE} characters", "note")
+        found["note"] = note.strip()
+    if not found:
+        raise Invalid("a mark has nothing to say, expected flag, skip or note", "flag")
+    return found

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import io as streams
 import json
+import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hscrf import io
 from hscrf.io.documents import Document
-from hscrf.studio.bridges import elan, label_studio_tasks, read_task
+from hscrf.io.exports import file_name, segment_lines
+from hscrf.io.timelines import MODEL_TIER
+from hscrf.studio.bridges import body_of, elan, label_config, label_studio_tasks, labelled, tiers_with_model
+from hscrf.studio.claims import Held
 from hscrf.studio.events import Invalid
 from hscrf.studio.records import Record, records_of
 
-EXPORTS = ("jsonl", "columns", "csv", "label-studio", "elan", "model")
+EXPORTS = (
+    "jsonl", "columns", "csv", "segments", "label-studio", "label-config", "elan", "textgrid", "boris", "model"
+)  # fmt: skip
+SOURCES = {"eaf": "elan", "textgrid": "praat", "boris": "boris", "json": "label-studio", "csv": "table", "tsv": "table"}
 
 
 @dataclass(frozen=True)
@@ -33,9 +40,20 @@ def export(studio: Any, form: str, accepted_only: bool = False) -> Export:
         return _model(studio)
     records = records_of(studio, accepted_only)
     if form == "elan":
-        return Export("labels-elan.zip", "application/zip", _zipped(records))
+        return Export("labels-elan.zip", "application/zip", _zipped(records, ".eaf", elan))
+    if form == "textgrid":
+        return Export("labels-praat.zip", "application/zip", _zipped(records, ".TextGrid", _textgrid))
+    if form == "boris":
+        return Export("labels.boris", "application/json", io.write_boris(map(labelled, records), studio.rate))
+    if form == "segments":
+        rows = "".join(segment_lines(map(labelled, records), studio.rate))
+        return Export("labels.segments.csv", "text/csv; charset=utf-8", rows.encode("utf-8", "replace"))
+    if form == "label-config":
+        config = label_config(studio.desk.levels, studio.kind, studio.channels)
+        return Export("label-config.xml", "application/xml", config.encode("utf-8", "replace"))
     if form == "label-studio":
-        text = json.dumps(label_studio_tasks(records, studio.kind), ensure_ascii=False, indent=1)
+        tasks = label_studio_tasks(records, studio.kind, studio.columns)
+        text = json.dumps(tasks, ensure_ascii=False, indent=1)
         return Export("labels-label-studio.json", "application/json", text.encode("utf-8", "replace"))
     target = streams.StringIO()
     if form == "jsonl":
@@ -43,7 +61,7 @@ def export(studio: Any, form: str, accepted_only: bool = False) -> Export:
         return Export("labels.jsonl", "application/x-ndjson", target.getvalue().encode("utf-8", "replace"))
     documents = column_documents(records)
     if form == "columns":
-        io.write_columns(target, documents, separator="\t")
+        io.write_columns(target, documents, separator="\t", header=True)
         return Export("labels.tsv", "text/tab-separated-values; charset=utf-8", target.getvalue().encode("utf-8"))
     io.write_table(target, documents)
     return Export("labels.csv", "text/csv; charset=utf-8", target.getvalue().encode("utf-8"))
@@ -112,7 +130,7 @@ def _rows(tokens: list[Any]) -> tuple[list[Any], list[str]]:
     first = tokens[0]
     if isinstance(first, dict):
         names = list(dict.fromkeys(key for token in tokens for key in token))
-        return [[str(token.get(name, "")) for name in names] for token in tokens], names
+        return [[io.cell_text(token.get(name)) for name in names] for token in tokens], names
     if isinstance(first, list):
         widest = max(map(len, tokens))
         rows = [[*(io.cell_text(cell) for cell in token), *[""] * (widest - len(token))] for token in tokens]
@@ -120,32 +138,82 @@ def _rows(tokens: list[Any]) -> tuple[list[Any], list[str]]:
     return [[io.cell_text(token)] for token in tokens], ["token"]
 
 
-def _zipped(records: Iterable[Record]) -> bytes:
-    """An ELAN file for each sequence; names of files are numbers, since names of sequences may be anything."""
+def _zipped(records: Iterable[Record], ending: str, make: Callable[[Record], bytes]) -> bytes:
+    """A file for each sequence; names of files are numbers, since names of sequences may be anything."""
     target = streams.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for n, record in enumerate(records, start=1):
-            safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in record.name)[:60]
-            archive.writestr(f"{n:04d}_{safe}.eaf", elan(record))
+            archive.writestr(file_name(n, record.name) + ending, make(record))
     return target.getvalue()
 
 
-def take(studio: Any, content: Any) -> dict[str, Any]:
-    """Take in the annotations of Label Studio's JSON; what cannot be read is refused task by task."""
+def _textgrid(record: Record) -> bytes:
+    return io.write_textgrid(tiers_with_model(record), len(record.tokens), record.rate or 1.0, times=record.times)
+
+
+# -- files of other programs
+
+
+def take_file(studio: Any, name: str, content: bytes, who: str = "", by: str = "") -> dict[str, Any]:
+    """Take in the labels of a file; what does not fit is refused sequence by sequence, with its line.
+
+    ``who`` imports, ``by`` is the key under which they hold sequences: those that others hold are refused.
+    """
+    ending = os.path.splitext(name)[1].lower().lstrip(".")
+    source = SOURCES.get(ending, ending)
+    try:
+        return take(studio, io.read_annotations(content, name), source, who, by)
+    except io.DataFileError as error:
+        raise Invalid(str(error), "content") from None
+
+
+def take_tasks(studio: Any, content: Any, who: str = "", by: str = "") -> dict[str, Any]:
+    """Take in tasks of Label Studio."""
     if not isinstance(content, list):
         raise Invalid("content is no list of tasks", "content")
+
+    def read() -> Iterator[Any]:
+        for n, task in enumerate(content):
+            try:
+                yield io.read_task(task, n)
+            except io.PlaceError as error:
+                yield error
+
+    return take(studio, read(), "label-studio", who, by)
+
+
+def take(studio: Any, timelines: Iterable[Any], source: str, who: str = "", by: str = "") -> dict[str, Any]:
+    """Store the labels of timelines; all that can be read are read before any is stored."""
     desk = studio.desk
-    names = {sheet.name: sheet for sheet in desk.sheets.values()}
-    taken, labels, refused = 0, 0, []
-    for n, task in enumerate(content):
+    refused: list[dict[str, Any]] = []
+    left_out: dict[str, None] = {}
+    ready = []
+    moved = 0
+    for n, timeline in enumerate(timelines):
         try:
-            name, body, uid = read_task(task, names, desk.levels, studio)
-        except Invalid as error:
-            refused.append({"task": n, "message": str(error)})
+            if isinstance(timeline, Exception):
+                raise timeline
+            sheet = studio.places.find(timeline)
+            body, uid, shifted, others = body_of(timeline, sheet, studio, source)
+            studio.claims.check(sheet.id, by)
+        except (io.PlaceError, io.DataFileError, Held) as error:
+            name = getattr(timeline, "name", "")
+            refused.append({"task": n, "name": name, "message": str(error)})
             continue
-        count = sum(len(entry["labels"]) for entry in body["levels"].values())
-        if count:
-            desk.take_import(names[name].id, body, uid)
-            taken, labels = taken + 1, labels + count
-    studio.news.tell("queue")
-    return {"sequences": taken, "labels": labels, "refused": refused}
+        left_out.update(dict.fromkeys(others))
+        moved += shifted
+        if body["levels"]:
+            ready.append((sheet, body, uid))
+    labels = 0
+    for sheet, body, uid in ready:
+        desk.take_import(sheet.id, body, uid, who)
+        labels += sum(len(entry["labels"]) for entry in body["levels"].values())
+    if ready:
+        studio.news.tell("queue")
+    return {
+        "sequences": len(ready),
+        "labels": labels,
+        "refused": refused,
+        "moved": moved,
+        "left_out": [tier for tier in left_out if not tier.endswith(MODEL_TIER)],
+    }

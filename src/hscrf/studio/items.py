@@ -5,31 +5,40 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from hscrf.io.axis import TimeAxis
+from hscrf.io.jsonl import without_nan
+from hscrf.io.spans import features_of, word_of
 from hscrf.labels.labels import Labels
 
 COMMON = 0.9  # share of the steps that must have a number for it to be a channel
 MOST_CHANNELS = 16
+LAYOUT = 1  # of what ``shown`` returns; browsers keep it, so a change of it needs another number
 
 
 @dataclass(frozen=True)
 class Item:
-    """One sequence: its name, its tokens as JSON holds them, what a model sees of it, and what is known of it."""
+    """One sequence: its name, its tokens as JSON holds them, what a model sees of it, and what is known of it.
+
+    ``times`` are the seconds at which its steps begin, where the data have them.
+    """
 
     name: str
     tokens: list[Any]
     seen: Any
     labels: Labels | None = None
+    times: Sequence[float] | None = None
 
     @property
     def text(self) -> str:
         """The tokens as JSON."""
-        return json.dumps(self.tokens, default=_plain)
+        return json.dumps(without_nan(self.tokens), default=_plain)
 
     @property
     def sha256(self) -> str:
@@ -42,12 +51,19 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def items_of(X: Iterable[Any], names: Sequence[str] | None = None, labels: Sequence[Any] | None = None) -> list[Item]:
+def items_of(
+    X: Iterable[Any],
+    names: Sequence[str] | None = None,
+    labels: Sequence[Any] | None = None,
+    times: Sequence[Any] | None = None,
+) -> list[Item]:
     """Sequences as ``fit`` takes them; without names they are numbered."""
     found = []
     for n, x in enumerate(X):
         name = str(names[n]) if names is not None else f"sequence_{n + 1:04d}"
-        found.append(Item(name, tokens_of(x), x, None if labels is None else labels[n]))
+        tokens = tokens_of(x)
+        axis = None if times is None or times[n] is None else TimeAxis(len(tokens), times=list(times[n]))
+        found.append(Item(name, tokens, x, None if labels is None else labels[n], None if axis is None else axis.times))
     return uniquely_named(found)
 
 
@@ -86,8 +102,8 @@ def _plain_step(step: Any) -> Any:
 # -- what is shown
 
 
-def shown(tokens: list[Any], kind: str | None = None) -> dict[str, Any]:
-    """What the page draws: words, or channels of numbers, or both.
+def shown(tokens: list[Any], kind: str | None = None, names: Sequence[str] = ()) -> dict[str, Any]:
+    """What the page draws: words, or channels of numbers, or both; ``names`` are those of the columns of numbers.
 
     >>> shown(["the", "cat"])
     {'kind': 'text', 'length': 2, 'tokens': ['the', 'cat'], 'channels': []}
@@ -95,13 +111,17 @@ def shown(tokens: list[Any], kind: str | None = None) -> dict[str, Any]:
     >>> found["kind"], [channel["name"] for channel in found["channels"]], found["tokens"][0]
     ('time', ['pos 1', 'pos 2', 'speed'], 'pos=4,1  speed=2')
     """
-    numbers = [_numbers(token) for token in tokens]
-    channels = _channels(numbers)
+    channels = numeric_channels(tokens, names)
     kind = kind or _kind(tokens[0], bool(channels))
     if kind == "text":
-        return {"kind": kind, "length": len(tokens), "tokens": [_word(token) for token in tokens], "channels": []}
-    words = None if _all_numbers(tokens[0]) else [_features(token) for token in tokens]
+        return {"kind": kind, "length": len(tokens), "tokens": [word_of(token) for token in tokens], "channels": []}
+    words = None if _all_numbers(tokens[0]) else [features_of(token) for token in tokens]
     return {"kind": kind, "length": len(tokens), "tokens": words, "channels": [_encoded(*c) for c in channels.items()]}
+
+
+def numeric_channels(tokens: list[Any], names: Sequence[str] = ()) -> dict[str, Any]:
+    """The numbers of a sequence by name (T,), NaN where one is missing."""
+    return _channels([_numbers(token, names) for token in tokens])
 
 
 def _kind(token: Any, numeric: bool) -> str:
@@ -115,19 +135,19 @@ def _kind(token: Any, numeric: bool) -> str:
 
 def _all_numbers(token: Any) -> bool:
     cells = token.values() if isinstance(token, Mapping) else token if isinstance(token, list) else [token]
-    return all(isinstance(cell, (int, float)) for cell in cells)
+    return all(isinstance(cell, int | float | None) for cell in cells)
 
 
-def _numbers(token: Any) -> dict[str, float]:
+def _numbers(token: Any, names: Sequence[str] = ()) -> dict[str, float]:
     """The numbers in a token, by name: cells of a row, values of a dict, features such as speed=2 or pos=4,1."""
     if isinstance(token, Mapping):
-        return {str(k): float(v) for k, v in token.items() if isinstance(v, (int, float))}
+        return {str(k): _float(v) for k, v in token.items() if isinstance(v, int | float | None)}
     if isinstance(token, (int, float)):
         return {"1": float(token)}
     found: dict[str, float] = {}
     for n, cell in enumerate(token if isinstance(token, list) else [], start=1):
-        if isinstance(cell, (int, float)):
-            found[str(n)] = float(cell)
+        if isinstance(cell, int | float | None):
+            found[names[n - 1] if n <= len(names) else str(n)] = _float(cell)
         elif isinstance(cell, str) and "=" in cell:
             name, _, value = cell.partition("=")
             parts = [_number(part) for part in value.split(",")]
@@ -135,6 +155,11 @@ def _numbers(token: Any) -> dict[str, float]:
                 keys = [name] if len(parts) == 1 else [f"{name} {k}" for k in range(1, len(parts) + 1)]
                 found.update(zip(keys, map(float, filter(lambda p: p is not None, parts)), strict=True))  # type: ignore[arg-type]
     return found
+
+
+def _float(cell: float | None) -> float:
+    """A number; NaN where it is missing."""
+    return math.nan if cell is None else float(cell)
 
 
 def _number(text: str) -> float | None:
@@ -145,12 +170,13 @@ def _number(text: str) -> float | None:
 
 
 def _channels(numbers: list[dict[str, float]]) -> dict[str, Any]:
-    """The numbers that most steps have, by name (T,), NaN where missing."""
+    """The numbers that most steps have a place for, by name (T,), NaN where missing."""
     names = dict.fromkeys(name for step in numbers for name in step)
     found: dict[str, Any] = {}
     for name in names:
         row = np.array([step.get(name, np.nan) for step in numbers], dtype="<f4")
-        if (~np.isnan(row)).mean() >= COMMON and len(found) < MOST_CHANNELS:
+        common = sum(name in step for step in numbers) >= COMMON * len(numbers)
+        if common and not np.isnan(row).all() and len(found) < MOST_CHANNELS:
             found[name] = row
     return found
 
@@ -159,19 +185,3 @@ def _encoded(name: str, row: Any) -> dict[str, Any]:
     finite = row[np.isfinite(row)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     return {"name": name, "min": low, "max": high, "values": base64.b64encode(row.tobytes()).decode("ascii")}
-
-
-def _word(token: Any) -> str:
-    """A token as text: the first of its columns, a word among its features, or all of them."""
-    if isinstance(token, list) and token:
-        return str(token[0])
-    if isinstance(token, Mapping) and token:
-        return str(next((token[key] for key in ("word", "token", "w", "text") if key in token), _features(token)))
-    return str(token)
-
-
-def _features(token: Any) -> str:
-    """All that is known of a token in a line."""
-    if isinstance(token, Mapping):
-        return "  ".join(f"{key}={value}" for key, value in token.items())
-    return "  ".join(map(str, token)) if isinstance(token, list) else str(token)

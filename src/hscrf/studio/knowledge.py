@@ -179,7 +179,14 @@ class Knowledge:
             for cells in self.cells.values():
                 cells.forget_version(body["fix"])
         else:
-            self.cells[body["level"]].forget(body["start"], body["stop"])
+            cells, start, stop = self.cells[body["level"]], body["start"], body["stop"]
+            moved = [v for v in np.unique(cells.border_by[start : stop + 1]) if self._is_boundary(int(v))]
+            cells.forget(start, stop)
+            for other in moved:  # a border that was moved belongs to two segments: it is released as a whole
+                cells.forget_version(int(other))
+
+    def _is_boundary(self, version: int) -> bool:
+        return self.fixes.get(version, ("",))[0] == "boundary"
 
     def _import(self, body: Mapping[str, Any], version: int) -> None:
         for name, known in body["levels"].items():

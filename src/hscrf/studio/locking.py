@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import Any
 
+from hscrf.locking import try_lock
+
 
 class Locked(OSError):
     """Another process has the lock."""
@@ -29,7 +31,7 @@ class Lock:
         self.path = os.fspath(path)
         self._file: Any = open(self.path, "a+", encoding="ascii")  # noqa: SIM115
         try:
-            _take(self._file)
+            try_lock(self._file)
         except OSError:
             self._file.seek(0)
             owner = self._file.read(20).strip()
@@ -45,16 +47,3 @@ class Lock:
         with contextlib.suppress(OSError):
             self._file.truncate(0)
         self._file.close()
-
-
-def _take(file: Any) -> None:
-    """Lock an open file, or raise at once."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        file.seek(4096)  # the owner's number stays readable
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
+from hscrf.io.documents import Document
+from hscrf.io.recipe import Recipe
+from hscrf.io.template_files import default_template
 from hscrf.studio.evidence import levels_of
 from hscrf.studio.items import Item
 from hscrf.studio.knowledge import Level
@@ -17,6 +21,20 @@ from hscrf.topology import Topology
 def save_plainly(path: str, model: Any) -> None:
     """Write a model without anything else."""
     model.save(path)
+
+
+def save_with(recipe: Recipe, path: str, model: Any) -> None:
+    """Write a model that may lack levels, together with how its features are made of words."""
+    recipe.with_levels(model.topology_.levels[1:]).save_with(model, path)
+
+
+def with_features(items: Sequence[Item], topology: Topology) -> tuple[list[Item], Callable[[str, Any], None]]:
+    """Sequences for a first model, and how it is saved: of plain words, features are made by the default template."""
+    if not items or not all(isinstance(step, str) for item in items for step in item.tokens):
+        return list(items), save_plainly
+    recipe = Recipe("jsonl", topology.levels[1:], features=("token",), template=default_template(("token",)))
+    seen = [replace(item, seen=recipe.observe(Document(item.tokens))) for item in items]
+    return seen, partial(save_with, recipe)
 
 
 @dataclass
@@ -38,6 +56,8 @@ class Project:
     load: Callable[[str], Any] = load
     demo: bool = False
     column_names: Sequence[str] = field(default=())  # of the channels, where tokens are rows of numbers
+    rate: float | None = None  # steps a second, where steps are equally far from each other in time
+    media: Mapping[str, str] = field(default_factory=dict)  # name of a sequence -> file with its sound or film
 
     @property
     def levels(self) -> list[Level]:
@@ -46,24 +66,3 @@ class Project:
     def first_estimator(self) -> Any:
         """An estimator that has learned nothing."""
         return HSCRF() if self.estimator is None else self.estimator
-
-
-def topology_from(table: Mapping[str, Any]) -> Topology:
-    """The topology that a file of labels describes.
-
-    ``levels`` lists the labels of each level from top to bottom; ``children``, ``successors``, ``min_duration`` and
-    ``max_duration`` are those of :class:`hscrf.Topology`. ``lasting`` names levels whose segments may be longer than
-    one step though they are at the bottom.
-
-    >>> topology_from({"levels": {"meal": ["lunch", "tea"], "walk": ["in", "out"]}, "lasting": ["walk"]}).unit_bottom
-    False
-    """
-    known = {"levels", "children", "successors", "min_duration", "max_duration", "lasting", "root"}
-    stray = set(table) - known
-    if stray:
-        raise ValueError(f"the file of labels has {', '.join(sorted(stray))}, expected {', '.join(sorted(known))}")
-    if not isinstance(table.get("levels"), Mapping) or not table["levels"]:
-        raise ValueError("the file of labels has no table [levels], expected the labels of each level, top to bottom")
-    longest = {**dict.fromkeys(table.get("lasting", ())), **table.get("max_duration", {})}
-    rest = {name: table[name] for name in ("children", "successors", "min_duration", "root") if name in table}
-    return Topology(table["levels"], max_duration=longest, **rest)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.io.axis import TimeAxis
 from hscrf.studio.events import State
 from hscrf.studio.knowledge import Knowledge, Level, runs_of
 from hscrf.studio.views import origins
@@ -25,6 +26,13 @@ class Record:
     state: State
     predicted: Mapping[str, list[list[Any]]]
     model: int | None = None
+    times: Sequence[float] | None = None  # of the steps, in seconds
+    rate: float | None = None  # steps a second
+
+    @property
+    def axis(self) -> TimeAxis:
+        """The times of the steps; without times and rate, a step is a second."""
+        return TimeAxis(len(self.tokens), self.rate, self.times)
 
     @property
     def levels(self) -> Sequence[Level]:
@@ -117,4 +125,5 @@ def records_of(studio: Any, accepted_only: bool = False) -> Iterator[Record]:
             if suggester is not None:
                 predicted = suggester.suggest(sheet.id, sheet.state.knowledge).segments
             state = State.replayed(sheet.state.levels, sheet.length, studio.store.events(sheet.id))
-        yield Record(sheet.name, tokens, state, predicted, desk.shelf.number if predicted else None)
+        number = desk.shelf.number if predicted else None
+        yield Record(sheet.name, tokens, state, predicted, number, studio.store.times(sheet.id), studio.rate)

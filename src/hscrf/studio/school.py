@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from hscrf.studio.conflicts import feasible
@@ -94,11 +95,14 @@ class School:
         learned = without_levels(topology, left_out)
         X = [desk.seen[n] for n in known]
         Y = [labels_of(k, learned) for k in known.values()]
-        return Job(copy.copy(estimator), learned, X, Y, desk.shelf.draft(), around=given is not None)
+        estimator = copy.copy(estimator)
+        if given is None and "features" in estimator.get_params(deep=False):  # the former model may lack levels
+            estimator.set_params(features=self.project.first_estimator().features)
+        return Job(estimator, learned, X, Y, desk.shelf.draft(), around=given is not None)
 
     def _say_bare(self, bare: list[str], left_out: list[str]) -> None:
         """Say plainly what becomes of levels without labels."""
-        self.desk.notices[:] = [n for n in self.desk.notices if n["kind"] not in ("left_out", "latent")]
+        self._drop_notices("left_out", "latent")
         for name in bare:
             if name in left_out:
                 notice = {"kind": "left_out", "message": f"level {name!r} has no labels yet: the model leaves it out"}
@@ -108,9 +112,17 @@ class School:
                 )
                 notice = {"kind": "latent", "message": words}
             self.desk.notices.append(notice)
-            self.news.tell("notice", notice)
+        self._tell_notices()
 
-    def _progressed(self, iteration: int, loss: float) -> None:
+    def _drop_notices(self, *kinds: str) -> None:
+        """Forget what is no longer true."""
+        self.desk.notices[:] = [notice for notice in self.desk.notices if notice["kind"] not in kinds]
+        self._tell_notices()
+
+    def _tell_notices(self) -> None:
+        self.news.tell("notices", {"notices": list(self.desk.notices)})
+
+    def _progressed(self, iteration: int, loss: float | None) -> None:
         self._tell_training()
 
     def _trained(self, job: Job, upto: int, metrics: dict[str, Any]) -> None:
@@ -130,14 +142,14 @@ class School:
             return
         self.training = None
         self._tell_training(force=True)
-        words = (
-            f"model {number}, trained on {metrics['sequences']} sequences, is ready: it takes over with the next one"
-        )
-        self.news.tell("model", {"number": number, "words": words})
+        self._drop_notices("training_failed")
+        self.news.tell("model", {"number": number, "words": f"model {number}, trained on {count_of(metrics)}"})
 
     def failed(self, words: str) -> None:
         self.training = None
+        self._drop_notices("training_failed")
         self.desk.notices.append({"kind": "training_failed", "message": words})
+        self._tell_notices()
         self.news.tell("training_failed", {"words": words})
         self._tell_training(force=True)
 
@@ -153,6 +165,12 @@ class School:
             return {"running": False, "number": None, "iteration": None, "loss": None, "words": ""}
         words = f"training model {self._number}" + (f": iteration {run.iteration}" if run.iteration else "")
         return {"running": True, "number": self._number, "iteration": run.iteration, "loss": run.loss, "words": words}
+
+
+def count_of(metrics: Mapping[str, Any]) -> str:
+    """How many sequences a model was trained on, in words."""
+    count = metrics["sequences"]
+    return "1 sequence" if count == 1 else f"{count} sequences"
 
 
 def warm_up(suggester: Suggester, desk: Desk) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from urllib.parse import parse_qs
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+PROJECT = b"x-studio-project"
 HEADERS = [
     (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -27,50 +30,79 @@ LOGIN = (
 )
 
 
-class Keys:
-    """A token that lets one browser in once, and the cookie that it gets.
+@dataclass
+class Key:
+    """The address of one person: a token that works once, and the cookie that their browser gets for it."""
 
-    A browser that has lost its cookie needs another token: ``renew`` makes one if the last is used, and tells whoever
-    started the studio, nobody else.
+    name: str = ""  # "" is the person who started the studio
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    value: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    used: bool = False
+
+
+class Keys:
+    """A token that lets one browser in once, and the cookie that it gets; more of them for people who are invited.
+
+    A browser that has lost its cookie needs another token: ``renew`` makes new ones for those that are used, and tells
+    whoever started the studio, nobody else.
 
     >>> keys = Keys(8000)
     >>> first = keys.token
-    >>> keys.admit(first), keys.admit(first), keys.admit("guess")
-    (True, False, False)
-    >>> keys.tell = lambda: print("another one")
-    >>> keys.renew(), keys.renew(), keys.admit(first), keys.admit(keys.token)
+    >>> keys.admit(first) is not None, keys.admit(first), keys.admit("guess")
+    (True, None, None)
+    >>> keys.tell = lambda name: print("another one")
+    >>> keys.renew(), keys.renew(), keys.admit(first), keys.admit(keys.token) is not None
     another one
-    (None, None, False, True)
+    (None, None, None, True)
+    >>> token = keys.invite("Ann")
+    >>> keys.who(f"{keys.name}={keys.admit(token)}").name
+    'Ann'
     """
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.token = secrets.token_urlsafe(24)
-        self.used = False
         self.name = f"hscrf_studio_{port}"  # cookies do not know ports
-        self.value = secrets.token_urlsafe(32)
-        self.tell: Callable[[], None] = lambda: None
+        self.people: dict[str, Key] = {"": Key()}
+        self.tell: Callable[[str], None] = lambda name: None
+
+    @property
+    def token(self) -> str:
+        """The token of the person who started the studio."""
+        return self.people[""].token
+
+    def invite(self, name: str) -> str:
+        """A token for another person; the one they have, if it is not used yet."""
+        if not name or len(name) > 200 or not name.isprintable():
+            raise ValueError(f"annotator is {name!r}, expected a name of at most 200 characters")
+        key = self.people.setdefault(name, Key(name))
+        if key.used:
+            key.token, key.used = secrets.token_urlsafe(24), False
+        return key.token
 
     def renew(self) -> None:
-        """Make a new token, if the last one is used."""
-        if self.used:
-            self.token, self.used = secrets.token_urlsafe(24), False
-            self.tell()
+        """Make a new token for everybody whose last one is used."""
+        for key in list(self.people.values()):
+            if key.used:
+                key.token, key.used = secrets.token_urlsafe(24), False
+                self.tell(key.name)
 
-    def admit(self, token: str) -> bool:
-        """Whether a token is the one, and not used yet; it is used then."""
-        if self.used or not _same(token, self.token):
-            return False
-        self.used = True
-        return True
+    def admit(self, token: str) -> str | None:
+        """The cookie for a token that is not used yet, None for any other; it is used then."""
+        for key in list(self.people.values()):
+            if not key.used and _same(token, key.token):
+                key.used = True
+                return key.value
+        return None
 
-    def knows(self, cookie: str) -> bool:
-        """Whether a header of cookies has ours."""
+    def who(self, cookie: str) -> Key | None:
+        """Whose cookie a header has."""
         try:
             found = SimpleCookie(cookie).get(self.name)
         except CookieError:
-            return False
-        return found is not None and _same(found.value, self.value)
+            return None
+        if found is None:
+            return None
+        return next((key for key in list(self.people.values()) if _same(found.value, key.value)), None)
 
     def hosts(self) -> set[str]:
         """What the Host header may say."""
@@ -105,6 +137,8 @@ class Gate:
 
         answer = self._refusal(scope)
         if answer is None:
+            cookies = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == b"cookie"]
+            scope.setdefault("state", {})["who"] = self.keys.who("; ".join(cookies))
             await self.app(scope, receive, guarded)
         else:
             await answer(scope, receive, guarded)
@@ -123,9 +157,34 @@ class Gate:
         foreign = any(origin.lower() not in self.origins for origin in origins)
         if foreign or (site not in ("same-origin", "none") and not navigation):
             return problem(403, "origin", "another site may not ask this server")
-        if not navigation and not self.keys.knows("; ".join(headers.get("cookie", []))):
+        if not navigation and self.keys.who("; ".join(headers.get("cookie", []))) is None:
             return problem(401, "login", "open the address that hscrf studio printed")
         return None
+
+
+class SameProject:
+    """ASGI middleware: a request that was meant for another database is refused.
+
+    Pages outlive servers: the next server on the same port may have another database open. So each page sends the
+    identity of its database, as the header ``X-Studio-Project`` or as ``project`` in the query. A request that changes
+    something must have it.
+    """
+
+    def __init__(self, app: Any, identity: str) -> None:
+        self.app, self.identity = app, identity
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        refused = scope["type"] == "http" and scope["path"].startswith("/api/") and self._refusal(scope)
+        await (refused or self.app)(scope, receive, send)
+
+    def _refusal(self, scope: Any) -> Any:
+        """The answer to a request for another database; None for one that is meant for this one."""
+        named = {value.decode("latin-1") for key, value in scope["headers"] if key == PROJECT}
+        named.update(parse_qs(scope["query_string"].decode("latin-1")).get("project", ()))
+        if named == {self.identity} or (not named and scope["method"] == "GET"):
+            return None
+        meant = "another database" if named else "a database it does not name"
+        return problem(409, "project", f"the request is meant for {meant}: reload the page")
 
 
 def problem(status: int, kind: str, message: str, **data: Any) -> Any:

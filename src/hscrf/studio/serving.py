@@ -20,9 +20,9 @@ GRACE = 2  # seconds that open requests have to end
 class Server:
     """A studio that is served.
 
-    ``url`` has the token that lets one browser in; when a browser comes without one after it was used there is a new
-    one, and ``tell`` is called with it. The port is the one asked for; without one that of the last time, if
-    it is free, so that an open page finds its server again; 0 takes any.
+    ``url`` has the token that lets one browser in. When a browser comes without one after it was used there is a new
+    one: ``tell`` is called with it, or ``tell_of`` with the name of a person who was invited. The port is the one asked
+    for; without one that of the last time, if it is free, so that an open page finds its server again; 0 takes any.
     """
 
     def __init__(self, studio: Studio, port: int | None = None) -> None:
@@ -39,7 +39,8 @@ class Server:
             studio.store.set("port", self.port)
         self.keys = Keys(self.port)
         self.tell: Callable[[str], None] = lambda url: None
-        self.keys.tell = lambda: self.tell(self.url)
+        self.tell_of: Callable[[str, str], None] = lambda name, url: None
+        self.keys.tell = lambda name: self.tell_of(name, self.invite(name)) if name else self.tell(self.url)
         config = uvicorn.Config(
             application(studio, self.keys),
             log_level="error",
@@ -56,6 +57,10 @@ class Server:
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}/?token={self.keys.token}"
+
+    def invite(self, name: str) -> str:
+        """An address that lets in one browser of another person, under their name."""
+        return f"http://{HOST}:{self.port}/?token={self.keys.invite(name)}"
 
     def run(self) -> None:
         """Serve until Ctrl-C or a signal to end, then close everything."""

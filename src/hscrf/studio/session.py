@@ -11,8 +11,9 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
 from hscrf.studio.conflicts import feasible
 from hscrf.studio.evidence import labels_of
-from hscrf.studio.items import items_of
-from hscrf.studio.project import Project
+from hscrf.studio.items import Item, items_of
+from hscrf.studio.media import AUDIO, VIDEO, kind_of
+from hscrf.studio.project import Project, save_plainly, with_features
 from hscrf.studio.serving import Server
 from hscrf.studio.studio import Studio
 from hscrf.studio.suggestions import agrees
@@ -30,6 +31,23 @@ class Session:
     def url(self) -> str:
         """The address that lets one browser in; another one after a browser came that is not known."""
         return self._server.url
+
+    def invite(self, name: str) -> str:
+        """Return an address for another person: their browser works beside yours, under their name.
+
+        A sequence that one person has open is read-only for the others.
+
+        Parameters
+        ----------
+        name : str
+            Stored with every label that they fix or accept.
+
+        Returns
+        -------
+        str
+            An address that lets one browser in.
+        """
+        return self._server.invite(name)
 
     def labels(self, accepted_only: bool = False) -> list[Labels | None]:
         """What people said of each sequence, in their order; None where they said nothing, or accepted nothing."""
@@ -74,12 +92,22 @@ def serve(
     port: int | None = None,
     train_after: int = 10,
     estimator: Any = None,
+    rate: float | None = None,
+    media: Sequence[str | os.PathLike[str] | None] | None = None,
+    times: Sequence[Sequence[float] | None] | None = None,
 ) -> Session:
     """Open a studio on sequences X, as ``fit`` takes them, with labels Y as far as there are any.
+
+    Without a model, steps of X may be plain words: features are made of them by the default template, as
+    ``hscrf fit`` does for a file of words, and model files say so.
 
     ``model`` is a trained one; without it ``topology`` says which levels and labels there are, and ``estimator``, by
     default ``HSCRF()``, is trained once there are labels. ``db`` is the file that keeps all work; it is made if it is
     not there and gone on with if it is.
+
+    ``rate`` is the number of steps in a second: times are then shown in seconds. ``media`` has a file for each
+    sequence, or None: its sound or film is played next to the tracks. The files stay where they are. ``times`` has for
+    each sequence the seconds at which its steps begin, or None, where steps are not equally long; exports have them.
     """
     if topology is None:
         if model is None:
@@ -92,14 +120,22 @@ def serve(
             None if y is None else as_labels(y, n, len(x) if not hasattr(x, "shape") else x.shape[0], topology, "plain")
             for n, (x, y) in enumerate(zip(X, given, strict=True))
         ]
+    if times is not None and len(times) != len(X):
+        raise ValueError(f"times has {len(times)} entries, but there are {len(X)} sequences")
+    items = items_of(X, names, labels, times)
+    items, save = (items, save_plainly) if model is not None else with_features(items, topology)
     project = Project(
-        items_of(X, names, labels),
+        items,
         topology,
         model=model,
+        save=save,
         estimator=estimator,
         kind=kind,
         name=os.path.basename(os.fspath(db)),
         train_after=train_after,
+        rate=rate,
+        media=_media(items, media),
+        column_names=_columns(X),
     )
     studio = Studio(project, os.fspath(db))
     try:
@@ -109,3 +145,24 @@ def serve(
         raise
     server.start()
     return Session(server)
+
+
+def _media(items: Sequence[Item], media: Sequence[str | os.PathLike[str] | None] | None) -> dict[str, str]:
+    """The file of each sequence by its name."""
+    if media is None:
+        return {}
+    if len(media) != len(items):
+        raise ValueError(f"media has {len(media)} files, but there are {len(items)} sequences")
+    found = {item.name: os.path.abspath(path) for item, path in zip(items, media, strict=True) if path is not None}
+    for name, path in found.items():
+        if kind_of(path) is None:
+            raise ValueError(f"media of {name!r} is {path}, expected a sound or a film ({', '.join((*AUDIO, *VIDEO))})")
+        if not os.path.isfile(path):
+            raise FileNotFoundError(2, f"there is no such file for sequence {name!r}", path)
+    return found
+
+
+def _columns(X: Sequence[Any]) -> tuple[str, ...]:
+    """The names of the columns of numbers, where the data have some."""
+    names = getattr(X[0], "columns", ()) if len(X) else ()
+    return tuple(map(str, names))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hscrf.studio.label_edits import Log, since
 from hscrf.studio.project import Project
 from hscrf.studio.store import NotSaved, Store
 from hscrf.studio.suggestions import Suggester
@@ -71,7 +72,8 @@ class Shelf:
             return None
 
     def _take(self, number: int, model: Any) -> None:
-        self.number, self.suggester = number, self.suggester_for(model)
+        made = {entry["number"]: entry["metrics"].get("edits", 0) for entry in self.store.models()}
+        self.number, self.suggester = number, self.suggester_for(model, made.get(number))
 
     def given(self) -> Any:
         """The last model that was given, around which new ones are learned; None if all come from here."""
@@ -80,8 +82,20 @@ class Shelf:
         entries = [entry for entry in self.store.models() if entry["metrics"].get("given")]
         return self._read(entries[-1]) if entries else None
 
-    def suggester_for(self, model: Any) -> Suggester:
-        return Suggester(model, self.observe, self.project.levels)
+    def suggester_for(self, model: Any, edits: int | None = None) -> Suggester:
+        """What answers with a model, made after so many edits of labels; None: after all."""
+        log = self.store.label_edits()
+        later = [] if edits is None else list(since(_renumbered(log), edits))
+        return Suggester(model, self.observe, self.project.levels, later)
+
+    def relabel(self) -> None:
+        """Let the models that are open follow an edit of labels."""
+        made = {entry["number"]: entry["metrics"].get("edits", 0) for entry in self.store.models()}
+        if self.suggester is not None and self.number is not None:
+            self.suggester = self.suggester_for(self.suggester.model, made.get(self.number, 0))
+        if self.waiting is not None:
+            number, suggester = self.waiting
+            self.waiting = (number, self.suggester_for(suggester.model, made.get(number, 0)))
 
     # -- new models
 
@@ -98,7 +112,8 @@ class Shelf:
         number = len(self.store.models()) + 1
         name = f"model-{number:04d}.hscrf"
         os.replace(draft, self.folder / name)
-        return self.store.add_model(name, digest_of(self.folder / name), events_upto, metrics, "ready")
+        made = {**metrics, "edits": len(self.store.label_edits())}
+        return self.store.add_model(name, digest_of(self.folder / name), events_upto, made, "ready")
 
     def take_over(self) -> bool:
         """Let the waiting model answer from now on; whether there was one."""
@@ -119,6 +134,11 @@ class Shelf:
             for path in [*self.folder.glob("draft-*"), *self.folder.glob(".hscrf-*")]:
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+
+def _renumbered(log: Log) -> Log:
+    """The log of edits with places in the log instead of events."""
+    return [{**entry, "at": place} for place, entry in enumerate(log)]
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:

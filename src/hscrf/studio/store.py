@@ -7,13 +7,15 @@ import json
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from hscrf.studio.label_edits import Change, Log, last_edit, translated
 from hscrf.studio.locking import Lock
 
 SCHEMA = 1
@@ -37,6 +39,9 @@ CREATE TABLE suggestion(
 CREATE TRIGGER event_stays BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
 CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
 """
+
+
+ADDED = "CREATE TABLE IF NOT EXISTS times(sequence INTEGER PRIMARY KEY REFERENCES sequence(id), seconds TEXT NOT NULL)"
 
 
 class NotSaved(OSError):
@@ -110,6 +115,7 @@ class Store:
             self.close()
             raise
         self._latest = self._one("SELECT max(at) FROM event") or ""
+        self.identity = self._identity()
 
     def _open(self) -> sqlite3.Connection:
         uri = "file:" + quote(Path(self.path).as_posix()) + self._mode
@@ -120,6 +126,7 @@ class Store:
             if not self.read_only:
                 connection.execute("PRAGMA journal_mode=WAL").fetchone()
                 connection.execute("PRAGMA synchronous=FULL")
+                connection.execute(ADDED)  # databases of earlier versions lack it
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise _not_saved(error, self.path) from error
@@ -140,6 +147,19 @@ class Store:
                 f"{self.path} has version {version} of the studio's tables, but this hscrf writes version {SCHEMA}: "
                 f"open it with the {newer} hscrf that made it, and export from there"
             )
+
+    def _identity(self) -> str:
+        """The random name of this database: made once, kept in it, the same wherever the file is moved to.
+
+        A database that may only be read and has no name yet is named by its path.
+        """
+        found = self.setting("identity")
+        if found is None and self.read_only:
+            return uuid.uuid5(uuid.NAMESPACE_URL, self.path).hex
+        if found is None:
+            found = uuid.uuid4().hex
+            self.set("identity", found)
+        return str(found)
 
     def close(self) -> None:
         """Close the file and give the lock back."""
@@ -216,6 +236,20 @@ class Store:
         """What was observed of a sequence, as JSON."""
         return str(self._one("SELECT observations FROM sequence WHERE id=?", sequence))
 
+    def set_times(self, rows: Iterable[tuple[int, Sequence[float]]]) -> None:
+        """Keep the seconds at which the steps of sequences begin, all or none."""
+        with self.writing() as connection:
+            for sequence, seconds in rows:
+                text = json.dumps([float(time) for time in seconds])
+                connection.execute("INSERT OR REPLACE INTO times VALUES(?, ?)", (sequence, text))
+
+    def times(self, sequence: int) -> list[float] | None:
+        """The seconds at which the steps of a sequence begin; None where only their order is known."""
+        if not self._one("SELECT count(*) FROM sqlite_master WHERE name='times'"):
+            return None
+        found = self._one("SELECT seconds FROM times WHERE sequence=?", sequence)
+        return None if found is None else list(json.loads(found))
+
     # -- events
 
     def append(
@@ -261,9 +295,39 @@ class Store:
         return int(self._one("SELECT coalesce(max(version), 0) FROM event WHERE sequence=?", sequence))
 
     def events(self, sequence: int) -> list[Event]:
-        """The events of a sequence in their order."""
-        rows = self._rows(f"SELECT {EVENT} FROM event WHERE sequence=? ORDER BY version", sequence)
-        return [_event(row) for row in rows]
+        """The events of a sequence in their order, in the names that labels have today."""
+        rows = self._rows(f"SELECT id, {EVENT} FROM event WHERE sequence=? ORDER BY version", sequence)
+        log = self.label_edits() if rows else []
+        found = []
+        for number, *row in rows:
+            event = _event(row)
+            kind, body = translated(event.kind, event.body, number, log)
+            found.append(replace(event, kind=kind, body=body))
+        return found
+
+    # -- edits of labels
+
+    def label_edits(self) -> Log:
+        """The log of edits of labels."""
+        return list(self.setting("label_edits", []))
+
+    def edit_labels(self, changes: Sequence[Change]) -> None:
+        """Keep an edit of labels: events up to now are read with it from now on."""
+        log = list(self.label_edits())
+        entry = {"edit": len(log), "kind": "do", "at": self.last_event(), "changes": list(changes)}
+        self.set("label_edits", [*log, entry])
+
+    def undo_label_edit(self) -> bool:
+        """Take the last edit of labels back; whether there was one."""
+        log = list(self.label_edits())
+        last = last_edit(log)
+        if last is not None:
+            self.set("label_edits", [*log, {**last, "kind": "undo", "at": self.last_event()}])
+        return last is not None
+
+    def event_times(self) -> list[str]:
+        """When people did something, oldest first; labels that came with the data are left out."""
+        return [row[0] for row in self._rows("SELECT at FROM event WHERE kind != 'import' ORDER BY id")]
 
     def last_event(self) -> int:
         """The number of the last event of all."""

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from hscrf.studio.desk import Desk
+from hscrf.io.axis import TimeAxis, rate_of
+from hscrf.studio import bulk, label_set
+from hscrf.studio.bridges import Places
+from hscrf.studio.claims import Claims
+from hscrf.studio.desk import Desk, Missing
 from hscrf.studio.events import Invalid
-from hscrf.studio.items import shown
+from hscrf.studio.evidence import known_segments
+from hscrf.studio.items import LAYOUT, shown
+from hscrf.studio.media import kind_of
 from hscrf.studio.news import News
 from hscrf.studio.project import Project
 from hscrf.studio.queue import Candidate, is_random, ordered
-from hscrf.studio.school import Running, School, warm_up
+from hscrf.studio.school import Running, School, count_of, warm_up
 from hscrf.studio.store import NotSaved, Store
 
+PAUSE = 300  # seconds without an event that count as work
 SWEEP = 0.5  # seconds of doubts that are computed before the queue is told
-WARMING = "compiling, up to a minute on the first start; labelling works, suggestions follow"
+WARMING = "preparing the model; labelling works, suggestions follow"
 WARMED = "ready"
 
 
@@ -38,9 +51,37 @@ class Studio:
             raise
         self.school = School(self.desk, self.news, project)
         self._doubts = self.store.remembered()
+        self._why: dict[int, str] = {}  # sequence -> why the queue has it
+        self.claims = Claims()
         self.desk.model_changed = lambda: self.desk.worker.patient("doubts", self._sweep)
         self.train_after = int(self.store.setting("train_after", project.train_after))
+        self.columns: list[str] = []  # names of the columns of numbers
         self.kind, self.channels = self._first_look()
+        self.rate = self._settle_rate()
+
+    def axis(self, sequence: int) -> TimeAxis:
+        """The times of the steps of a sequence: its own, or by the rate; without both a step is a second."""
+        return TimeAxis(self.desk.sheet(sequence).length, self.rate, self.store.times(sequence))
+
+    def _settle_rate(self) -> float | None:
+        """Steps a second: what is given or what all times have in common, which is remembered, or what is."""
+        given = self.project.rate
+        if given is None and self.project.items:
+            rates = {rate_of(item.times) if item.times else None for item in self.project.items}
+            given = rates.pop() if len(rates) == 1 else None
+        if given is not None and not self.store.read_only:
+            self.store.set("rate", given)
+        return given if given is not None else self.store.setting("rate")
+
+    def media(self, sequence: int) -> str:
+        """The file with the sound or the film of a sequence."""
+        name = self.desk.sheet(sequence).name
+        path = self.project.media.get(name)
+        if path is None:
+            raise Missing(f"there is no sound or film of {name}")
+        if not os.path.isfile(path):
+            raise Missing(f"the file of {name} is not there any more: {os.path.basename(path)}")
+        return path
 
     def start(self) -> None:
         """Begin what happens in the background: warm up, doubts for the queue, a first model if labels came along."""
@@ -56,9 +97,22 @@ class Studio:
         self.news.close()
 
     def _first_look(self) -> tuple[str, list[str]]:
-        if not self.project.items:
-            return self.project.kind or "text", []
-        found = shown(self.project.items[0].tokens, self.project.kind)
+        """How sequences are shown, and the names of their channels; without data, as the database remembers them."""
+        project, store = self.project, self.store
+        remembered = store.setting("shown", {})
+        columns = list(project.column_names or remembered.get("columns", ()))
+        kind = project.kind or (None if project.items else remembered.get("kind"))
+        if project.items:
+            tokens = project.items[0].tokens
+        elif self.desk.sheets:
+            tokens = json.loads(store.observations(next(iter(self.desk.sheets))))
+        else:
+            return kind or "text", []
+        found = shown(tokens, kind, columns)
+        now = {"kind": found["kind"], "columns": columns}
+        if project.items and not store.read_only and now != remembered:
+            store.set("shown", now)
+        self.columns = columns
         return found["kind"], [channel["name"] for channel in found["channels"]]
 
     # -- in the background
@@ -93,6 +147,7 @@ class Studio:
                 if sheet.suggestion is None:
                     sheet.state.shed()
             found = suggester.suggest(sheet.id, knowledge, version)
+            self.desk.note_least(sheet, version, number, found)
             rows.append((sheet.id, version, number, found.entropy, found.profile()))
             if time.monotonic() - begin > SWEEP:
                 break
@@ -112,7 +167,18 @@ class Studio:
     def post(self, sequence: int, request: Mapping[str, Any]) -> dict[str, Any]:
         """Store an event; after enough accepted sequences a new model is trained."""
         found = self.desk.post(sequence, request)
+        sheet = self.desk.sheet(sequence)
+        found["queued"] = self._queued(sheet, self._chosen_as(sheet), found["status"])
         if request["kind"] == "accept" and found["status"] == "done" and not found.get("repeated"):
+            self._maybe_train()
+        return found
+
+    def accept_all(self, given: Mapping[str, Any], name: str = "", key: str = "") -> dict[str, Any]:
+        """Accept the sequences in which the model is confident; training starts if it is due."""
+        annotator = name or self.store.setting("annotator", "")
+        others = self.claims.held_by_others(key)
+        found = bulk.accept_all(self.desk, given.get("confidence"), given.get("sequences"), annotator, others)
+        if found["accepted"]:
             self._maybe_train()
         return found
 
@@ -130,21 +196,28 @@ class Studio:
         except (Invalid, OSError) as error:
             self.school.failed(f"training could not begin: {error}")
 
-    def project_view(self) -> dict[str, Any]:
-        """What the page shows around the sequences."""
+    @cached_property
+    def places(self) -> Places:
+        """Where the labels of files belong; sequences are the same as long as a studio is open."""
+        return Places(self)
+
+    def project_view(self, name: str = "") -> dict[str, Any]:
+        """What the page shows around the sequences, to the person of this name."""
         desk, topology = self.desk, self.project.topology
         suggester = desk.shelf.suggester
         model = None
         if suggester is not None:
             entry = next((m for m in self.store.models() if m["number"] == desk.shelf.number), {})
-            trained = (entry.get("metrics") or {}).get("sequences")
-            words = f"model {desk.shelf.number}" + (f", trained on {trained} sequences" if trained else ", as given")
+            metrics = entry.get("metrics") or {}
+            how = f"trained on {count_of(metrics)}" if metrics.get("sequences") else "as given"
+            words = f"model {desk.shelf.number}, {how}"
             model = {"number": desk.shelf.number, "status": "ready" if desk.warm else "warming",
                      "events_upto": entry.get("events_upto", 0), "words": words}  # fmt: skip
         had = () if suggester is None else suggester.topology.levels
         states = [sheet.state for sheet in desk.sheets.values()]
         relations = topology.to_dict()["children"] or {}
         return {
+            "id": self.store.identity,
             "name": self.project.name,
             "levels": [
                 {"name": level.name, "labels": list(level.labels), "unit": level.unit, "labelled": level.name in had}
@@ -154,8 +227,12 @@ class Studio:
                 level: {str(k): list(map(str, v)) for k, v in relation.items()} for level, relation in relations.items()
             },
             "kind": self.kind,
+            "rate": self.rate,
             "channels": self.channels,
-            "annotator": self.store.setting("annotator", ""),
+            "annotator": name or self.store.setting("annotator", ""),
+            "invited": bool(name),
+            "guidelines": self.store.setting("guidelines", ""),
+            **label_set.shown(self),
             "model": model,
             "training": self.school.state(),
             "warming": {"done": desk.warm, "words": WARMED if desk.warm else WARMING},
@@ -179,25 +256,34 @@ class Studio:
         )
         return [*self.desk.notices, {"kind": "clock", "message": words}]
 
-    def queue(self) -> dict[str, Any]:
-        """All sequences in working order, those that are done last."""
+    def queue(self, key: str = "") -> dict[str, Any]:
+        """All sequences in working order, those that are done last; the next one is one that nobody else has open."""
         sheets = self.desk.sheets
         status = {n: sheet.state.status for n, sheet in sheets.items()}
-        waiting = [self._candidate(sheet) for n, sheet in sheets.items() if status[n] != "done"]
+        skipped = [sheet for n, sheet in sheets.items() if status[n] != "done" and sheet.state.marks.get("skip")]
+        waiting = [
+            self._candidate(s) for n, s in sheets.items() if status[n] != "done" and not s.state.marks.get("skip")
+        ]
         done = sorted((s for n, s in sheets.items() if status[n] == "done"), key=lambda s: s.state.at, reverse=True)
         worked = [sheet for sheet in done if sheet.state.acceptance is not None]
         random = sum(is_random(sheet.name) for sheet in worked)
         order = ordered(waiting, {"random": random, "other": len(worked) - random})
-        rows = [(sheets[candidate.id], why) for candidate, why in order]
+        rows = [(sheets[candidate.id], why) for candidate, why in order] + [(sheet, "skipped") for sheet in skipped]
         rows += [(sheet, _chosen(sheet)) for sheet in done]
+        self._why = {sheet.id: why for sheet, why in rows}
+        others = self.claims.held_by_others(key)
         begun = [candidate.id for candidate, _ in order if status[candidate.id] == "begun"]
         return {
             "total": len(sheets),
             "done": len(done),
-            "next": next(iter([*begun, *(candidate.id for candidate, _ in order)]), None),
+            "next": next((n for n in [*begun, *(candidate.id for candidate, _ in order)] if n not in others), None),
             "order": [sheet.id for sheet, _ in rows],
             "items": [self._queued(sheet, why, status[sheet.id]) for sheet, why in rows],
         }
+
+    def _chosen_as(self, sheet: Any) -> str:
+        """Why the queue, as it was last asked for, has a sequence."""
+        return self._why.get(sheet.id) or _chosen(sheet)
 
     def _candidate(self, sheet: Any) -> Candidate:
         known = self._doubts.get(sheet.id)
@@ -218,7 +304,43 @@ class Studio:
             "chosen": why,
             "corrections": state.corrections,
             "model": None if known is None else known[1],
+            "digest": self.digest(sheet.id),
+            "media": kind_of(self.project.media.get(sheet.name, "")),
+            "at": state.at,
+            "marks": state.marks,
         }
+
+    def having(self, level: str, label: str) -> list[int]:
+        """The sequences in which a label stands: as a person or a file said, or as the model suggests."""
+        names = [each for each in self.desk.levels if each.name == level and label in each.labels]
+        if not names:
+            raise Invalid(f"level {level!r} has no label {label!r}", "label")
+        column = self._profile_column(level, label)
+        found = []
+        for sheet in self.desk.sheets.values():
+            profile = self._doubts.get(sheet.id, (0, 0, None, []))[3]
+            suggested = column is not None and column < len(profile) and profile[column] > 0
+            if suggested or (level, label) in self.desk.said_in(sheet):
+                found.append(sheet.id)
+        return found
+
+    def _profile_column(self, level: str, label: str) -> int | None:
+        """Where a label stands in the profiles that the model makes of sequences."""
+        suggester = self.desk.shelf.suggester
+        if suggester is None:
+            return None
+        topology = suggester.topology
+        names = [
+            (name, str(state))
+            for name, states in zip(topology.levels[1:], topology.states[1:], strict=True)
+            for state in states
+        ]
+        return names.index((level, label)) if (level, label) in names else None
+
+    def digest(self, sequence: int) -> str:
+        """A digest of what the page is shown of the observations of a sequence: it depends on how they are shown."""
+        seen = f"{LAYOUT} {self.project.kind} {','.join(self.columns)} {self.desk.sheet(sequence).sha256}"
+        return hashlib.sha256(seen.encode()).hexdigest()[:32]
 
     def progress(self) -> dict[str, Any]:
         """Corrections of each accepted sequence in the order of acceptance, and the models with their quality."""
@@ -241,7 +363,25 @@ class Studio:
                 )
         rows.sort(key=lambda row: row["at"])
         models = [self._model_row(entry, rows) for entry in self.store.models()]
-        return {"done": len(rows), "sequences": len(self.desk.sheets), "corrections": rows, "models": models}
+        return {
+            "done": len(rows),
+            "sequences": len(self.desk.sheets),
+            "segments": sum(self._confirmed(sheet) for sheet in self.desk.sheets.values()),
+            "minutes": minutes_of(self.store.event_times()),
+            "corrections": rows,
+            "models": models,
+        }
+
+    def _confirmed(self, sheet: Any) -> int:
+        """Segments of a sequence that a person has accepted or fixed, or that came with the data, at all levels."""
+        with sheet.guard:
+            knowledge = sheet.state.knowledge
+            found = sum(
+                label is not None for level in knowledge.levels for _, _, label in known_segments(knowledge, level)
+            )
+            if sheet.suggestion is None:
+                sheet.state.shed()
+        return found
 
     def _model_row(self, entry: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
         honest = [
@@ -267,12 +407,25 @@ class Studio:
             if not isinstance(name, str) or len(name) > 200 or not name.isprintable():
                 raise Invalid("annotator is no name of at most 200 characters", "annotator")
             self.store.set("annotator", name)
+        if "guidelines" in given:
+            label_set.guidelines(self, given)
         if "train_after" in given:
             count = given["train_after"]
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise Invalid(f"train_after is {count!r}, expected a whole number of at least 1", "train_after")
             self.train_after = count
             self.store.set("train_after", count)
+
+
+def minutes_of(times: Sequence[str]) -> float:
+    """Minutes of work: the time between two events, where it is no longer than a pause.
+
+    >>> minutes_of(["2026-01-01T10:00:00.0Z", "2026-01-01T10:01:30.0Z", "2026-01-01T12:00:00.0Z"])
+    1.5
+    """
+    moments = [datetime.strptime(each, "%Y-%m-%dT%H:%M:%S.%fZ") for each in times]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(moments)]
+    return round(sum(gap for gap in gaps if gap <= PAUSE) / 60, 1)
 
 
 def _chosen(sheet: Any) -> str:

@@ -13,12 +13,15 @@ import numpy as np
 
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.cost import estimate, timed_levels
+from hscrf.fillers import shown
 from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
 from hscrf.studio.conflicts import Group, feasible
 from hscrf.studio.evidence import implied_segments, known_segments, labels_of
 from hscrf.studio.knowledge import UNKNOWN, Knowledge, Level, runs_of
+from hscrf.studio.label_edits import Change, edited
+from hscrf.studio.widening import gone_labels, lifted, new_labels, only_where_said, widened
 from hscrf.topology import Topology
 
 SLOW = 0.15  # seconds of an answer above which a window is answered first
@@ -55,12 +58,20 @@ class Suggestion:
 class Suggester:
     """A model and the sequences it is asked about; potentials are made once a sequence and kept.
 
-    ``observe(n)`` gives what the model sees of sequence n. Suggestions equal ``model.predict(X, evidence=...)``.
+    ``observe(n)`` gives what the model sees of sequence n. Suggestions equal ``model.predict(X, evidence=...)``. Labels
+    that the model does not have are suggested exactly where a person has put them.
     """
 
-    def __init__(self, model: Any, observe: Callable[[int], Any], levels: Sequence[Level]) -> None:
+    def __init__(
+        self, model: Any, observe: Callable[[int], Any], levels: Sequence[Level], edits: Sequence[Change] = ()
+    ) -> None:
         self.model, self.observe, self.levels = model, observe, levels
-        self.topology: Topology = model.topology_
+        renames = [change for change in edits if change["do"] == "rename"]
+        known = edited(model.topology_, renames) if renames else model.topology_
+        self.new = new_labels(known, levels)
+        self.topology: Topology = widened(known, self.new)
+        self.gone = gone_labels(known, levels)
+        self._lifts = bool(self.new or renames)
         self._kept: OrderedDict[int, Potentials] = OrderedDict()
         self._guard = threading.Lock()
         self._measured = (0, 0.0)  # steps and seconds of the last answer that compiled nothing
@@ -73,6 +84,8 @@ class Suggester:
                 self._kept.move_to_end(sequence)
                 return self._kept[sequence]
         found: Potentials = self.model.posterior([self.observe(sequence)])[0].potentials
+        if self._lifts:
+            found = lifted(found, self.topology)
         with self._guard:
             self._kept[sequence] = found
             while len(self._kept) > 1 and sum(p.length for p in self._kept.values()) > KEPT:
@@ -122,16 +135,18 @@ class Suggester:
             return None
         begin = time.perf_counter()
         start, stop = max(touched[0] - MARGIN, 0), min(touched[1] + MARGIN, knowledge.length)
-        known = labels_of(knowledge, self.topology)
+        known = self.evidence(knowledge)
         states, ends = former.labels.states.copy(), former.labels.ends.copy()
         states[:, start:stop] = known.states[:, start:stop]
         ends[:, max(start - 1, 0) : stop] = known.ends[:, max(start - 1, 0) : stop]
-        first, last = _between_pinned(former.labels.ends[1], start, stop)
+        forgotten = self.topology.fillers[1][former.labels.states[1]]  # a filler's memory lies before it
+        first, last = _between_pinned(former.labels.ends[1], start, stop, forgotten)
         part = slice(first, last)
         closing = ends[:, part].copy()
         closing[:, -1] = 1
         try:
-            pinned = Labels(self.topology, states[:, part], closing)
+            allowed = known.allowed and {name: table[part] for name, table in known.allowed.items()}
+            pinned = Labels(self.topology, states[:, part], closing, allowed)
             found, doubt = self._inferred(Posterior(cut(self.potentials(sequence), first, last), pinned))
         except InfeasibleError:
             return None
@@ -148,14 +163,19 @@ class Suggester:
     def possible(self, potentials: Potentials, knowledge: Knowledge) -> bool:
         """Whether any configuration agrees with what is known."""
         try:
-            posterior = Posterior(potentials, labels_of(knowledge, self.topology))
+            posterior = Posterior(potentials, self.evidence(knowledge))
             return bool(posterior.batch.log_partition(posterior.values)[0] > -np.inf)
         except InfeasibleError:
             return False
 
     def _under(self, potentials: Potentials, knowledge: Knowledge) -> Suggestion:
-        evidence = None if knowledge.empty else labels_of(knowledge, self.topology)
+        free = knowledge.empty and not self.new and not self.gone
+        evidence = None if free else self.evidence(knowledge)
         return self._answer(Posterior(potentials, evidence), knowledge)
+
+    def evidence(self, knowledge: Knowledge) -> Labels:
+        """What is known as Labels over the topology of the model and of its new labels."""
+        return only_where_said(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
 
     def _answer(self, posterior: Posterior, knowledge: Knowledge) -> Suggestion:
         labels, doubt = self._inferred(posterior)
@@ -170,6 +190,7 @@ class Suggester:
         states, ends, best = posterior.batch.best(posterior.values)
         if best[0] == -np.inf:
             raise InfeasibleError("no segmentation agrees with the fixes")
+        states = shown(self.topology, states)
         labels = Labels._found(self.topology, states, ends, float(best[0]))
         marginals, doubt, steps = posterior.marginals, {}, np.arange(labels.length)
         for level in self.levels:
@@ -200,8 +221,8 @@ class Suggester:
     ) -> dict[str, float] | None:
         """For each label the log probability that exactly this segment has it: log Z with it minus log Z without.
 
-        What is fixed of the segment itself is not counted. Impossible labels have -inf. None if it is not ``wanted``
-        any more, which is asked before each label.
+        What is fixed of the segment itself is not counted. Impossible labels have -inf; labels that the model does not
+        have are left out. None if it is not ``wanted`` any more, which is asked before each label.
         """
         potentials = self.potentials(sequence)
         base = knowledge.copy()
@@ -211,8 +232,7 @@ class Suggester:
         for label in knowledge.level(level).labels:
             if not wanted():
                 return None
-            if label not in map(str, self.topology.states[self.topology.level(level)]):
-                found[label] = -np.inf
+            if label in self.new.get(level, ()):
                 continue
             other = base.copy()
             other.apply("segment", {"level": level, "start": start, "stop": stop, "label": label}, 1)
@@ -221,7 +241,7 @@ class Suggester:
 
     def _log_z(self, potentials: Potentials, knowledge: Knowledge) -> float:
         try:
-            posterior = Posterior(potentials, labels_of(knowledge, self.topology))
+            posterior = Posterior(potentials, self.evidence(knowledge))
             return float(posterior.batch.log_partition(posterior.values)[0])
         except InfeasibleError:
             return -np.inf
@@ -316,11 +336,18 @@ def _alike(one: list[list[Any]], other: list[list[Any]]) -> int:
     return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _between_pinned(ends: Any, start: int, stop: int) -> tuple[int, int]:
-    """The nearest borders (T,) before and after some steps, such that a step on each side lies between."""
+def _between_pinned(ends: Any, start: int, stop: int, bound: Any) -> tuple[int, int]:
+    """The nearest borders before and after some steps, such that a step on each side lies between.
+
+    ``ends`` (T,) are those of the top level; ``bound`` (T,) marks segments that depend on what is before them, which no
+    part may begin with.
+    """
     cuts = np.concatenate([[0], np.flatnonzero(ends[:-1] == 1) + 1, [len(ends)]])
     before, after = np.searchsorted(cuts, [start, stop + 1])
-    return int(cuts[max(before - 1, 0)]), int(cuts[min(after, len(cuts) - 1)])
+    first = max(before - 1, 0)
+    while first and bound[cuts[first]]:
+        first -= 1
+    return int(cuts[first]), int(cuts[min(after, len(cuts) - 1)])
 
 
 def cut(potentials: Potentials, start: int, stop: int) -> Potentials:

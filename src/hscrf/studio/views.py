@@ -42,6 +42,8 @@ def view(
         "entropy": suggestion.entropy,
         "changed": changed or {level.name: [] for level in state.levels},
         "conflict": conflict(suggestion.conflict, state.version) if suggestion.conflict else None,
+        "marks": state.marks,
+        "unsettled": state.unsettled(),
         "can_undo": state.can_undo,
         "can_redo": state.can_redo,
         "took_ms": round(1000 * suggestion.seconds, 2),

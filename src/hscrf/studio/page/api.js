@@ -14,11 +14,23 @@ export class Refused extends Error {
 /** The server did not answer at all. */
 export class Offline extends Error {}
 
+let project = "";
+
+/** From now on, all requests are meant for one database: a server that has another one open refuses them.
+ * @param {string} id */
+export function identify(id) {
+  project = id;
+}
+
+/** An address that names the database, for requests without headers. @param {string} path */
+export const named = (path) => `${path}${path.includes("?") ? "&" : "?"}project=${encodeURIComponent(project)}`;
+
 /** @param {string} path @param {RequestInit} [options] @returns {Promise<any>} */
 async function call(path, options = {}) {
   let response, answer;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    const headers = { ...options.headers, ...(project ? { "X-Studio-Project": project } : {}) };
+    response = await fetch(path, { credentials: "same-origin", ...options, headers });
     answer = await response.json();
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -62,5 +74,5 @@ export function readView(raw) {
 /** @param {any} raw @returns {import("./types.js").Observations} */
 export function readObservations(raw) {
   const channels = (raw.channels || []).map((channel) => ({ ...channel, values: floats(channel.values) }));
-  return { kind: raw.kind, length: raw.length, channels, tokens: raw.tokens || null };
+  return { kind: raw.kind, length: raw.length, channels, tokens: raw.tokens || null, times: raw.times || null };
 }

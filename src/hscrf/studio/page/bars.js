@@ -7,6 +7,7 @@ import { fixedInside, indexAt, nameOf } from "./segments.js";
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {CanvasRenderingContext2D} Pen */
 
+const SLIM = 12; // pixels; below, outlines are thin and pale, and borders have no wedge
 const NARROW = 3; // pixels; below, segments are drawn together and lose their outlines
 /** @type {Map<string, number>} */ const widths = new Map();
 
@@ -56,13 +57,14 @@ function drawSign(pen, by, x, y) {
   else pen.fillText(by === "accepted" ? "✓" : "?", x, y + 0.5);
 }
 
-/** @param {Pen} pen @param {string[]} labels @param {string | null} label @param {number[]} box x, y, width, height */
-function fill(pen, labels, label, [x, y, width, height]) {
-  pen.fillStyle = hueOf(labels, label);
+/** @param {Pen} pen @param {import("./colours.js").Labelled} level @param {string | null} label
+ * @param {number[]} box x, y, width, height */
+function fill(pen, level, label, [x, y, width, height]) {
+  pen.fillStyle = hueOf(level, label);
   pen.beginPath();
   pen.roundRect(x, y, width, height, width > 9 ? 3 : 0);
   pen.fill();
-  const hatched = hatchingOf(labels, label);
+  const hatched = hatchingOf(level, label);
   if (!hatched) return;
   pen.fillStyle = hatching(pen, hatched);
   pen.fill();
@@ -71,13 +73,15 @@ function fill(pen, labels, label, [x, y, width, height]) {
 /** @param {Pen} pen @param {import("./types.js").By} by @param {number[]} box */
 function outline(pen, by, [x, y, width, height]) {
   pen.strokeStyle = colour("strong");
-  pen.lineWidth = by === "model" ? 1 : 2;
+  pen.lineWidth = by === "model" || width < SLIM ? 1 : 2;
+  pen.globalAlpha = width < SLIM ? 0.45 : 1; // many narrow segments side by side: their hues must stay visible
   pen.setLineDash(by === "model" ? [4, 3] : []);
   pen.beginPath();
   const inset = pen.lineWidth / 2;
   pen.roundRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, width > 9 ? 3 : 0);
   pen.stroke();
   pen.setLineDash([]);
+  pen.globalAlpha = 1;
 }
 
 /** The first letters of a name, without a sign that more would follow. @param {Pen} pen @param {string} text @param {number} room */
@@ -95,7 +99,8 @@ function inscribe(pen, label, by, [x, y, width, height]) {
   pen.textBaseline = "middle";
   const middle = y + height / 2;
   const sign = label === null ? 6 : by === "model" ? 15 : 19;
-  const words = fitted(pen, nameOf(label), width - sign - 5);
+  const name = label === null && width > 340 ? "unlabelled: drag over steps, then press 1 to 9" : nameOf(label);
+  const words = fitted(pen, name, width - sign - 5);
   if (words.length < 3 && words !== label) {
     pen.fillText(letters(pen, nameOf(label), width - 6), x + 3, middle + 0.5);
     return;
@@ -105,11 +110,11 @@ function inscribe(pen, label, by, [x, y, width, height]) {
 }
 
 /** Columns of one pixel for what is too narrow to be drawn: each has the hue that covers most of it.
- * @param {Pen} pen @param {Map<number, {label: string | null, cover: number}>} columns @param {string[]} labels
- * @param {number} top @param {number} height */
-function drawColumns(pen, columns, labels, top, height) {
+ * @param {Pen} pen @param {Map<number, {label: string | null, cover: number}>} columns
+ * @param {import("./colours.js").Labelled} level @param {number} top @param {number} height */
+function drawColumns(pen, columns, level, top, height) {
   for (const [column, { label }] of columns) {
-    pen.fillStyle = hueOf(labels, label);
+    pen.fillStyle = hueOf(level, label);
     pen.fillRect(column, top, 1, height);
   }
 }
@@ -139,12 +144,12 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
       continue;
     }
     const box = [left + 0.5, top, right - left - 1, height];
-    fill(pen, level.labels, label, box);
+    fill(pen, level, label, box);
     outline(pen, by[i], box);
     inscribe(pen, label, by[i], box);
     if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, segments[i]), line, box);
   }
-  drawColumns(pen, columns, level.labels, top, height);
+  drawColumns(pen, columns, level, top, height);
   drawFixedBorders(pen, view, level.name, line, top, height);
 }
 
@@ -166,9 +171,13 @@ function drawFixedBorders(pen, view, level, line, top, height) {
   const fixed = view.fixed_borders[level];
   if (!fixed) return;
   pen.fillStyle = colour("ink");
+  let before = -Infinity;
   for (const at of fixed.on) {
     if (at < line.start || at > line.stop) continue;
     const x = line.x(at);
+    const crowded = x - before < SLIM;
+    before = x;
+    if (crowded) continue;
     pen.fillRect(x - 1, top - 2, 2, height + 4);
     pen.beginPath();
     pen.moveTo(x - 4, top - 3);

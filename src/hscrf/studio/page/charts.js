@@ -74,6 +74,25 @@ export function correctionChart(corrections, small) {
   });
 }
 
+/** How much of each accepted sequence the model had said before a person did. @param {any[]} rows in order of acceptance */
+export function agreementChart(rows) {
+  const points = rows.flatMap((each, i) =>
+    each.agreed === null || each.agreed === undefined
+      ? []
+      : [
+          {
+            x: i + 1,
+            y: each.agreed,
+            random: each.chosen === "random",
+            words: `${each.name}, ${each.at.slice(0, 16).replace("T", " ")}: model ${each.guess_of} and person agreed on ${Math.round(100 * each.agreed)} % of steps`,
+          },
+        ],
+  );
+  const name = `Agreement of model and person on ${points.length} accepted sequences`;
+  const unit = (/** @type {number} */ value) => `${Math.round(100 * value)} %`;
+  return chart(points, { width: 760, height: 200, top: 1, name, trend: smooth(points), unit });
+}
+
 /** @param {any[]} models */
 export function qualityChart(models) {
   const points = models

@@ -8,7 +8,7 @@ import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.j
 
 const DIGITS = 9;
 const PAUSE = 40; // milliseconds on a segment before the server is asked
-const PATIENCE = 1500; // milliseconds that a digit waits for the order of the labels
+const PATIENCE = 5000; // milliseconds that a digit waits for the order of the labels
 
 /** @typedef {{label: string, p: number | null, share: number | null, possible: boolean}} Alternative */
 
@@ -83,13 +83,26 @@ export class Choices {
     this.arrived();
   }
 
-  /** Labels in the order of their digits. @returns {{label: string, digit: number, found: Alternative | undefined}[]} */
+  /** Labels in the order of their digits. @returns {{label: string, digit: string, found: Alternative | undefined}[]} */
   ordered() {
-    const { labels } = this.state.level(this.state.selection.level);
+    const { name, labels } = this.state.level(this.state.selection.level);
+    const keyed = this.keysOf(name);
     const found = new Map((this.known || []).map((item) => [item.label, item]));
     const names = labels.length > DIGITS && this.known ? this.known.map((item) => item.label) : labels;
     const digits = labels.length <= DIGITS || this.known;
-    return names.map((label, i) => ({ label, digit: digits && i < DIGITS ? i + 1 : 0, found: found.get(label) }));
+    const free = [..."123456789"].filter((digit) => !keyed.has(digit));
+    const own = new Map([...keyed].map(([key, label]) => [label, key]));
+    return names.map((label) => ({
+      label,
+      digit: own.get(label) || (digits && free.shift()) || "",
+      found: found.get(label),
+    }));
+  }
+
+  /** Keys that people gave to labels of a level. @param {string} level @returns {Map<string, string>} */
+  keysOf(level) {
+    const looks = this.state.project?.looks[level] || {};
+    return new Map(Object.entries(looks).flatMap(([label, { key }]) => (key ? [[key, label]] : [])));
   }
 
   /** What is typed narrows the list: beginnings first, then anything inside. */
@@ -107,34 +120,36 @@ export class Choices {
   show() {
     const { shown, selection } = this.state;
     if (!shown || !this.state.levels.includes(selection.level)) return;
-    const { labels } = this.state.level(selection.level);
+    const level = this.state.level(selection.level);
     const now = chosen(shown, selection).label;
-    this.list.replaceChildren(...this.wanted().map((choice) => this.button(choice, labels, now)));
+    this.list.replaceChildren(...this.wanted().map((choice) => this.button(choice, level, now)));
   }
 
-  /** @param {{label: string, digit: number, found: Alternative | undefined}} choice @param {string[]} labels
-   * @param {string | null} now */
-  button({ label, digit, found }, labels, now) {
+  /** @param {{label: string, digit: string, found: Alternative | undefined}} choice
+   * @param {import("./types.js").Level} level @param {string | null} now */
+  button({ label, digit, found }, level, now) {
     const share = found && found.share !== null && found.share !== undefined ? found.share : null;
     const likely = share === null ? "" : percent(share);
-    const swatch = make("span", { className: `swatch h${hatchingOf(labels, label)}` });
-    swatch.style.backgroundColor = hueOf(labels, label);
+    const swatch = make("span", { className: `swatch h${hatchingOf(level, label)}` });
+    swatch.style.backgroundColor = hueOf(level, label);
+    const words = this.state.project?.looks[level.name]?.[label]?.words;
     const bar = make("i");
     bar.style.width = `${100 * (share || 0)}%`;
     const impossible = Boolean(found && found.possible === false);
+    const spoken = `${digit ? `${digit}: ` : ""}${label}${likely ? `, ${likely}` : ""}${impossible ? ", impossible here" : ""}${label === now ? ", as shown" : ""}`;
     return make(
       "button",
       {
         type: "button",
         className: `label${label === now ? " now" : ""}${impossible ? " impossible" : ""}`,
         "data-label": label,
-        "aria-label": `${digit ? `${digit}: ` : ""}${label}${likely ? `, ${likely}` : ""}${impossible ? ", impossible here" : ""}${label === now ? ", as shown" : ""}`,
-        title: explain(label, found),
+        title: explain(label, found) + (words ? `\n${words}` : ""),
       },
-      digit ? make("kbd", {}, String(digit)) : make("span"),
+      digit ? make("kbd", { "aria-hidden": "true" }, digit) : make("span"),
       swatch,
-      make("span", { className: "name" }, label),
-      make("span", { className: "share" }, impossible ? "–" : likely),
+      make("span", { className: "name", "aria-hidden": "true" }, label),
+      make("span", { className: "hidden" }, spoken),
+      make("span", { className: "share", "aria-hidden": "true" }, impossible ? "–" : likely),
       bar,
     );
   }
@@ -182,12 +197,19 @@ export class Choices {
     byId("stage").focus({ preventScroll: true });
   }
 
-  /** The label of a digit; where the digits follow the likelihoods, wait for them. @param {number} digit
-   * @returns {Promise<string | undefined>} */
+  /** The label of a digit. Where digits follow the likelihoods, wait for them; without them no label has a digit.
+   * @param {number} digit @returns {Promise<string | undefined>} */
   async pick(digit) {
-    const waits = this.state.level(this.state.selection.level).labels.length > DIGITS && !this.known;
-    if (waits) await Promise.race([this.ready, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
-    return this.ordered()[digit - 1]?.label;
+    const keyed = this.keysOf(this.state.selection.level).get(String(digit));
+    if (keyed) return keyed;
+    const follows = this.state.level(this.state.selection.level).labels.length > DIGITS;
+    const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, "late"));
+    let ready;
+    while (follows && !this.known && ready !== this.ready) {
+      ready = this.ready;
+      if ((await Promise.race([ready, late])) === "late") break;
+    }
+    return this.ordered().find((choice) => choice.digit === String(digit))?.label;
   }
 
   /** @param {KeyboardEvent} event */

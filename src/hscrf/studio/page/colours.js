@@ -1,6 +1,9 @@
-// Colours come from the style sheet. A label has a hue and, past the ninth, a hatching; its name is always written beside it.
+// Colours come from the style sheet. A label has a hue and a shade: its own, or those of the label it lies in.
+// Past the ninth hue it has a hatching too; its name is always written beside it.
 
-const HUES = 9;
+export const HUES = 9;
+const SHADES = [100, 76, 54, 88, 64]; // per cent of the hue; the rest is the ground, so that words stay readable
+const HUE_NAMES = ["blue", "orange", "yellow", "green", "pink", "cyan", "olive", "violet", "grey"];
 const NAMES = [
   "ground",
   "raised",
@@ -28,6 +31,11 @@ export function readColours() {
   const style = getComputedStyle(probe);
   const read = (/** @type {string} */ name) => ((probe.style.color = `var(--${name})`), style.color);
   sheet = Object.fromEntries(names.map((name) => [name, read(name)]));
+  for (let hue = 0; hue < HUES; hue++)
+    for (const share of SHADES.slice(1)) {
+      probe.style.color = `color-mix(in srgb, var(--label-${hue}) ${share}%, var(--ground))`;
+      sheet[`label-${hue}-${share}`] = style.color;
+    }
   probe.remove();
   hatchings.clear();
 }
@@ -35,15 +43,53 @@ export function readColours() {
 /** @param {string} name */
 export const colour = (name) => sheet[name] || "#888";
 
-/** @param {string[]} labels of the level @param {string | null} label */
-export function hueOf(labels, label) {
-  const index = label === null ? -1 : labels.indexOf(label);
-  return index < 0 ? colour("label-none") : colour(`label-${index % HUES}`);
+/** @param {number} hue */
+export const nameHue = (hue) => HUE_NAMES[hue];
+
+/** @typedef {{name: string, labels: string[]}} Labelled */
+/** @typedef {{hue: number, shade: number, hatching: number}} Look */
+
+/** Level -> label -> how it looks. @type {Map<string, Map<string, Look>>} */ let looks = new Map();
+
+/** Give each label its look: what a person chose, or a shade of the label it lies in, or its own hue.
+ * @param {import("./types.js").Project} project */
+export function colourLabels(project) {
+  looks = new Map();
+  project.levels.forEach(({ name, labels }, depth) => {
+    const above = depth ? project.levels[depth - 1] : null;
+    const rows = above ? project.children[above.name] || {} : {};
+    /** @type {Map<string, number>} */ const seen = new Map();
+    /** @type {Map<string, Look>} */ const found = new Map();
+    labels.forEach((label, index) => {
+      const inside = above ? above.labels.filter((parent) => !rows[parent] || rows[parent].includes(label)) : [];
+      const parent = above && inside.length < above.labels.length ? looks.get(above.name)?.get(inside[0]) : undefined;
+      const rank = (seen.get(inside[0]) || 0) + 1;
+      if (parent) seen.set(inside[0], rank);
+      const own = project.looks?.[name]?.[label]?.hue;
+      if (own !== undefined) found.set(label, { hue: own, shade: 0, hatching: 0 });
+      else if (parent)
+        found.set(label, { hue: parent.hue, shade: rank % SHADES.length, hatching: Math.floor(rank / SHADES.length) % 3 });
+      else found.set(label, { hue: index % HUES, shade: depth ? 2 : 0, hatching: Math.floor(index / HUES) % 3 });
+    });
+    looks.set(name, found);
+  });
 }
 
-/** How a label is hatched: 0 not at all. @param {string[]} labels @param {string | null} label */
-export const hatchingOf = (labels, label) =>
-  label === null ? 3 : Math.floor(Math.max(0, labels.indexOf(label)) / HUES) % 3;
+/** @param {Labelled} level @param {string} label @returns {Look} */
+function lookOf(level, label) {
+  const index = Math.max(0, level.labels.indexOf(label));
+  return looks.get(level.name)?.get(label) || { hue: index % HUES, shade: 0, hatching: Math.floor(index / HUES) % 3 };
+}
+
+/** @param {Labelled} level @param {string | null} label */
+export function hueOf(level, label) {
+  if (label === null || !level.labels.includes(label)) return colour("label-none");
+  const { hue, shade } = lookOf(level, label);
+  return colour(shade ? `label-${hue}-${SHADES[shade]}` : `label-${hue}`);
+}
+
+/** How a label is hatched: 0 not at all. @param {Labelled} level @param {string | null} label */
+export const hatchingOf = (level, label) => (label === null ? 3 : lookOf(level, label).hatching);
 
 /** A pattern of thin lines to lay over a hue. @param {CanvasRenderingContext2D} context @param {number} kind 1, 2 or 3 */
 export function hatching(context, kind) {

@@ -1,7 +1,7 @@
 // The sheets that lie over the page: keys, progress, files, settings.
 
-import { Refused, ask, tell } from "./api.js";
-import { correctionChart, qualityChart } from "./charts.js";
+import { Refused, ask, named, tell } from "./api.js";
+import { agreementChart, correctionChart, qualityChart } from "./charts.js";
 import { useTheme } from "./colours.js";
 import { byId, make } from "./dom.js";
 
@@ -9,13 +9,17 @@ const FORMATS = [
   ["jsonl", "JSON Lines", "all levels, nested; what hscrf reads and writes"],
   ["columns", "CoNLL columns", "one step a line, one column a level"],
   ["csv", "CSV", "one step a row"],
-  ["label-studio", "Label Studio", "JSON with a from_name for each level"],
+  ["segments", "CSV of segments", "one segment a row, with its times"],
   ["elan", "ELAN", "a zip of .eaf files with a tier for each level"],
+  ["textgrid", "Praat", "a zip of TextGrids with a tier for each level"],
+  ["boris", "BORIS", "a project with an observation for each sequence"],
+  ["label-studio", "Label Studio", "JSON with a from_name for each level"],
+  ["label-config", "Label Studio's config", "the labels of all levels, for its labeling interface"],
   ["model", "Model", "the newest model, for hscrf.load"],
 ];
 
 /** @param {string} title @param {...Node} content */
-function open(title, ...content) {
+export function open(title, ...content) {
   const dialog = byId("dialog");
   const close = make("button", { type: "button", className: "close", onclick: () => dialog.close() }, "Close");
   dialog.replaceChildren(make("h2", { id: "dialog-title" }, title), close, ...content);
@@ -40,6 +44,7 @@ export function openKeys(keys) {
     ["lock and a stroke below", "these steps are fixed; the model made the segment longer"],
     ["sheet and a solid outline", "came with the file"],
     ["wedge on a border", "a border fixed by a person; a stroke below: no border there"],
+    ["! and a red dashed frame", "contradicts another label: release one of them"],
     ["purple strip and line", "doubt: 1 − probability of the label shown"],
   ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
   open("Keys and signs", make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
@@ -49,13 +54,23 @@ export async function openProgress() {
   const progress = await ask("/api/progress");
   const corrections = correctionChart(progress.corrections, false);
   const quality = qualityChart(progress.models);
-  for (const svg of [corrections, quality]) svg.setAttribute("class", "chart");
+  const agreement = agreementChart(progress.corrections);
+  for (const svg of [corrections, quality, agreement]) svg.setAttribute("class", "chart");
   const note = (/** @type {string} */ words) => make("p", { className: "quiet" }, words);
   const rated = progress.models.some(
     (/** @type {any} */ model) => model.quality !== null && model.quality !== undefined,
   );
   open(
     `Progress: ${progress.corrections.length} of ${progress.sequences} sequences accepted`,
+    make(
+      "p",
+      { id: "totals" },
+      `${progress.segments} labelled segments · ${progress.minutes} minutes of work (pauses of more than 5 minutes left out)`,
+    ),
+    make("h3", {}, "Steps on which model and person agreed, for each accepted sequence, in order"),
+    progress.corrections.some((/** @type {any} */ each) => typeof each.agreed === "number")
+      ? agreement
+      : note("Not known yet: it is measured when a sequence is accepted while there is a model."),
     make("h3", {}, "Corrections for each accepted sequence, in order"),
     progress.corrections.length ? corrections : note("Nothing is accepted yet."),
     note(
@@ -88,19 +103,25 @@ export function openFiles(say) {
   });
   const file = make("input", {
     type: "file",
-    accept: ".json,application/json",
+    accept: ".eaf,.TextGrid,.textgrid,.boris,.csv,.tsv,.json,.zip",
+    multiple: "",
     id: "import",
-    "aria-label": "Label Studio file to import",
+    "aria-label": "Files to import",
   });
   const result = make("div", { role: "status" });
-  file.addEventListener("change", () => importFile(file.files[0], result, say));
+  file.addEventListener("change", () => importFiles([...file.files], result, say));
   open(
     "Files",
     make("h3", {}, "Export"),
     make("p", {}, only, " ", make("label", { for: "only" }, "only accepted sequences")),
     make("div", { className: "exports" }, ...links),
     make("p", { className: "quiet" }, "Every export says which labels are a person's and which the model's."),
-    make("h3", {}, "Import labels (Label Studio JSON)"),
+    make("h3", {}, "Import labels"),
+    make(
+      "p",
+      { className: "quiet" },
+      "ELAN (.eaf), Praat (.TextGrid), BORIS (.boris, .csv), Label Studio (.json), CSV of segments, or a .zip of these. A file belongs to the sequence of its name, its recording or its text. Each import can be undone.",
+    ),
     file,
     result,
   );
@@ -109,26 +130,46 @@ export function openFiles(say) {
 /** @param {Event} event @param {string} format @param {boolean} only */
 function fetchFile(event, format, only) {
   event.preventDefault();
-  location.assign(`/api/export/${format}?accepted_only=${only ? 1 : 0}`);
+  location.assign(named(`/api/export/${format}?accepted_only=${only ? 1 : 0}`));
 }
 
-/** @param {File} file @param {Element} result @param {(words: string) => void} say */
-async function importFile(file, result, say) {
-  try {
-    const content = JSON.parse(await file.text());
-    const answer = await tell("/api/import", { format: "label-studio", content });
-    const refused = answer.refused.map((/** @type {any} */ each) =>
-      make("li", {}, `task ${each.task}: ${each.message}`),
-    );
-    result.replaceChildren(
-      make("p", {}, `${answer.labels} labels in ${answer.sequences} sequences`),
-      make("ul", { className: "notices" }, ...refused),
-    );
-    say(`imported ${answer.labels} labels`);
-  } catch (error) {
-    const why = error instanceof SyntaxError ? `${file.name} is not JSON` : String(/** @type {any} */ (error).message);
-    result.replaceChildren(make("p", {}, `Not imported: ${why}`));
+/** The content of a file as base64. @param {File} file @returns {Promise<string>} */
+function base64(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(String(reader.result).replace(/^[^,]*,/, "")));
+    reader.addEventListener("error", () => reject(new Error(`${file.name} cannot be read`)));
+    reader.readAsDataURL(file);
+  });
+}
+
+/** @param {any} answer @returns {string} */
+function importWords(answer) {
+  const moved = answer.moved ? `; ${answer.moved} borders were moved to the nearest step` : "";
+  const out = answer.left_out.length ? `; tiers without a level were left out: ${answer.left_out.join(", ")}` : "";
+  return `${answer.labels} labels in ${answer.sequences} sequences${moved}${out}`;
+}
+
+/** @param {File[]} files @param {Element} result @param {(words: string) => void} say */
+async function importFiles(files, result, say) {
+  result.replaceChildren();
+  let labels = 0;
+  for (const file of files) {
+    try {
+      const answer = await tell("/api/import", { file: file.name, data: await base64(file) });
+      const refused = answer.refused.map((/** @type {any} */ each) =>
+        make("li", {}, `${each.name ? `${each.name}: ` : ""}${each.message}`),
+      );
+      labels += answer.labels;
+      result.append(
+        make("p", {}, `${file.name}: ${importWords(answer)}`),
+        make("ul", { className: "notices" }, ...refused),
+      );
+    } catch (error) {
+      result.append(make("p", {}, `Not imported: ${String(/** @type {any} */ (error).message)}`));
+    }
   }
+  say(`imported ${labels} labels`);
 }
 
 /** @param {import("./state.js").State} state @param {(words: string) => void} say */
@@ -136,6 +177,7 @@ export function openSettings(state, say) {
   const { project } = state;
   if (!project) return;
   const name = make("input", { id: "annotator", value: project.annotator || "", maxlength: "100" });
+  name.disabled = Boolean(project.invited);
   const after = make("input", {
     id: "after",
     type: "number",

@@ -65,5 +65,6 @@ export function foresee(view, fix) {
         cover(tracks[level], start, stop, label, "accepted");
   const segments = Object.fromEntries(Object.entries(tracks).map(([level, track]) => [level, track.segments]));
   const by = Object.fromEntries(Object.entries(tracks).map(([level, track]) => [level, track.by]));
+  if (kind === "mark") return { ...view, marks: { ...view.marks, ...body } };
   return { ...view, segments, by, changed: {}, status: body.whole ? "done" : "begun" };
 }

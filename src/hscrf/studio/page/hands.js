@@ -105,6 +105,16 @@ export class Hands {
     this.send("release", { level, start, stop });
   }
 
+  /** Flag the sequence, skip it, or write a note; labels stay as they are. @param {import("./types.js").Marks} marks */
+  mark(marks) {
+    this.send("mark", marks);
+  }
+
+  /** Put the flag up or down. */
+  flag() {
+    this.mark({ flag: !this.state.view?.marks.flag });
+  }
+
   undo() {
     if (!this.state.shown?.can_undo && !this.state.unsaved.count) return this.say("nothing to undo");
     this.send("undo", {});

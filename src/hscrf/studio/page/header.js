@@ -44,14 +44,24 @@ function showView(state) {
   const words = { open: "not begun", begun: "begun", done: "accepted ✓" }[shown.status];
   const entropy = view.entropy === null || view.entropy === undefined ? "" : ` · doubt ${view.entropy.toFixed(2)}/step`;
   const exact = view.exact === false ? " · computing the exact answer…" : "";
-  write(byId("about"), `${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
+  const held = view.held_by ? `read only: ${view.held_by} is working on it · ` : "";
+  mark(byId("about"), "data-held", view.held_by || null);
+  write(byId("about"), `${held}${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
   byId("about").title =
     (project.model
       ? `${project.model.words}. `
       : "No model yet: label by hand; one is trained from what you accept. ") +
     "Doubt: entropy of the whole labelling, in nats a step; 0 is certain.";
-  byId("undo").disabled = !shown.can_undo && !state.unsaved.count;
-  byId("redo").disabled = !shown.can_redo;
+  const lacking = Object.entries(shown.segments).find(([, segments]) => segments.some(([, , label]) => label === null));
+  const accept = byId("accept-all");
+  accept.disabled = Boolean(lacking || shown.conflict || view.held_by);
+  accept.title = shown.conflict
+    ? "Release one of the contradicting labels first"
+    : lacking
+      ? `Level ${lacking[0]} still has steps without a label`
+      : "All that is shown is right: accept the sequence and go on (A)";
+  byId("undo").disabled = Boolean(view.held_by) || (!shown.can_undo && !state.unsaved.count);
+  byId("redo").disabled = Boolean(view.held_by) || !shown.can_redo;
 }
 
 /** @param {import("./state.js").State} state */
@@ -84,7 +94,9 @@ function showProject(state) {
   if (!project) return;
   write(byId("project"), project.name);
   mark(byId("stage"), "class", project.kind === "text" ? "stage text" : "stage");
-  byId("notices").replaceChildren(...project.notices.map(({ message }) => make("li", {}, message)));
+  byId("notices").replaceChildren(
+    ...[...project.notices, ...state.notices].map(({ message }) => make("li", {}, message)),
+  );
 }
 
 /** @param {import("./state.js").State} state */

@@ -1,6 +1,7 @@
 // The keyboard. One table: what the key sheet shows is what the keys do.
 
-/** @typedef {{keys: string[], shown: string, words: string, run: (event: KeyboardEvent) => void}} Key */
+/** @typedef {{keys: string[], shown: string, words: string, once?: boolean, run: (event: KeyboardEvent) => void}} Key
+ *    `once`: a key that is held down counts once */
 
 /** @param {import("./hands.js").Hands} hands @param {import("./stage.js").Stage} stage @param {Record<string, (...rest: any[]) => any>} page
  * @returns {Key[]} */
@@ -71,10 +72,23 @@ export function keyTable(hands, stage, page) {
       keys: ["s"],
       shown: "s",
       words: "split before the cursor (in the middle, if the cursor is on the first step)",
+      once: true,
       run: () => hands.then(() => hands.split()),
     },
-    { keys: ["m"], shown: "m", words: "merge with the next segment", run: () => hands.then(() => hands.merge()) },
-    { keys: ["M"], shown: "M", words: "merge with the segment before", run: () => hands.then(() => hands.merge(true)) },
+    {
+      keys: ["m"],
+      shown: "m",
+      words: "merge with the next segment",
+      once: true,
+      run: () => hands.then(() => hands.merge()),
+    },
+    {
+      keys: ["M"],
+      shown: "M",
+      words: "merge with the segment before",
+      once: true,
+      run: () => hands.then(() => hands.merge(true)),
+    },
     {
       keys: ["a"],
       shown: "a",
@@ -85,6 +99,7 @@ export function keyTable(hands, stage, page) {
       keys: ["A"],
       shown: "A",
       words: "accept the sequence, go on to the next",
+      once: true,
       run: () => hands.then(() => hands.acceptAll()),
     },
     {
@@ -100,6 +115,34 @@ export function keyTable(hands, stage, page) {
       words: "redo",
       run: () => hands.then(() => hands.redo()),
     },
+    {
+      keys: ["x"],
+      shown: "x",
+      words: "flag the sequence, or take the flag away",
+      once: true,
+      run: () => hands.then(() => hands.flag()),
+    },
+    {
+      keys: ["k"],
+      shown: "k",
+      words: "skip the sequence: it waits at the end of the queue",
+      once: true,
+      run: () => page.skip(),
+    },
+    { keys: ["e"], shown: "e", words: "write a note", run: () => page.note() },
+    { keys: ["h"], shown: "h", words: "history of the sequence", run: () => page.history() },
+    { keys: ["d"], shown: "d", words: "labels: names, colours, keys, guidelines", run: () => page.labels() },
+    { keys: ["r"], shown: "r", words: "guidelines next to the work, or not", run: () => page.guide() },
+    { keys: ["i"], shown: "i", words: "menu: everything that can be done here", run: () => page.menu() },
+    { keys: [" "], shown: "Space", words: "play what is chosen, or pause", once: true, run: () => page.play() },
+    { keys: ["L"], shown: "L", words: "loop the recording, or not", once: true, run: () => page.loop() },
+    { keys: ["S"], shown: "S", words: "speed of the recording", run: () => page.speed() },
+    {
+      keys: ["<", ">"],
+      shown: "< >",
+      words: "what the first, the second person said is right",
+      run: (e) => hands.then(() => page.settle(e.key === "<" ? 0 : 1)),
+    },
     { keys: ["c"], shown: "c", words: "to the buttons of a contradiction", run: () => page.conflict() },
     { keys: ["+", "=", "-"], shown: "+ -", words: "zoom in, out", run: (e) => zoom(e.key === "-" ? 1 / 1.6 : 1.6) },
     { keys: ["0", "f"], shown: "0 f", words: "show all; show the segment", run: (e) => page.fit(e.key === "0") },
@@ -113,7 +156,7 @@ export function keyTable(hands, stage, page) {
     { keys: ["b"], shown: "b", words: "back to the sequence that was open before", run: () => page.back() },
     { keys: ["o"], shown: "o", words: "segments as a list", run: () => page.outline() },
     { keys: ["q"], shown: "q", words: "to the queue", run: () => page.queue() },
-    { keys: ["t"], shown: "t", words: "train now, or stop training", run: () => page.train() },
+    { keys: ["t"], shown: "t", words: "train now, or stop training", once: true, run: () => page.train() },
     { keys: ["p"], shown: "p", words: "progress curves", run: () => page.progress() },
     { keys: ["?"], shown: "?", words: "this sheet", run: () => page.keys() },
     { keys: ["Escape"], shown: "Esc", words: "let go: border, chosen steps, list", run: () => page.escape() },
@@ -135,18 +178,23 @@ function isTaken(event) {
   const target = event.target;
   if (event.altKey && !isGraph(event)) return true;
   if (!(target instanceof HTMLElement)) return false;
-  if (target.closest("dialog, input, select, textarea")) return true;
+  if (target.closest("dialog, input, select, textarea, [role=menu]")) return true;
   const onButton = target.closest("button, [role=option], a");
   return Boolean(onButton) && (event.key === "Enter" || event.key === " " || event.key === "Tab");
 }
 
-/** @param {Key[]} table @param {() => boolean} ready */
-export function bindKeys(table, ready) {
+/** @param {Key[]} table @param {() => boolean} ready @param {(key: string) => boolean} label gives a label by its own key */
+export function bindKeys(table, ready, label) {
   const known = new Map(table.flatMap((key) => key.keys.map((name) => [name, key])));
   document.addEventListener("keydown", (event) => {
     const key = known.get(nameOf(event));
-    if (!key || isTaken(event)) return;
+    if (isTaken(event)) return;
+    if (!key) {
+      if (event.key.length === 1 && ready() && label(nameOf(event))) event.preventDefault();
+      return;
+    }
     event.preventDefault();
+    if (event.repeat && key.once) return;
     if (ready() || key.shown === "?") key.run(event);
   });
 }

@@ -1,7 +1,7 @@
 // Where things are: rows from top to bottom, steps from left to right. Time is one line, text wraps into many.
 
 /** @typedef {import("./types.js").Line} Line */
-/** @typedef {{kind: "axis" | "level" | "doubt" | "channel" | "tokens", name: string, top: number, height: number, index: number}} Row */
+/** @typedef {{kind: "axis" | "level" | "doubt" | "channel" | "tokens" | "wave" | "spectrum", name: string, top: number, height: number, index: number}} Row */
 /** @typedef {{rows: Row[], lines: Line[], pitch: number, height: number, wraps: boolean}} Layout
  *    `pitch`: from one line to the next; `height`: of everything */
 
@@ -24,9 +24,10 @@ function stack(rows, gap) {
 
 /** Tracks of a time sequence: axis, levels, doubt, tokens, channels; the channels share what height is left.
  * @param {string[]} levels @param {import("./types.js").Observations} seen @param {import("./window.js").Window} window
- * @param {number} width @param {number} height @returns {Layout} */
-export function layTime(levels, seen, window, width, height) {
-  const channels = seen.channels.length;
+ * @param {number} width @param {number} height @param {boolean} sounds @param {number[]} order of the channels that are shown
+ * @returns {Layout} */
+export function layTime(levels, seen, window, width, height, sounds, order) {
+  const channels = order.length;
   const tall = height > 620 ? 44 : 36;
   const rows = [
     row("axis", "", 18),
@@ -34,9 +35,10 @@ export function layTime(levels, seen, window, width, height) {
     row("doubt", "doubt", 34),
   ];
   if (seen.tokens) rows.push(row("tokens", "observed", 24));
+  if (sounds) rows.push(row("wave", "sound", 54), row("spectrum", "0-4 kHz", 64));
   const left = height - stack(rows, GAP) - GAP;
   const each = channels ? Math.max(34, Math.min(320, left / channels - GAP)) : 0;
-  seen.channels.forEach((channel, i) => rows.push(row("channel", channel.name, each, i)));
+  for (const i of order) rows.push(row("channel", seen.channels[i].name, each, i));
   const total = stack(rows, GAP);
   const scale = (width - GUTTER - EDGE) / window.span;
   /** @type {Line} */ const line = {

@@ -1,18 +1,26 @@
 // Put the parts together.
 
+import { hideChannel, moveChannel, showAllChannels } from "./channels.js";
 import { Choices } from "./choices.js";
-import { readColours, useTheme } from "./colours.js";
+import { colourLabels, readColours, useTheme } from "./colours.js";
 import { Conflict } from "./conflict.js";
+import { openBulk } from "./bulk.js";
 import { openFiles, openKeys, openProgress, openSettings } from "./dialogs.js";
+import { openHistory, openNote } from "./history.js";
+import { openLabels, relabelled, showGuide, toggleGuide } from "./labels.js";
+import { Media } from "./media.js";
+import { openMenu } from "./menu.js";
 import { byId, mark, write } from "./dom.js";
 import { Hands } from "./hands.js";
 import { bindHeader } from "./header.js";
 import { bindKeys, keyTable } from "./keys.js";
+import { placeAt } from "./layout.js";
 import { Outline } from "./outline.js";
 import { Overview } from "./overview.js";
 import { Pointer } from "./pointer.js";
 import { QueueList } from "./queue.js";
 import { chosen, sentence } from "./segments.js";
+import { Settle } from "./settle.js";
 import { Stage } from "./stage.js";
 import { State } from "./state.js";
 import { Studio } from "./studio.js";
@@ -27,17 +35,19 @@ const hands = new Hands(state, send, say, settled);
 const choices = new Choices(state, (label) => hands.then(() => hands.label(label)));
 const conflict = new Conflict(state, (kind, body) => hands.then(() => send(kind, body)));
 
+const settle = new Settle(state, (kind, body) => hands.then(() => send(kind, body)), say);
+
 useTheme(localStorage.getItem("hscrf-studio-theme") || "auto");
 bindHeader(state);
 new Overview(state, stage, byId("overview"));
 new Pointer(state, stage, hands, (words) => write(byId("readout"), words));
 const outline = new Outline(state, hands);
-new QueueList(state, (id) => studio.open(id));
+const media = new Media(state, stage, say);
+const queue = new QueueList(state, (id) => studio.open(id));
 
 /** The sequence so many places further down the queue. @param {number} by */
 function go(by) {
-  const order = state.queue ? state.queue.order : [];
-  const next = order[order.indexOf(state.view ? state.view.id : 0) + by];
+  const next = queue.neighbour(state.view ? state.view.id : 0, by);
   if (next) studio.open(next);
   else say(`there is no sequence ${by > 0 ? "after" : "before"} this one`);
 }
@@ -61,6 +71,7 @@ const table = keyTable(hands, stage, {
   pick: async (digit) => {
     const label = await choices.pick(digit);
     if (label !== undefined) hands.label(label);
+    else say(`no label has the digit ${digit} here`);
   },
   type: () => byId("typed").focus(),
   conflict: () => conflict.focus(),
@@ -71,15 +82,45 @@ const table = keyTable(hands, stage, {
   outline: () => hands.then(() => outline.focus()),
   queue: () => byId("queue").focus(),
   train: () => studio.train(),
+  settle: (which) => settle.take(which),
+  play: () => media.toggle(),
+  loop: () => media.loop(),
+  speed: () => media.slower(),
+  skip: () => skip(),
+  note: () => openNote(state, hands),
+  history: () => openHistory(state).catch((error) => studio.explain(error)),
+  menu: () => openMore(),
+  labels: () => openLabels(studio, isCommand),
+  guide: () => toggleGuide(state),
   progress: () => openProgress().catch((error) => studio.explain(error)),
   keys: () => openKeys(table),
   escape,
 });
-bindKeys(table, () => state.shown !== null);
+bindKeys(
+  table,
+  () => state.shown !== null,
+  (key) => {
+    const label = choices.keysOf(state.selection.level).get(key);
+    if (label) hands.then(() => hands.label(label));
+    return Boolean(label);
+  },
+);
+
+/** Whether a key belongs to a command; digits give labels. @param {string} key */
+function isCommand(key) {
+  return !"123456789".includes(key) && table.some((each) => each.keys.includes(key));
+}
+studio.relabelled = () => relabelled(studio);
+state.on("project", () => {
+  if (state.project) colourLabels(state.project);
+  stage.paint();
+  showGuide(state);
+});
 
 state.on("selection", () => {
   stage.follow();
   stage.chosen();
+  showGuide(state);
   if (state.shown)
     write(byId("spoken"), sentence(state.shown, state.selection.level, chosen(state.shown, state.selection).index));
 });
@@ -98,6 +139,77 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 byId("undo").addEventListener("click", () => hands.then(() => hands.undo()));
 byId("redo").addEventListener("click", () => hands.then(() => hands.redo()));
 byId("accept-all").addEventListener("click", () => hands.then(() => hands.acceptAll()));
+/** Skip the sequence and go on to the next; or let it wait among the others again. */
+async function skip() {
+  const { view } = state;
+  if (!view) return;
+  const marks = { skip: !view.marks.skip };
+  await hands.then(() => hands.mark(marks));
+  await studio.outbox?.settled(3000);
+  await studio.refreshQueue();
+  const next = state.queue?.next;
+  if (marks.skip && next && next !== view.id) await studio.open(next);
+}
+
+/** What the menu offers for the segment and the sequence. */
+function entries() {
+  const { view, shown } = state;
+  const marks = view?.marks || {};
+  const then = (/** @type {() => unknown} */ work) => () => hands.then(work);
+  return [
+    { words: "Split before the cursor", key: "s", run: then(() => hands.split()) },
+    { words: "Merge with the next segment", key: "m", run: then(() => hands.merge()) },
+    { words: "Merge with the segment before", key: "M", run: then(() => hands.merge(true)) },
+    { words: "Accept the segment", key: "a", run: then(() => hands.accept()) },
+    { words: "Release what is fixed here", key: "u", run: then(() => hands.release()) },
+    { words: "Zoom to the segment", key: "f", off: stage.layout.wraps, run: () => fit(false) },
+    { words: "Show all", key: "0", off: stage.layout.wraps, run: () => fit(true) },
+    { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: "x", run: then(() => hands.flag()) },
+    { words: marks.skip ? "Do not skip the sequence" : "Skip the sequence", key: "k", run: () => skip() },
+    { words: marks.note ? "Change the note…" : "Write a note…", key: "e", run: () => openNote(state, hands) },
+    { words: "Edit labels and guidelines…", key: "d", run: () => openLabels(studio, isCommand) },
+    { words: "Show or hide the guidelines", key: "r", run: () => toggleGuide(state) },
+    { words: "History of the sequence…", key: "h", run: () => openHistory(state).catch((e) => studio.explain(e)) },
+    { words: "Accept many sequences…", off: !shown || shown.model === null, run: () => openBulk(studio) },
+  ];
+}
+
+/** The channel under the pointer. @param {MouseEvent} event */
+function channelAt(event) {
+  const { layout, element } = stage;
+  if (layout.wraps || !layout.lines.length) return null;
+  const y = event.clientY - element.getBoundingClientRect().top + element.scrollTop;
+  const { row } = placeAt(layout, y);
+  return row?.kind === "channel" ? row.name : null;
+}
+
+/** @param {string} name of a channel */
+function channelEntries(name) {
+  const { project } = state;
+  const names = stage.layout.rows.filter((row) => row.kind === "channel").map((row) => row.name);
+  const then = (/** @type {() => void} */ change) => () => {
+    change();
+    stage.resize();
+  };
+  return [
+    { words: `Hide ${name}`, off: names.length < 2, run: then(() => hideChannel(project, name)) },
+    { words: "Move up", off: names[0] === name, run: then(() => moveChannel(project, names, name, -1)) },
+    { words: "Move down", off: names.at(-1) === name, run: then(() => moveChannel(project, names, name, 1)) },
+    { words: "Show all channels", run: then(() => showAllChannels(project)) },
+  ];
+}
+
+function openMore() {
+  const box = byId("more").getBoundingClientRect();
+  openMenu("What can be done here", entries(), box.left, box.bottom + 2);
+}
+
+byId("more").addEventListener("click", openMore);
+byId("stage").addEventListener("contextmenu", (/** @type {MouseEvent} */ event) => {
+  event.preventDefault();
+  const channel = channelAt(event);
+  openMenu("What can be done here", channel ? channelEntries(channel) : entries(), event.clientX, event.clientY);
+});
 byId("files").addEventListener("click", () => openFiles(say));
 byId("settings").addEventListener("click", () => openSettings(state, say));
 byId("keys").addEventListener("click", () => openKeys(table));

@@ -6,6 +6,7 @@ import { Offline, Refused, readView, tell } from "./api.js";
 /** @typedef {import("./types.js").Fix} Fix */
 /** @typedef {import("./types.js").View} View */
 
+const PREFIX = "hscrf-studio/"; // of all keys in the storage that hold a fix
 const AGAIN = 3000; // milliseconds between two attempts while nothing gets through
 const LATE = 150; // a fix that takes longer is drawn before its answer
 
@@ -15,20 +16,23 @@ const isBound = (fix) => fix.kind === "undo" || fix.kind === "redo" || Boolean(f
 export class Outbox {
   /**
    * @param {Storage} storage
-   * @param {string} project name of the database: fixes of another one stay where they are
+   * @param {string} project identity of the database: fixes of another one stay where they are
    * @param {{saved: (fix: Fix, view: View) => void, dropped: (fix: Fix, why: string, view: View | null) => void,
-   *   changed: () => void}} ears
+   *   changed: () => void, moved: () => void}} ears `moved`: the server has another database open
    */
   constructor(storage, project, ears) {
     this.storage = storage;
-    this.prefix = `hscrf-studio/${project}/`;
+    this.prefix = `${PREFIX}${project}/`;
     this.ears = ears;
     /** @type {Fix[]} */ this.fixes = [];
+    /** Uids of fixes that were sent from here and are not in the news yet. @type {Set<string>} */ this.sent =
+      new Set();
     /** The newest version known of each sequence. @type {Map<number, number>} */ this.versions = new Map();
     this.sending = false;
     this.late = false;
     this.reason = "";
     this.made = 0;
+    /** Sequences that another person is working on. @type {Set<number>} */ this.held = new Set();
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     /** @type {(() => void)[]} */ this.sleepers = [];
     this.adopt();
@@ -48,6 +52,12 @@ export class Outbox {
     }
     this.fixes.sort((a, b) => a.made - b.made);
     if (this.fixes.length) this.late = true;
+  }
+
+  /** How many changes of other databases wait in this browser. */
+  foreign() {
+    const keys = Array.from({ length: this.storage.length }, (_, i) => this.storage.key(i) || "");
+    return keys.filter((key) => key.startsWith(PREFIX) && !key.startsWith(this.prefix)).length;
   }
 
   /** @param {number} sequence @param {string} kind @param {any} body @param {string} annotator @param {number} version */
@@ -84,6 +94,7 @@ export class Outbox {
   async flush() {
     if (this.sending) return;
     this.sending = true;
+    this.held.clear();
     clearTimeout(this.timer);
     while (this.fixes.length && (await this.sendFirst()));
     this.sending = false;
@@ -101,6 +112,7 @@ export class Outbox {
     try {
       const { uid, kind, body, annotator } = fix;
       const version = Math.max(fix.version, this.versions.get(fix.sequence) ?? 0);
+      this.sent.add(uid);
       const answer = await tell(`/api/sequences/${fix.sequence}/events`, { uid, version, kind, body, annotator });
       this.forget(fix);
       this.reason = "";
@@ -127,8 +139,19 @@ export class Outbox {
       this.ears.dropped(fix, error.message, null);
       return true;
     }
+    if (error instanceof Refused && error.kind === "held") return this.wait(fix, error);
+    if (error instanceof Refused && error.kind === "project") this.ears.moved();
     this.reason = error instanceof Offline ? "the server does not answer" : String(/** @type {any} */ (error).message);
     return false;
+  }
+
+  /** Another person works on the sequence: its fixes wait until they leave, those of others go on.
+   * @param {Fix} fix @param {Refused} error */
+  wait(fix, error) {
+    this.held.add(fix.sequence);
+    this.reason = error.message;
+    this.fixes.sort((a, b) => Number(this.held.has(a.sequence)) - Number(this.held.has(b.sequence)));
+    return !this.held.has(this.fixes[0].sequence);
   }
 
   /** Another tab was quicker: take what it made, then say the same again on top of it.

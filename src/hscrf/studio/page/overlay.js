@@ -4,7 +4,7 @@ import { colour } from "./colours.js";
 import { chosen } from "./segments.js";
 
 /** @typedef {import("./types.js").Line} Line */
-/** @typedef {{left: number, right: number, hover: number | null}} Frame */
+/** @typedef {{left: number, right: number, hover: number | null, playhead: number | null}} Frame */
 /** @typedef {CanvasRenderingContext2D} Pen */
 
 /** @param {Line} line @param {Frame} frame @param {number} start @param {number} stop @returns {[number, number] | null} */
@@ -25,7 +25,40 @@ export function drawGlow(pen, state, layout, line, frame) {
         const found = span(line, frame, start, stop);
         if (found) pen.fillRect(found[0], line.top + row.top - 3, found[1] - found[0], 3);
         if (found) pen.fillRect(found[0], line.top + row.top + row.height, found[1] - found[0], 3);
+        drawFormer(pen, state.former[row.name] || [], [start, stop], line, frame, line.top + row.top, row.height);
       }
+}
+
+/** Outlines of the segments that were there before a change. @param {Pen} pen @param {import("./types.js").Segment[]} segments
+ * @param {[number, number]} range @param {Line} line @param {Frame} frame @param {number} top @param {number} height */
+function drawFormer(pen, segments, [first, last], line, frame, top, height) {
+  pen.strokeStyle = colour("flash");
+  pen.lineWidth = 2;
+  for (const [start, stop] of segments) {
+    const found = start < last && stop > first ? span(line, frame, start, stop) : null;
+    if (found) pen.strokeRect(found[0] + 1, top + 1, Math.max(1, found[1] - found[0] - 2), height - 2);
+  }
+}
+
+/** Labels that contradict each other: a frame and a sign where each of them is. @param {Pen} pen
+ * @param {import("./state.js").State} state @param {import("./layout.js").Layout} layout @param {Line} line @param {Frame} frame */
+function drawCulprits(pen, state, layout, line, frame) {
+  for (const item of state.shown?.conflict?.items || []) {
+    const row = layout.rows.find((each) => each.kind === "level" && each.name === item.level);
+    const found = span(line, frame, item.start, item.stop);
+    if (!row || !found) continue;
+    const top = line.top + row.top;
+    pen.strokeStyle = colour("danger");
+    pen.lineWidth = 3;
+    pen.setLineDash([7, 3]);
+    pen.strokeRect(found[0] + 1.5, top + 1.5, Math.max(2, found[1] - found[0] - 3), row.height - 3);
+    pen.setLineDash([]);
+    pen.fillStyle = colour("danger");
+    pen.fillRect(found[0], top - 8, 15, 15);
+    pen.fillStyle = colour("ground");
+    pen.textBaseline = "middle";
+    pen.fillText("!", found[0] + 6, top);
+  }
 }
 
 /** @param {Pen} pen @param {number} x @param {number} y @param {number} width @param {number} height */
@@ -106,7 +139,12 @@ export function drawOverlay(pen, state, layout, lines, frame) {
   for (const line of lines) {
     drawChoice(pen, state, layout, line, frame);
     drawCursor(pen, state, layout, line, frame);
+    drawCulprits(pen, state, layout, line, frame);
     if (state.moving) drawMoving(pen, state.moving, layout, line);
+    if (frame.playhead !== null && !layout.wraps && frame.playhead >= line.start && frame.playhead <= line.stop) {
+      pen.fillStyle = colour("danger");
+      pen.fillRect(line.x(frame.playhead) - 1, line.top, 2, layout.height);
+    }
     if (frame.hover !== null && !layout.wraps && frame.hover >= line.start && frame.hover < line.stop) {
       pen.fillStyle = colour("quiet");
       pen.globalAlpha = 0.5;

@@ -59,9 +59,9 @@ export class Overview {
     pen.textBaseline = "middle";
     pen.fillStyle = colour("quiet");
     pen.fillText("overview", GUTTER - 12, height / 2);
-    const labels = this.state.level(levels[0]).labels;
+    const level = this.state.level(levels[0]);
     for (const [start, stop, label] of shown.segments[levels[0]]) {
-      pen.fillStyle = hueOf(labels, label);
+      pen.fillStyle = hueOf(level, label);
       pen.fillRect(this.x(start), 2, Math.max(0.5, this.x(stop) - this.x(start) - 0.5), BAND);
     }
     if (shown.model !== null) this.paintDoubt(pen, height);

@@ -1,5 +1,6 @@
 // The mouse and the finger on the stage: choose, drag a border, choose a range, pan and zoom.
 
+import { stepWords } from "./time.js";
 import { GUTTER, placeAt } from "./layout.js";
 import { indexAt, nameOf, percent, WORDS } from "./segments.js";
 
@@ -42,7 +43,7 @@ export class Pointer {
   borderAt(level, line, x) {
     const segments = this.state.shown?.segments[level] || [];
     const at = indexAt(segments, Math.floor(line.step(x)));
-    let best = null;
+    /** @type {number | null} */ let best = null;
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;
       const border = segments[index][0];
@@ -173,7 +174,7 @@ export class Pointer {
     const { shown, observations, levels } = this.state;
     if (!shown || !observations) return "";
     if (border !== null && row) return `border of ${row.name} before step ${border}: drag it`;
-    const parts = [`step ${step}`];
+    const parts = [stepWords(step, this.state.project?.rate, this.state.observations?.times)];
     for (const level of row?.kind === "level" ? [row.name] : levels) {
       const index = indexAt(shown.segments[level], step);
       const sure = shown.model === null ? "" : `, ${percent(1 - shown.doubt[level][step] / 255)} sure`;
@@ -195,6 +196,9 @@ function explain(row) {
     return "doubt: 1 − probability of the label shown. Filled: the level at hand. Line: the worst of all levels";
   if (row?.kind === "level") return `level ${row.name}: click to work on it (↑ ↓)`;
   if (row?.kind === "channel")
-    return `channel ${row.name}: its largest and smallest value at the left; each pixel shows the whole range of its steps`;
+    return `channel ${row.name}: the largest and smallest value on the screen at the left; the other mouse button hides or moves it`;
+  if (row?.kind === "wave") return "the waveform of the recording";
+  if (row?.kind === "spectrum")
+    return "the spectrogram of the recording: how loud each frequency is, low ones at the bottom";
   return "";
 }

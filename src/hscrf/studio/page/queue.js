@@ -1,10 +1,31 @@
 // The list of sequences in working order. Only the rows near the screen exist, so a thousand cost no more than thirty.
 
+import { ask } from "./api.js";
 import { byId, make, soon, write } from "./dom.js";
 
 const HEIGHT = 28; // pixels of a row, as in the style sheet
 const SPARE = 10; // rows beyond both edges
 const SIGNS = { open: "", begun: "…", done: "✓" };
+/** @type {Record<string, (item: Item) => boolean>} */ const FILTERS = {
+  all: () => true,
+  todo: (item) => item.status !== "done",
+  open: (item) => item.status === "open",
+  begun: (item) => item.status === "begun",
+  done: (item) => item.status === "done",
+  flagged: (item) => Boolean(item.marks.flag),
+  skipped: (item) => Boolean(item.marks.skip),
+  noted: (item) => Boolean(item.marks.note),
+};
+const NAMES = {
+  all: "all", todo: "not done", open: "not begun", begun: "begun", done: "done", flagged: "flagged", skipped: "skipped",
+  noted: "with a note",
+}; // prettier-ignore
+/** @type {Record<string, (a: Item, b: Item) => number>} */ const ORDERS = {
+  name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }),
+  doubt: (a, b) => (b.doubt ?? -1) - (a.doubt ?? -1),
+  length: (a, b) => b.length - a.length,
+  recent: (a, b) => b.at.localeCompare(a.at),
+};
 const STATES = { open: "not begun", begun: "begun", done: "done" };
 
 /** @typedef {import("./types.js").Item} Item */
@@ -15,8 +36,9 @@ function explain(item) {
     item.doubt === null
       ? "doubt not computed yet"
       : `doubt ${item.doubt.toFixed(3)}: entropy of the whole labelling in nats a step`;
+  const marks = [item.marks.flag && "flagged", item.marks.skip && "skipped", item.marks.note].filter(Boolean);
   const random = item.chosen === "random" ? "\ndrawn at random (rnd): quality is estimated on these without bias" : "";
-  return `${item.name}, ${item.length} steps, ${STATES[item.status]}, ${item.corrections} corrections\n${doubt}${random}`;
+  return `${item.name}, ${item.length} steps, ${STATES[item.status]}, ${item.corrections} corrections\n${doubt}${random}${marks.length ? `\n${marks.join(", ")}` : ""}`;
 }
 
 /** @param {Item} item */
@@ -30,7 +52,7 @@ function shortened(name) {
   const letters = [...name];
   const cut = Math.max(0, letters.length - 6);
   const [head, tail] = [letters.slice(0, cut).join(""), letters.slice(cut).join("")];
-  return make("span", { className: "name" }, make("span", { className: "head" }, head), make("span", {}, tail));
+  return make("span", { className: "name", "aria-hidden": "true" }, make("span", { className: "head" }, head), make("span", {}, tail));
 }
 
 export class QueueList {
@@ -43,17 +65,73 @@ export class QueueList {
     this.element.append(this.rows);
     this.active = 0;
     this.seenId = 0;
+    /** Sequences that have the label that is asked for. @type {Set<number> | null} */ this.having = null;
+    /** @type {Item[]} */ this.listed = [];
+    /** @type {any} */ this.listedFor = null;
     this.paint = soon(() => this.show());
     state.on("queue", this.paint);
     state.on("view", () => state.view?.id !== this.seenId && this.paint()); // a fix alone changes no row at once
+    for (const id of ["search", "filter", "order"]) byId(id).addEventListener("input", () => this.relist());
+    state.on("project", () => this.offerFilters());
     this.element.addEventListener("scroll", this.paint);
     this.element.addEventListener("click", (event) => this.click(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(this.paint).observe(this.element);
   }
 
+  /** The sequences that are listed, in the order that is asked for. */
   get items() {
-    return this.state.queue ? this.state.queue.items : [];
+    const all = this.state.queue ? this.state.queue.items : [];
+    const [search, filter, order] = ["search", "filter", "order"].map((id) => byId(id).value);
+    const asked = [all, this.state.queue, search, filter, order, this.having];
+    if (this.listedFor && asked.every((each, i) => each === this.listedFor[i])) return this.listed;
+    const text = search.trim().toLowerCase();
+    const keep = FILTERS[filter] || ((/** @type {Item} */ item) => this.having?.has(item.id) ?? true);
+    const found = all.filter((item) => keep(item) && item.name.toLowerCase().includes(text));
+    this.listed = ORDERS[order] ? found.sort(ORDERS[order]) : found;
+    this.listedFor = asked;
+    return this.listed;
+  }
+
+  /** The sequence some places further down. @param {number} from @param {number} by @returns {number | undefined} */
+  neighbour(from, by) {
+    return this.items[this.items.findIndex((item) => item.id === from) + by]?.id;
+  }
+
+  /** What can be asked for: states of sequences, and labels that stand in them. */
+  offerFilters() {
+    const { project } = this.state;
+    const select = byId("filter");
+    if (!project || select.dataset.of === JSON.stringify(project.levels)) return;
+    select.dataset.of = JSON.stringify(project.levels);
+    const plain = Object.entries(NAMES).map(([value, words]) => make("option", { value }, words));
+    const labels = project.levels.map(({ name, labels }) =>
+      make(
+        "optgroup",
+        { label: `with a label of ${name}` },
+        ...labels.map((label) => make("option", { value: JSON.stringify([name, label]) }, label)),
+      ),
+    );
+    const chosen = select.value;
+    select.replaceChildren(...plain, ...labels);
+    select.value = chosen || "all";
+  }
+
+  /** What is listed was changed by hand. */
+  async relist() {
+    const { value } = byId("filter");
+    this.having = null;
+    if (!(value in FILTERS)) {
+      const [level, label] = JSON.parse(value);
+      try {
+        this.having = new Set((await ask(`/api/queue/having?${new URLSearchParams({ level, label })}`)).ids);
+      } catch {
+        this.having = new Set();
+      }
+    }
+    this.element.scrollTop = 0;
+    this.active = 0;
+    this.paint();
   }
 
   show() {
@@ -69,7 +147,7 @@ export class QueueList {
     this.rows.replaceChildren(...items.slice(first, last).map((item, i) => this.entry(item, first + i, most)));
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
     const order = items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the order of the file";
-    write(byId("queue-order"), order);
+    write(byId("queue-order"), byId("order").value === "work" ? order : `${items.length} listed`);
     byId("queue-order").title = order.startsWith("most")
       ? "Entropy a step, with some diversity; every tenth is drawn at random (rnd) to estimate quality without bias"
       : "There is no model yet that could be uncertain";
@@ -108,13 +186,13 @@ export class QueueList {
         "aria-selected": String(item.id === this.state.view?.id),
         "aria-setsize": this.items.length,
         "aria-posinset": index + 1,
-        "aria-label": explain(item).replaceAll("\n", ", "),
         title: explain(item),
       },
-      make("span", { className: "sign" }, SIGNS[item.status]),
+      make("span", { className: "hidden" }, explain(item).replaceAll("\n", ", ")),
+      make("span", { className: "sign", "aria-hidden": "true" }, item.marks.flag ? "⚑" : item.marks.skip ? "»" : SIGNS[item.status]),
       shortened(item.name),
       make("span", { className: "bar" }, fill),
-      make("span", { className: "number" }, item.status === "done" ? "done" : numbers(item)),
+      make("span", { className: "number", "aria-hidden": "true" }, item.status === "done" ? "done" : numbers(item)),
     );
     row.style.top = `${index * HEIGHT}px`;
     return row;

@@ -6,7 +6,9 @@ import { make, soon } from "./dom.js";
 import { GUTTER, layText, layTime, lineAt, measure } from "./layout.js";
 import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
+import { channelOrder } from "./channels.js";
 import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
+import { apartOnAxis, timeWords } from "./time.js";
 import { Window } from "./window.js";
 import { layWords } from "./words.js";
 
@@ -15,7 +17,7 @@ import { layWords } from "./words.js";
 
 export const EDGE = 12;
 const MARGIN = 400; // pixels drawn above and below what is seen, for scrolling
-const FLASH = 900; // milliseconds
+const FLASH = 1600; // milliseconds
 const FONT = "13px system-ui, 'DejaVu Sans', sans-serif";
 const SMALL = "11px system-ui, 'DejaVu Sans', sans-serif";
 const WORDS = "15px system-ui, 'DejaVu Sans', sans-serif";
@@ -64,6 +66,8 @@ export class Stage {
     this.flashing = false; // whether the next picture shows what the last fix changed
     this.levelDrawn = "";
     /** @type {number | null} */ this.hover = null;
+    /** Sound of the sequence, once it is decoded. @type {import("./sound.js").Sound | null} */ this.sound = null;
+    /** Where the recording is, in steps. @type {number | null} */ this.playhead = null;
     this.painted = () => {};
     this.doubts = { of: null, own: new Map(), worst: new Pyramid(new Uint8Array(1)) };
     this.paint = soon(() => this.paintNow());
@@ -99,7 +103,10 @@ export class Stage {
     if (seen.kind === "text" && seen.tokens) {
       this.widths ||= measure(seen.tokens, WORDS, this.width - GUTTER - EDGE);
       this.layout = layText(levels, this.widths, this.width);
-    } else this.layout = layTime(levels, seen, this.window, this.width, this.height);
+    } else {
+      const order = channelOrder(this.state.project, seen);
+      this.layout = layTime(levels, seen, this.window, this.width, this.height, this.sound !== null, order);
+    }
     this.paper.style.height = `${Math.max(this.layout.height, this.height)}px`;
   }
 
@@ -188,10 +195,11 @@ export class Stage {
       left: GUTTER,
       right: this.width - EDGE,
       hover: this.hover,
+      playhead: this.playhead,
     });
   }
 
-  /** What the last fix changed lights up once and fades. Drawn once; the browser fades it by itself. A pan or zoom ends it. */
+  /** What the last fix changed lights up once and fades, with the outlines of what was there. Drawn once; the browser fades it by itself. A pan or zoom ends it. */
   paintGlow() {
     for (const fading of this.glow.getAnimations()) fading.cancel();
     if (!this.flashing) return;
@@ -199,7 +207,12 @@ export class Stage {
     const pen = sharpen(this.glow, this.width, this.heightHere());
     pen.translate(0, -this.top);
     for (const line of this.linesHere())
-      drawGlow(pen, this.state, this.layout, line, { left: GUTTER, right: this.width - EDGE, hover: null });
+      drawGlow(pen, this.state, this.layout, line, {
+        left: GUTTER,
+        right: this.width - EDGE,
+        hover: null,
+        playhead: null,
+      });
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.glow.animate({ opacity: calm ? [0.5, 0.5] : [0.8, 0] }, { duration: FLASH, easing: "steps(8)" });
   }
@@ -234,12 +247,19 @@ export class Stage {
 
   /** Largest and smallest value of a channel. @param {CanvasRenderingContext2D} pen @param {Line} line @param {Row} row */
   paintScale(pen, line, row) {
-    const channel = this.state.observations?.channels[row.index];
-    if (!channel) return;
+    const [low, high] = this.rangeOf(row.index, line);
     pen.font = SMALL;
     const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
-    pen.fillText(short(channel.max), GUTTER - 12, line.top + row.top + 6);
-    pen.fillText(short(channel.min), GUTTER - 12, line.top + row.top + row.height - 6);
+    pen.fillText(short(high), GUTTER - 12, line.top + row.top + 6);
+    pen.fillText(short(low), GUTTER - 12, line.top + row.top + row.height - 6);
+  }
+
+  /** Smallest and largest value of a channel in what is on the screen. @param {number} index @param {Line} line
+   * @returns {[number, number]} */
+  rangeOf(index, line) {
+    /** @type {[number, number]} */ const found = [0, 1];
+    this.signals[index]?.range(line.start, line.stop, found);
+    return found[0] <= found[1] ? found : [0, 1];
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line @param {Row} row */
@@ -254,6 +274,8 @@ export class Stage {
     } else if (row.kind === "axis") this.paintAxis(pen, line, box);
     else if (row.kind === "doubt") this.paintDoubt(pen, line, box);
     else if (row.kind === "channel") this.paintSignal(pen, line, row, box);
+    else if (row.kind === "wave") this.sound?.drawWave(pen, line, box);
+    else if (row.kind === "spectrum") this.sound?.drawSpectrum(pen, line, box);
     else if (row.kind === "tokens" && !this.layout.wraps) this.paintTokens(pen, line, box);
   }
 
@@ -272,7 +294,8 @@ export class Stage {
     if (!channel) return;
     pen.fillStyle = colour("raised");
     pen.fillRect(box.left, box.top, box.right - box.left, box.height);
-    drawSignal(pen, channel, this.signals[row.index], line, box);
+    const [min, max] = this.rangeOf(row.index, line);
+    drawSignal(pen, { ...channel, min, max }, this.signals[row.index], line, box);
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line @param {import("./signals.js").Box} box */
@@ -295,16 +318,15 @@ export class Stage {
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line @param {import("./signals.js").Box} box */
   paintAxis(pen, line, box) {
-    const wanted = (line.stop - line.start) / Math.max(1, (box.right - box.left) / 90);
-    const power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
-    const apart = Math.max(1, [1, 2, 5, 10].map((f) => f * power).find((each) => each >= wanted) || 1);
+    const rate = this.state.project?.rate || 0;
+    const apart = apartOnAxis((line.stop - line.start) / Math.max(1, (box.right - box.left) / 90), rate);
     pen.font = SMALL;
     pen.textBaseline = "middle";
     for (let step = Math.ceil(line.start / apart) * apart; step < line.stop; step += apart) {
       pen.fillStyle = colour("line");
       pen.fillRect(line.x(step), box.top + 2, 1, box.height);
       pen.fillStyle = colour("quiet");
-      pen.fillText(step.toLocaleString("en"), line.x(step) + 4, box.top + 9);
+      pen.fillText(timeWords(step, rate, this.state.observations?.times) || step.toLocaleString("en"), line.x(step) + 4, box.top + 9);
     }
   }
 

@@ -8,12 +8,14 @@ export class State {
     /** @type {import("./types.js").Queue | null} */ this.queue = null;
     /** The open sequence as the server knows it. @type {View | null} */ this.view = null;
     /** The same with unsent fixes drawn in: what is on the screen. @type {View | null} */ this.shown = null;
+    /** Segments by level as they were before the last fix. @type {View["segments"]} */ this.former = {};
     /** @type {import("./types.js").Observations | null} */ this.observations = null;
     /** @type {import("./types.js").Selection} */ this.selection = { level: "", step: 0, range: null };
     /** A border that is being moved by hand. @type {import("./types.js").Moving | null} */ this.moving = null;
     /** @type {"connecting" | "online" | "offline" | "login" | "stopping"} */ this.connection = "connecting";
     /** Fixes on their way, and why they are not there yet. @type {{count: number, late: boolean, reason: string}} */
     this.unsaved = { count: 0, late: false, reason: "" };
+    /** What the page itself has to say. @type {{kind: string, message: string}[]} */ this.notices = [];
     /** A model that waits for the next sequence. @type {{number: number, words: string} | null} */ this.waiting = null;
     /** @type {Map<string, Set<() => void>>} */ this.listeners = new Map();
   }

@@ -1,6 +1,6 @@
 // The session: what is open, what comes from the server, what goes to it.
 
-import { Offline, Refused, ask, readObservations, readView, tell } from "./api.js";
+import { Offline, Refused, ask, identify, named, readObservations, readView, tell } from "./api.js";
 import { correctionChart } from "./charts.js";
 import { byId, write } from "./dom.js";
 import { foresee } from "./foresee.js";
@@ -21,6 +21,7 @@ export class Studio {
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
+    this.relabelled = () => {}; // when labels were edited
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -28,12 +29,12 @@ export class Studio {
 
   /** Words for everybody, at the foot of the page. @param {string} words @param {boolean} [bad] */
   say(words, bad = false) {
+    clearTimeout(this.wiping);
     const element = byId("message");
     write(element, words);
     element.title = words;
     element.classList.toggle("bad", bad);
-    clearTimeout(this.wiping);
-    if (!bad) this.wiping = setTimeout(() => write(element, ""), 8000);
+    if (words && !bad) this.wiping = setTimeout(() => this.say(""), 8000);
   }
 
   async start() {
@@ -47,14 +48,22 @@ export class Studio {
       }
     }
     const project = /** @type {import("./types.js").Project} */ (this.state.project);
-    this.outbox = new Outbox(localStorage, project.id || project.name, {
+    identify(project.id);
+    this.outbox = new Outbox(localStorage, project.id, {
       saved: (fix, view) => this.saved(fix, view),
       dropped: (fix, why, view) => this.dropped(fix, why, view),
       changed: () => this.outboxChanged(),
+      moved: () => this.moved(),
     });
+    const foreign = this.outbox.foreign();
+    if (foreign)
+      this.state.notices.push({
+        kind: "foreign",
+        message: `${foreign === 1 ? "1 change" : `${foreign} changes`} of another database: kept in this browser until that database is opened at this address again`,
+      });
     this.state.selection.level = this.state.levels[0];
     this.state.say("project");
-    listen((name, data) => this.hear(name, data));
+    listen(project.id, (name, data) => this.hear(name, data));
     this.connect("online");
     await this.refreshQueue();
     this.outbox.flush();
@@ -70,7 +79,8 @@ export class Studio {
     if (error instanceof Refused && error.status === 401) {
       this.connect("login");
       this.say("Open the address that hscrf studio printed in the terminal; nothing is lost until then", true);
-    } else if (error instanceof Offline) this.connect("offline");
+    } else if (error instanceof Refused && error.kind === "project") this.moved();
+    else if (error instanceof Offline) this.connect("offline");
     else this.say(error instanceof Error ? error.message : String(error), true);
   }
 
@@ -114,7 +124,8 @@ export class Studio {
   /** Observations never change: one question for each sequence. @param {number} id */
   observations(id) {
     if (!this.seen.has(id)) {
-      const asked = ask(`/api/sequences/${id}/observations`).then(readObservations);
+      const digest = this.state.queue?.items.find((item) => item.id === id)?.digest ?? "";
+      const asked = ask(named(`/api/sequences/${id}/observations?digest=${digest}`)).then(readObservations);
       asked.catch(() => this.seen.delete(id));
       this.seen.set(id, asked);
       if (this.seen.size > 20) this.seen.delete(/** @type {number} */ (this.seen.keys().next().value));
@@ -187,6 +198,7 @@ export class Studio {
   send(kind, body) {
     const { view, project } = this.state;
     if (!view || !project || !this.outbox) return;
+    if (view.held_by) return this.say(`read only: ${view.held_by} is working on this sequence`, true);
     this.outbox.add(view.id, kind, body, project.annotator, view.version);
   }
 
@@ -205,11 +217,12 @@ export class Studio {
   saved(fix, view) {
     const { state } = this;
     if (state.connection === "offline") this.connect("online");
-    this.refreshQueueSoon();
+    this.requeue(/** @type {any} */ (view).queued);
     if (state.view?.id !== view.id) return;
     const fixes = /** @type {Outbox} */ (this.outbox).fixes;
     state.unsaved = { count: fixes.length, late: state.unsaved.late && fixes.length > 0, reason: "" };
     this.stage.flashing = true;
+    state.former = state.view.segments;
     this.take(view);
     this.stage.paint.now(); // the frame that comes next has it
     const changed = countChanged(view);
@@ -220,6 +233,16 @@ export class Studio {
         `saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`,
       );
     if (fix.body.whole && !view.conflict && view.status === "done") this.goOn(view.id);
+  }
+
+  /** A fix changes one row of the queue; its order stays until the next sequence. @param {import("./types.js").Item} row */
+  requeue(row) {
+    const { queue } = this.state;
+    const known = queue?.items.some((item) => item.id === row?.id);
+    if (!queue || !known) return this.refreshQueueSoon();
+    queue.items = queue.items.map((item) => (item.id === row.id ? row : item));
+    queue.done = queue.items.filter((item) => item.status === "done").length;
+    this.state.say("queue");
   }
 
   /** After a sequence is done: the next one. @param {number} id */
@@ -240,15 +263,15 @@ export class Studio {
     if (open && !view) this.show();
   }
 
-  /** Get the open sequence again: something else has changed it. */
-  async reload() {
+  /** Get the open sequence again: something else has changed it. @param {string} [how] */
+  async reload(how = "") {
     const { view } = this.state;
     if (!view) return;
     try {
-      const raw = await ask(`/api/sequences/${view.id}`);
+      const raw = await ask(`/api/sequences/${view.id}${how}`);
       const now = this.state.view;
       if (now?.id !== view.id || raw.version < now.version) return;
-      if (["version", "model", "exact", "entropy"].every((part) => raw[part] === now[part])) return;
+      if (["version", "model", "exact", "entropy", "held_by"].every((part) => raw[part] === now[part])) return;
       this.take(readView(raw));
     } catch (error) {
       this.explain(error);
@@ -263,7 +286,7 @@ export class Studio {
     if (name === "hello") return this.hello(data);
     if (name === "lost") return this.lost();
     if (name === "saved") {
-      this.refreshQueueSoon();
+      if (!this.outbox?.sent.delete(data.uid)) this.refreshQueueSoon(); // saved by another page
       if (open && data.version > /** @type {View} */ (state.view).version && !this.outbox?.fixes.length) this.reload();
     } else if (name === "suggestion") {
       if (open && data.version === state.view?.version) this.reload();
@@ -284,14 +307,24 @@ export class Studio {
       state.say("training");
       if (data.done && state.view && state.view.entropy === null) this.reload();
     } else if (name === "queue") this.refreshQueueSoon();
-    else if (name === "notice") {
-      project.notices.push(data);
+    else if (name === "labels") this.relabelled();
+    else if (name === "claims" && state.view?.held_by) this.reload("?open=1"); // somebody has left it, perhaps
+    else if (name === "notices") {
+      project.notices = data.notices;
       state.say("project");
     } else if (name === "stopping") this.connect("stopping");
   }
 
+  /** Another database is open at this address now: begin again with it. Unsent changes stay in the browser. */
+  moved() {
+    this.state.unsaved = { count: 0, late: false, reason: "" }; // leave without a question
+    location.hash = "";
+    location.reload();
+  }
+
   /** @param {any} project */
   hello(project) {
+    if (project.id !== this.state.project?.id) return this.moved();
     this.connect("online");
     this.state.project = project;
     this.state.say("project");

@@ -5,13 +5,15 @@
 /** @typedef {{name: string, labels: string[], unit: boolean, labelled: boolean}} Level */
 /**
  * @typedef {object} Project
- * @property {string} [id]
+ * @property {string} id identity of the database
  * @property {string} name
  * @property {Level[]} levels
  * @property {Record<string, Record<string, string[]>>} children
  * @property {"text" | "time"} kind
+ * @property {number | null} rate steps a second
  * @property {string[]} channels
  * @property {string} annotator
+ * @property {boolean} invited whether the name is that of the address
  * @property {{number: number, status: string, words: string} | null} model
  * @property {Training} training
  * @property {{done: boolean, words: string}} warming
@@ -20,6 +22,9 @@
  * @property {number} news
  * @property {{kind: string, message: string}[]} notices
  * @property {boolean} demo
+ * @property {Record<string, Record<string, {hue?: number, words?: string, key?: string}>>} looks of labels, by level
+ * @property {string} guidelines
+ * @property {string | null} last_edit the edit of labels that is undone next, in words
  */
 /** @typedef {{running: boolean, number?: number, iteration?: number, loss?: number | null, words: string}} Training */
 /** @typedef {{level: string, start: number, stop: number, what: string, fix: number, new: boolean, release: object}} ConflictItem */
@@ -41,16 +46,21 @@
  * @property {number | null} entropy
  * @property {Record<string, [number, number][]>} changed
  * @property {{message: string, items: ConflictItem[]} | null} conflict
+ * @property {Marks} marks
+ * @property {{level: string, start: number, stop: number, said: Record<string, string>}[]} unsettled
+ * @property {string | null} [held_by] another person who works on it: it can only be read here
  * @property {boolean} can_undo
  * @property {boolean} can_redo
  * @property {boolean} [repeated]
  */
 /** @typedef {{uid: string, sequence: number, version: number, kind: string, body: any, annotator: string, made: number}} Fix */
 /** @typedef {{id: number, name: string, length: number, status: string, version: number, doubt: number | null, chosen: string,
- *    corrections: number, model: number | null}} Item */
+ *    corrections: number, model: number | null, digest: string, at: string, marks: Marks,
+ *    media: "audio" | "video" | null}} Item */
+/** @typedef {{flag?: boolean, skip?: boolean, note?: string}} Marks */
 /** @typedef {{total: number, done: number, next: number | null, order: number[], items: Item[]}} Queue */
 /** @typedef {{name: string, min: number, max: number, values: Float32Array}} Channel */
-/** @typedef {{kind: string, length: number, channels: Channel[], tokens: string[] | null}} Observations */
+/** @typedef {{kind: string, length: number, channels: Channel[], tokens: string[] | null, times: number[] | null}} Observations */
 /** @typedef {{level: string, step: number, range: [number, number] | null}} Selection */
 /** @typedef {{start: number, stop: number, top: number, x: (step: number) => number, step: (x: number) => number}} Line
  *    one line of steps on the screen; `x` of a border, `step` (fractional) at an x */

@@ -1,0 +1,260 @@
+"""Two people: how well their labels of the same sequences agree, and one database in which differences are settled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Ints
+from hscrf.studio.events import State
+from hscrf.studio.evidence import levels_of
+from hscrf.studio.knowledge import UNKNOWN, Cells, Level, runs_of
+from hscrf.studio.records import Record
+from hscrf.studio.store import Event, Store
+from hscrf.topology import Topology
+
+
+@dataclass
+class Agreement:
+    """How two people agree on one level.
+
+    ``kappa`` is Cohen's, over the steps that both have labelled. Segments are exact: equal label and equal borders.
+    Borders agree if they are at most ``tolerance`` steps apart; each counts once.
+    """
+
+    level: str
+    sequences: int = 0
+    steps: int = 0  # that both have labelled
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    segments: list[int] = field(default_factory=lambda: [0, 0, 0])  # common, of the first, of the second
+    borders: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    @property
+    def share(self) -> float:
+        """The share of steps with equal labels."""
+        return sum(n for (a, b), n in self.pairs.items() if a == b) / self.steps if self.steps else float("nan")
+
+    @property
+    def kappa(self) -> float:
+        """Agreement beyond chance: 1 is complete, 0 is that of two people who choose by their own frequencies."""
+        if not self.steps:
+            return float("nan")
+        first: Counter[int] = Counter()
+        second: Counter[int] = Counter()
+        for (a, b), n in self.pairs.items():
+            first[a] += n
+            second[b] += n
+        chance = sum(first[label] * second[label] for label in first) / self.steps**2
+        return 1.0 if chance == 1 else (self.share - chance) / (1 - chance)
+
+    @property
+    def segment_f1(self) -> float:
+        return _f1(self.segments)
+
+    @property
+    def border_f1(self) -> float:
+        return _f1(self.borders)
+
+
+def _f1(counts: Sequence[int]) -> float:
+    common, first, second = counts
+    return 2 * common / (first + second) if first + second else float("nan")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one database says of one sequence."""
+
+    name: str
+    length: int
+    sha256: str
+    observations: str
+    state: State
+
+    @property
+    def record(self) -> Record:
+        return Record(self.name, [], self.state, {})
+
+
+def works_of(path: str | os.PathLike[str]) -> tuple[Topology, dict[str, Work], str]:
+    """The topology of a database, its sequences by name, and who worked on it."""
+    with Store(path, reading=True) as store:
+        given = store.setting("topology")
+        if given is None:
+            raise ValueError(f"{os.fspath(path)} has no labels yet: open it in the studio first")
+        topology = Topology.from_dict(given)
+        levels = levels_of(topology)
+        found, people = {}, Counter[str]()
+        for row in store.sequences():
+            events = store.events(row.id)
+            people.update(event.annotator for event in events if event.annotator)
+            state = State.replayed(levels, row.length, events)
+            found[row.name] = Work(row.name, row.length, row.sha256, store.observations(row.id), state)
+        name = people.most_common(1)[0][0] if people else os.path.splitext(os.path.basename(os.fspath(path)))[0]
+    return topology, found, name
+
+
+def common_works(one: dict[str, Work], other: dict[str, Work]) -> Iterator[tuple[Work, Work]]:
+    """The sequences that both databases have and both people have begun."""
+    for name, first in one.items():
+        second = other.get(name)
+        if second is None or not first.state.in_force or not second.state.in_force:
+            continue
+        if first.sha256 != second.sha256:
+            raise ValueError(f"sequence {name!r} is not the same in both databases: its observations differ")
+        yield first, second
+
+
+def agreement(one: dict[str, Work], other: dict[str, Work], levels: Sequence[Level], tolerance: int) -> list[Agreement]:
+    """How two people agree, level by level."""
+    found = [Agreement(level.name) for level in levels]
+    for first, second in common_works(one, other):
+        for entry, level in zip(found, levels, strict=True):
+            a, b = first.state.knowledge.cells[level.name], second.state.knowledge.cells[level.name]
+            both = (a.label != UNKNOWN) & (b.label != UNKNOWN)
+            if not both.any():
+                continue
+            entry.sequences += 1
+            entry.steps += int(both.sum())
+            entry.pairs.update(zip(a.label[both].tolist(), b.label[both].tolist(), strict=True))
+            mine, theirs = set(first.record.segments(level)), set(second.record.segments(level))
+            _add(entry.segments, len(mine & theirs), len(mine), len(theirs))
+            here, there = borders_in(a, both), borders_in(b, both)
+            _add(entry.borders, matched(here, there, tolerance), len(here), len(there))
+    return found
+
+
+def _add(counts: list[int], *more: int) -> None:
+    counts[:] = [count + new for count, new in zip(counts, more, strict=True)]
+
+
+def borders_in(cells: Cells, both: Any) -> Ints:
+    """Places (n,) of borders between two steps that both people have labelled: known ones, and changes of the label."""
+    change = (cells.label[1:] != cells.label[:-1]) | (cells.border[1:-1] == 1)
+    return np.flatnonzero(change & both[1:] & both[:-1]) + 1
+
+
+def matched(one: Ints, other: Ints, tolerance: int) -> int:
+    """How many borders of two sorted lists can be paired, each once, at most ``tolerance`` steps apart.
+
+    >>> matched(np.array([3, 10]), np.array([4, 5, 20]), tolerance=1)
+    1
+    """
+    count = i = j = 0
+    while i < len(one) and j < len(other):
+        if abs(int(one[i]) - int(other[j])) <= tolerance:
+            count, i, j = count + 1, i + 1, j + 1
+        elif one[i] < other[j]:
+            i += 1
+        else:
+            j += 1
+    return count
+
+
+# -- one database of both
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Steps of a level that two people have labelled differently."""
+
+    level: str
+    start: int
+    stop: int
+    first: str
+    second: str
+
+
+def differences(first: Work, second: Work, levels: Sequence[Level]) -> list[Difference]:
+    """Runs of steps with two different labels, cut where either label changes."""
+    found = []
+    for level in levels:
+        a, b = (work.state.knowledge.cells[level.name].label for work in (first, second))
+        differ = (a != b) & (a != UNKNOWN) & (b != UNKNOWN)
+        code = np.where(differ, a * (len(level.labels) + 1) + b, -1)
+        for start, stop, value in runs_of(code):
+            if value >= 0:
+                found.append(Difference(level.name, start, stop, level.labels[a[start]], level.labels[b[start]]))
+    return found
+
+
+def agreed(first: Work, second: Work, levels: Sequence[Level]) -> dict[str, Any]:
+    """The body of an import event for what both say, or one says and the other leaves open."""
+    found: dict[str, Any] = {}
+    for level in levels:
+        a, b = (work.state.knowledge.cells[level.name] for work in (first, second))
+        label = np.where((a.label == b.label) | (b.label == UNKNOWN), a.label, UNKNOWN)
+        label = np.where(a.label == UNKNOWN, b.label, label)
+        entry: dict[str, Any] = {"labels": [[i, j, level.labels[s]] for i, j, s in runs_of(label) if s != UNKNOWN]}
+        if not level.unit:
+            border = np.where((a.border == b.border) | (b.border == UNKNOWN), a.border, UNKNOWN)
+            border = np.where(a.border == UNKNOWN, b.border, border)[1:-1]
+            entry["on"] = (np.flatnonzero(border == 1) + 1).tolist()
+            entry["off"] = [[i + 1, j + 1] for i, j, value in runs_of(border) if value == 0]
+        if any(entry.values()):
+            found[level.name] = entry
+    return {"levels": found, "source": "agreement"}
+
+
+def settle(path: str, topology: Topology, pairs: Sequence[tuple[Work, Work]], names: tuple[str, str]) -> int:
+    """Write a new database: both histories, what both agree on, and the differences to settle; how many there are.
+
+    It has its name only when all of it is there.
+    """
+    if os.path.exists(path):
+        raise FileExistsError(17, "the database is there already: give another name", path)
+    levels, count = levels_of(topology), 0
+    part = f"{path}.part"
+    for leftover in (part, f"{part}-wal", f"{part}-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(leftover)
+    with Store(part) as store:
+        store.set("topology", topology.to_json())
+        for first, second in pairs:
+            n = store.add(first.name, first.length, first.observations, first.sha256)
+            version = 0
+            for who, work in zip(names, (first, second), strict=True):
+                for event in _history(work):
+                    body = {"by": event.annotator or who, "kind": event.kind, "body": event.body, "at": event.at}
+                    store.append(n, version, f"{n}-{version}-{event.uid}"[:64], "history", body, event.annotator or who)
+                    version += 1
+            body = agreed(first, second, levels)
+            store.append(n, version, f"{n}-{version}-agreed", "import", body)
+            found = differences(first, second, levels)
+            if found:
+                rows = [[d.level, d.start, d.stop, d.first, d.second] for d in found]
+                store.append(n, version + 1, f"{n}-differences", "differ", {"names": list(names), "rows": rows})
+                store.append(n, version + 2, f"{n}-flag", "mark", {"flag": True})
+            count += len(found)
+    os.replace(part, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(f"{part}.lock")
+    return count
+
+
+def _history(work: Work) -> list[Event]:
+    """All that is in force in one database; what was undone there stays there."""
+    return list(work.state.in_force)
+
+
+def table_of(found: Sequence[Agreement], names: tuple[str, str], tolerance: int) -> str:
+    """The agreement as text, a row a level."""
+    head = ["level", "sequences", "steps", "equal", "kappa", "segment F1", f"border F1 (±{tolerance})"]
+    rows = [
+        [a.level, str(a.sequences), str(a.steps), *(f"{v:.3f}" for v in (a.share, a.kappa, a.segment_f1, a.border_f1))]
+        for a in found
+    ]
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [head, *rows]
+    ]
+    return "\n".join([f"{names[0]} and {names[1]}", *lines])

@@ -1,0 +1,73 @@
+// Accept many sequences at once: those in which the model is confident. A preview first; one undo for all.
+
+import { Refused, ask, tell } from "./api.js";
+import { byId, make } from "./dom.js";
+import { open } from "./dialogs.js";
+
+/** @param {import("./studio.js").Studio} studio */
+export function openBulk(studio) {
+  const least = make("input", { id: "least", type: "number", min: "0.5", max: "1", step: "0.01", value: "0.99" });
+  const list = make("div", { className: "bulk-list", role: "status" });
+  const accept = make("button", { type: "button", className: "main", disabled: true }, "Accept them");
+  /** @type {any[]} */ let found = [];
+  let asked = 0;
+  const show = async () => {
+    const turn = ++asked;
+    accept.disabled = true;
+    list.replaceChildren(make("p", { className: "quiet" }, "looking through the sequences…"));
+    try {
+      const answer = await ask(`/api/bulk/preview?confidence=${Number(least.value)}`);
+      if (turn !== asked) return; // another confidence was asked for meanwhile
+      found = answer.sequences;
+    } catch (error) {
+      return list.replaceChildren(make("p", {}, /** @type {any} */ (error).message));
+    }
+    const words = found.length === 1 ? "1 sequence" : `${found.length} sequences`;
+    const rows = found.map((each) =>
+      make("span", {}, `${each.name}, ${each.length} steps, least sure ${each.confidence}`),
+    );
+    list.replaceChildren(make("b", {}, found.length ? words : "no sequence is as sure as that"), ...rows);
+    accept.disabled = !found.length;
+  };
+  least.addEventListener("change", show);
+  accept.addEventListener("click", async () => {
+    const sequences = found.map((each) => each.id);
+    try {
+      const { batch, accepted } = await tell("/api/bulk/accept", { confidence: Number(least.value), sequences });
+      await studio.refreshQueue();
+      studio.reload();
+      done(studio, batch, accepted.length);
+    } catch (error) {
+      list.replaceChildren(make("p", {}, error instanceof Refused ? error.message : "the server does not answer"));
+    }
+  });
+  open(
+    "Accept many sequences",
+    make("p", {}, "Sequences that are not done and of which the model is this sure at every step of every level:"),
+    make("div", { className: "form" }, make("label", { for: "least" }, "Probability of each step at least"), least),
+    list,
+    make("p", {}, accept),
+    make(
+      "p",
+      { className: "quiet" },
+      "Flagged and skipped sequences stay as they are. Undo takes all of it back at once.",
+    ),
+  );
+  show();
+}
+
+/** @param {import("./studio.js").Studio} studio @param {string} batch @param {number} count */
+function done(studio, batch, count) {
+  const result = make("p", { role: "status" }, `${count === 1 ? "1 sequence is" : `${count} sequences are`} accepted.`);
+  const undo = make("button", { type: "button" }, "Undo all of it");
+  undo.addEventListener("click", async () => {
+    undo.disabled = true;
+    const { undone, kept } = await tell("/api/bulk/undo", { batch });
+    await studio.refreshQueue();
+    studio.reload();
+    const rest = kept.length ? `; ${kept.length} were changed since and stay` : "";
+    result.textContent = `${undone.length} taken back${rest}.`;
+  });
+  open("Accept many sequences", result, make("p", {}, undo));
+  byId("dialog").focus();
+}

@@ -1,0 +1,55 @@
+// Two people labelled the same steps differently: a person decides, by a key or a button for each of them.
+
+import { byId, make } from "./dom.js";
+import { stepsOf } from "./segments.js";
+
+export class Settle {
+  /** @param {import("./state.js").State} state @param {(kind: string, body: any) => void} send
+   * @param {(words: string) => void} say */
+  constructor(state, send, say) {
+    this.state = state;
+    this.send = send;
+    this.say = say;
+    this.element = byId("settle");
+    /** @type {unknown} */ this.seen = null;
+    state.on("shown selection", () => this.show());
+  }
+
+  /** The difference at the cursor, or else the first. */
+  now() {
+    const { shown, selection } = this.state;
+    const all = shown?.unsettled || [];
+    return (
+      all.find(
+        (each) => each.level === selection.level && each.start <= selection.step && selection.step < each.stop,
+      ) ||
+      all[0] ||
+      null
+    );
+  }
+
+  show() {
+    const one = this.now();
+    const left = this.state.shown?.unsettled.length || 0;
+    this.element.hidden = !one;
+    if (!one) return this.element.replaceChildren();
+    const buttons = Object.entries(one.said).map(([name, label], k) =>
+      make("button", { type: "button", onclick: () => this.take(k) }, make("kbd", {}, "<>"[k]), ` ${label} (${name})`),
+    );
+    this.element.replaceChildren(
+      make("b", {}, `${one.level}, ${stepsOf(one.start, one.stop)}: `),
+      ...buttons,
+      make("span", { className: "quiet" }, `${left} to settle`),
+    );
+  }
+
+  /** What one of the two said is right. @param {number} which 0 or 1 */
+  take(which) {
+    const one = this.now();
+    if (!one) return this.say("nothing is left to settle here");
+    const { level, start, stop } = one;
+    this.send("label", { level, start, stop, label: Object.values(one.said)[which] });
+    const next = this.state.shown?.unsettled.find((each) => each !== one);
+    if (next) this.state.select({ level: next.level, step: next.start });
+  }
+}

@@ -1,0 +1,35 @@
+// Time in words: seconds where the project says how many steps there are in one.
+
+const NICE = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+
+/** Seconds as 1:02.5. @param {number} time */
+export function seconds(time) {
+  const rest = time % 60;
+  const minutes = Math.floor(time / 60);
+  const text = Number(rest.toFixed(3)).toString();
+  return minutes ? `${minutes}:${rest < 10 ? "0" : ""}${text}` : `${text} s`;
+}
+
+/** How many steps marks on the axis are apart. @param {number} least @param {number} rate steps a second, 0: not known */
+export function apartOnAxis(least, rate) {
+  if (rate) {
+    const time = NICE.find((each) => each * rate >= least && each * rate >= 1);
+    if (time) return time * rate;
+  }
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  return Math.max(1, [1, 2, 5, 10].map((f) => f * power).find((each) => each >= least) || 1);
+}
+
+/** The time of a step in words, "" where it is not known: by its own times, or by the rate.
+ * @param {number} step @param {number | null | undefined} rate @param {number[] | null} [times] of all steps */
+export function timeWords(step, rate, times) {
+  const time = times ? times[Math.min(times.length - 1, Math.max(0, Math.floor(step)))] : rate ? step / rate : null;
+  return time === null || time === undefined ? "" : `${time < 0 ? "-" : ""}${seconds(Math.abs(time))}`;
+}
+
+/** A step, with its time where that is known.
+ * @param {number} step @param {number | null | undefined} rate @param {number[] | null} [times] */
+export function stepWords(step, rate, times) {
+  const time = timeWords(step, rate, times);
+  return time ? `step ${step} (${time})` : `step ${step}`;
+}

@@ -1,0 +1,11 @@
+"""What a request may be refused for."""
+
+from __future__ import annotations
+
+
+class Invalid(ValueError):
+    """An event that makes no sense; ``field`` is what is wrong with it, ``kind`` how the page is told."""
+
+    def __init__(self, words: str, field: str = "", kind: str = "invalid") -> None:
+        super().__init__(words)
+        self.field, self.kind = field, kind

@@ -80,6 +80,15 @@ class Desk:
         holds = "([selector, text]) => document.querySelector(selector).textContent.includes(text)"
         self.page.wait_for_function(holds, arg=[selector, text], timeout=timeout)
 
+    def wait_match(self, selector, pattern):
+        """Until the text of an element matches a regular expression, of which Python and the browser think alike."""
+        holds = "([selector, pattern]) => new RegExp(pattern).test(document.querySelector(selector).textContent)"
+        self.page.wait_for_function(holds, arg=[selector, pattern])
+
+    def wait_focus(self, condition):
+        """Until something holds of the element that has the focus, which is called ``it``."""
+        self.page.wait_for_function(f"() => {{ const it = document.activeElement; return {condition}; }}")
+
     def saves(self, action, events=1):
         """Do it, and wait until as many more events are saved and painted."""
         _, version = self.painted

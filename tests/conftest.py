@@ -33,3 +33,31 @@ def playwright():
 
     with sync_playwright() as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def core():
+    """The compiled core; tests that need it are skipped where it is not built, and fail if it is required."""
+    from hscrf import native
+
+    if native.core is None:
+        assert os.environ.get("HSCRF_TEST_CORE") != "required", f"HSCRF_TEST_CORE is required, but {native.why_not}"
+        pytest.skip(f"the compiled core is not in use: {native.why_not}")
+    return native.core
+
+
+@pytest.fixture(params=["compiled", "reference"])
+def engine(request, monkeypatch):
+    """The name of each engine in turn; batches that are made in the test use it."""
+    if request.param == "compiled":
+        request.getfixturevalue("core")
+    monkeypatch.setenv("HSCRF_ENGINE", request.param)
+    return request.param
+
+
+@pytest.fixture
+def poisoned(core):
+    """The core, whose work space is full of NaN: what is read before it is written shows."""
+    core.poison(True)
+    yield core
+    core.poison(False)

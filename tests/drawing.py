@@ -9,12 +9,18 @@ import numpy as np
 
 import hscrf
 
-MIXES = [
-    (*upper, bottom)
-    for depth in (2, 3, 4)
-    for upper in itertools.product(("markov", "segmental"), repeat=depth - 2)
-    for bottom in ("unit", "markov", "segmental")
-]
+
+def mixes_of(*depths):
+    """All mixes of kinds of the levels below the root."""
+    return [
+        (*upper, bottom)
+        for depth in depths
+        for upper in itertools.product(("markov", "segmental"), repeat=depth - 2)
+        for bottom in ("unit", "markov", "segmental")
+    ]
+
+
+MIXES = mixes_of(2, 3, 4)
 
 
 def states_of(level, size):

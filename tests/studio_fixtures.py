@@ -58,6 +58,7 @@ class Person:
         self.http = httpx.Client(base_url=self.base, timeout=timeout)
         answer = self.http.get(f"/?{parts.query}")
         assert answer.status_code == 303, answer.text
+        self.http.headers["x-studio-project"] = self.get("/api/project").json()["id"]
 
     def get(self, path, **query):
         return self.http.get(path, params=query)

@@ -1,9 +1,11 @@
 """Kill a real server and a real browser with signal 9 at random moments of scripted work, and compare what the database
 kept with what the person was told."""
 
+import base64
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -37,10 +39,20 @@ def start(folder, train_after=1000):
 
 
 def work(person, rng, acknowledged, round_number, begun):
-    """Events on random sequences until the server is gone; the uids of those it has answered."""
+    """Events, imports and acceptances in bulk until the server is gone; what it has answered.
+
+    Keys of ``acknowledged`` are uids of events, batches, and levels with the segments that were imported.
+    """
     with contextlib.suppress(httpx.HTTPError):
         for k in range(10_000):
             n = rng.randrange(1, 9)
+            choice = rng.random()
+            if choice < 0.1:
+                import_once(person, rng, acknowledged, n)
+                continue
+            if choice < 0.15:
+                bulk_once(person, rng, acknowledged)
+                continue
             view = person.http.get(f"/api/sequences/{n}").json()
             kind, body = operation(rng, view)
             uid = f"r{round_number}-{k}"
@@ -50,9 +62,31 @@ def work(person, rng, acknowledged, round_number, begun):
                 begun.set()
 
 
+def import_once(person, rng, acknowledged, n):
+    """A table of one segment, in one request with another one that is refused."""
+    label = rng.choice(["NP", "VP", "O"])
+    rows = f"sequence,start,stop,level,label\nsequence_{n:04d},0,1,phrase,{label}\nnobody,0,1,phrase,NP\n"
+    content = base64.b64encode(rows.encode()).decode()
+    answer = person.post("/api/import", {"file": "x.csv", "data": content})
+    if answer.status_code == 200 and answer.json()["sequences"]:
+        acknowledged["import", n, label] = n
+
+
+def bulk_once(person, rng, acknowledged):
+    """Accept what the model is sure of; half of the time take it back."""
+    ids = [row["id"] for row in person.get("/api/bulk/preview", confidence=0.5).json()["sequences"]]
+    answer = person.post("/api/bulk/accept", {"confidence": 0.5, "sequences": ids}).json()
+    for n in answer["accepted"]:
+        acknowledged["batch", n, answer["batch"]] = n
+    if rng.random() < 0.5:
+        person.post("/api/bulk/undo", {"batch": answer["batch"]})
+
+
 def operation(rng, view):
     """Something that a person could do."""
     choice = rng.random()
+    if choice < 0.1:
+        return "mark", {"flag": rng.random() < 0.5, "note": f"note {rng.random():.3f}"}
     if choice < 0.15 and view["can_undo"]:
         return "undo", {}
     if choice < 0.25 and view["can_redo"]:
@@ -160,6 +194,51 @@ def kill_all(victims, server, folder):
                     os.kill(int(found.parent.name), signal.SIGKILL)
 
 
+SETTLE = """
+import sys
+from hscrf.studio.agreement import common_works, settle, works_of
+a, b, both = sys.argv[1:]
+(topology, one, _), (_, other, _) = map(works_of, (a, b))
+print("begun", flush=True)
+settle(both, topology, list(common_works(one, other)), ("Ann", "Bob"))
+print("done", flush=True)
+"""
+
+
+def kill_settling(folder, rng):
+    """Kill the making of a database of two people, begin again until it is there; how many events it has.
+
+    A database that has its name is whole, whenever the process was killed.
+    """
+    for name in ("ann", "bob"):
+        with sqlite3.connect(folder / "labels.sqlite") as source, sqlite3.connect(folder / f"{name}.sqlite") as target:
+            source.backup(target)
+        source.close()
+        target.close()
+    counts = []
+    for name, patience in (("whole", None), ("killed", rng.uniform(0, 0.3))):
+        path = folder / f"{name}.sqlite"
+        path.unlink(missing_ok=True)
+        paths = [str(folder / f"{each}.sqlite") for each in ("ann", "bob", name)]
+        while not path.exists():
+            environment = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src")}
+            process = subprocess.Popen(
+                [sys.executable, "-c", SETTLE, *paths], env=environment, stdout=subprocess.PIPE, text=True
+            )
+            assert process.stdout.readline() == "begun\n"
+            if patience is not None:
+                time.sleep(patience)
+                process.kill()
+                patience = None
+            process.wait()
+            process.stdout.close()
+        with Store(path) as store:
+            assert store._one("PRAGMA integrity_check") == "ok"
+            counts.append(store.last_event())
+    assert counts[0] == counts[1]
+    return counts[0]
+
+
 def check(folder, acknowledged):
     """Every acknowledged event is there once, versions have no gap, the states can be replayed; events kept."""
     from hscrf.studio.evidence import levels_of
@@ -173,6 +252,17 @@ def check(folder, acknowledged):
             assert [event.version for event in events] == list(range(1, len(events) + 1))
             State.replayed(levels_of(TOPOLOGY), row.length, events)
             kept += [event.uid for event in events]
-            assert {uid for uid, n in acknowledged.items() if n == row.id} <= {event.uid for event in events}
+            there = {event.uid for event in events}
+            there |= {("batch", row.id, event.body.get("batch")) for event in events}
+            there |= {
+                ("import", row.id, label)
+                for event in events
+                if event.kind == "import"
+                for entry in event.body["levels"].values()
+                for _, _, label in entry["labels"]
+            }
+            assert {key for key, n in acknowledged.items() if n == row.id} <= there
+            batches = [event.body["batch"] for event in events if event.body.get("batch")]
+            assert len(batches) == len(set(batches)), "a batch accepts a sequence once"
     assert len(kept) == len(set(kept))
     return len(kept)

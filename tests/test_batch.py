@@ -66,7 +66,7 @@ def check(singles, values, weights, evidence=None):
 
 @pytest.mark.parametrize("kinds", MIXES, ids="-".join)
 @pytest.mark.parametrize("classes", [1, 2])
-def test_a_batch_is_one_run_a_sequence(kinds, classes):
+def test_a_batch_is_one_run_a_sequence(engine, kinds, classes):
     rng = np.random.default_rng([len(kinds), classes])
     singles, values = draw_batch(rng, kinds, classes=classes)
     check(singles, values, None)
@@ -77,13 +77,13 @@ def test_a_batch_is_one_run_a_sequence(kinds, classes):
 @pytest.mark.parametrize(
     "kinds", [("markov", "unit"), ("segmental", "markov"), ("segmental", "segmental")], ids="-".join
 )
-def test_weights_of_any_sign(kinds, weights):
+def test_weights_of_any_sign(engine, kinds, weights):
     singles, values = draw_batch(np.random.default_rng(3), kinds)
     check(singles, values, np.array(weights, dtype=float))
 
 
 @pytest.mark.parametrize("kinds", [("markov", "unit"), ("markov", "segmental"), ("segmental", "unit")], ids="-".join)
-def test_evidence_on_some_sequences_only(kinds):
+def test_evidence_on_some_sequences_only(engine, kinds):
     rng = np.random.default_rng(5)
     singles, values = draw_batch(rng, kinds)
     evidence = [
@@ -95,7 +95,7 @@ def test_evidence_on_some_sequences_only(kinds):
 
 @pytest.mark.parametrize("kinds", [("markov", "unit"), ("segmental", "unit"), ("markov", "segmental")], ids="-".join)
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1, 1), (1, -1, 1, 1, -1)])
-def test_scaled_and_logarithmic_sequences_beside_each_other(kinds, signs):
+def test_scaled_and_logarithmic_sequences_beside_each_other(engine, kinds, signs):
     """Tokens of one sequence differ by thousands: it alone leaves the scaled arithmetic."""
     rng = np.random.default_rng(11)
     singles, values = draw_batch(rng, kinds)
@@ -109,14 +109,14 @@ def test_scaled_and_logarithmic_sequences_beside_each_other(kinds, signs):
     check(singles, values, np.array(signs) * rng.uniform(0.1, 3.0, len(LENGTHS)))
 
 
-def test_a_sequence_does_not_depend_on_its_neighbours():
+def test_a_sequence_does_not_depend_on_its_neighbours(engine):
     singles, values = draw_batch(np.random.default_rng(2), ("segmental", "markov", "unit"))
     whole = batch_of(singles).log_partition(values)
     for n, p in enumerate(singles):
         np.testing.assert_allclose(hscrf.log_partition(p), whole[n], rtol=1e-13)
 
 
-def test_a_sequence_without_configuration_has_no_counts():
+def test_a_sequence_without_configuration_has_no_counts(engine):
     singles, values = draw_batch(np.random.default_rng(4), ("markov", "unit"))
     values["token", 2][offsets()[2]] = -np.inf
     found = batch_of(singles).expectations(values, np.array([1.0, 2.0, 3.0, -1.0, 0.5]))
@@ -125,7 +125,7 @@ def test_a_sequence_without_configuration_has_no_counts():
     assert (found.counts["token", 1][offsets()[2] : offsets()[3]] == 0).all()
 
 
-def test_a_batch_pickles_without_its_plans():
+def test_a_batch_pickles_without_its_plans(engine):
     singles, values = draw_batch(np.random.default_rng(6), ("segmental", "unit"))
     batch = batch_of(singles)
     expected = batch.expectations(values)
@@ -152,7 +152,7 @@ def test_marginals_leave_nothing_behind():
 
 @pytest.mark.parametrize("classes", [1, 2])
 @pytest.mark.parametrize("kinds", [("markov", "unit"), ("segmental", "unit")], ids="-".join)
-def test_a_sequence_without_configurations_leaves_its_neighbours_alone(kinds, classes):
+def test_a_sequence_without_configurations_leaves_its_neighbours_alone(engine, kinds, classes):
     rng = np.random.default_rng(5)
     topology = draw_topology(rng, kinds, 2, classes, False, 4)
     one, other = (draw_potentials(rng, topology, kinds, 6, longest=4, constant=True) for _ in range(2))

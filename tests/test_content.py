@@ -139,10 +139,10 @@ WRONG = {
     "segments": ("dense", put("blocks.7.longest", 3), r"blocks\[7\]: longest is 3, expected 2"),
     "a limit beyond memory": (
         "semi",
-        both(put("topology.max_duration.label", 10**9), put("blocks.4.longest", 10**9)),
-        rf"blocks\[4\]: longest is 1000000000, expected at most {bounds.LONGEST}",
+        both(put("topology.max_duration.label", 10**9), put("blocks.6.longest", 10**9)),
+        rf"blocks\[6\]: longest is 1000000000, expected at most {bounds.LONGEST}",
     ),
-    "no limit": ("semi", put("topology.max_duration.label", None), r"blocks\[4\]: longest is 3, but .* have no limit"),
+    "no limit": ("semi", put("topology.max_duration.label", None), r"blocks\[6\]: longest is 3, but .* have no limit"),
     "many states": (
         "strings",
         put("topology.levels.tag", [str(k) for k in range(bounds.STATES + 1)]),

@@ -13,6 +13,8 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from torching import require_torch
+
 matplotlib.use("Agg")
 
 from matplotlib import pyplot
@@ -50,6 +52,8 @@ def tidy(text):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+    if page.stem == "neural":
+        require_torch()
     monkeypatch.chdir(tmp_path)
     space, printed = {"__name__": "__main__"}, None
     for kind, body, line in blocks(page):
@@ -79,6 +83,8 @@ def commands(page):
 def test_shell_commands_run(page, tmp_path, monkeypatch, capsys):
     from hscrf import cli
 
+    if page.stem == "neural":
+        require_torch()
     monkeypatch.chdir(tmp_path)
     for file in ("train.txt", "test.txt"):
         Path(file).write_text(SENTENCES)

@@ -44,8 +44,8 @@ def test_dicts_hold_strings_numbers_and_bools():
     packed = encoder.fit_pack(
         [[{"w": "a", "size": 2.5, "cap": True, "end": False, "gone": None}, {"size": np.int64(3)}]]
     )
-    assert list(encoder.names) == ["w=a", "size", "cap"]
-    np.testing.assert_array_equal(matrix_of(packed, 3), [[1, 2.5, 1], [0, 3, 0]])
+    assert list(encoder.names) == ["w=a", "size", "cap", "gone is missing"]
+    np.testing.assert_array_equal(matrix_of(packed, 4), [[1, 2.5, 1, 1], [0, 3, 0, 0]])
 
 
 def test_dicts_and_strings_mean_the_same():
@@ -162,11 +162,14 @@ BAD = [
     ([[["a"]], [["a"], ["b", ["c"]]]], r"X\[1\]\[1\] holds the feature \['c'\], expected a string"),
     ([[{"a": 1}, "b"]], r"X\[0\]\[1\] is a str, expected a feature dict"),
     ([[{"a": 1}], [{}, ["b"]]], r"X\[1\]\[1\] is a list, expected a feature dict"),
-    ([[{"a": 1}, {"a": NAN}]], r"X\[0\]\[1\]\['a'\] is nan, expected a finite number"),
+    ([[{"a": 1}, {"a": np.inf}]], r"X\[0\]\[1\]\['a'\] is inf, expected a finite number, or None"),
     ([[{"a": 1}, {"a": [1, 2]}]], r"X\[0\]\[1\]\['a'\] is a list, expected a string, number or bool"),
     ([[3, 4]], r"X\[0\]\[0\] is a int, expected a feature dict, strings or numbers"),
-    ([np.zeros((2, 2)), np.array([[0, 1], [2, NAN]])], r"X\[1\] is nan at step 1, column 1, expected a finite number"),
-    ([np.array([[np.inf]])], r"X\[0\] is inf at step 0, column 0"),
+    (
+        [np.zeros((2, 2)), np.array([[0, 1], [2, -np.inf]])],
+        r"X\[1\] is -inf at step 1 in column 'x1'",
+    ),
+    ([np.array([[np.inf]])], r"X\[0\] is inf at step 0 in column 'x0'"),
     ([np.zeros((2, 2)), np.zeros((2, 3))], r"X\[1\] has 3 columns but X\[0\] has 2"),
     ([np.zeros(3)], r"X\[0\] has 1 axes, expected 2"),
     ([csr_matrix(np.eye(2)), csr_matrix([[1, 0], [0, NAN]])], r"X\[1\] is not finite at step 1"),
@@ -260,7 +263,7 @@ def assert_same(one, other):
     np.testing.assert_allclose(one.scale, other.scale, rtol=1e-12)
     assert (one.moments is None) == (other.moments is None)
     if one.moments is not None:
-        assert one.moments.count == other.moments.count
+        np.testing.assert_array_equal(one.moments.count, other.moments.count)
         np.testing.assert_allclose(one.moments.mean, other.moments.mean, rtol=1e-12)
         np.testing.assert_allclose(np.sqrt(one.moments.variance), np.sqrt(other.moments.variance), rtol=1e-12)
         np.testing.assert_array_equal(one.moments.largest, other.moments.largest)
@@ -345,7 +348,7 @@ def test_an_encoder_learns_until_it_is_settled():
             learned(WORDS, (1, True)).merge(settled)
     with pytest.raises(ValueError, match="the encoder is settled or has learned nothing"):
         Encoder().settle()
-    with pytest.raises(ValueError, match="differ in min_count or standardize"):
+    with pytest.raises(ValueError, match="differ in min_count, standardize or missing"):
         learned(WORDS, (1, True)).merge(learned(WORDS, (2, True)))
 
 

@@ -259,6 +259,17 @@ def test_names_without_any_label_keep_all_pairs():
     assert block.size == 2 * 3 * 3  # what is hidden may be anything
 
 
+def test_names_without_any_label_keep_the_pairs_that_nesting_allows():
+    nested = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, children={"b": {"A": ["x", "y"], "B": ["z"]}})
+    X = [[["w=a"], ["w=b"]], [["w=c"], ["w=d"]], [["w=d"], ["w=a"]]]
+    Y = [{"b": ["A", "B"], "c": ["x", "z"]}, {"b": ["A", "B"], "c": ["?", "?"]}, {"b": ["A", "?"], "c": ["?", "?"]}]
+    model = HSCRF(nested, features=[Token("c"), Start("c")]).fit(X, Y)
+    table = model.weights_
+    for part in ("token", "start"):
+        found = table[table["part"] == part].groupby("feature")["states"].apply(set).to_dict()
+        assert found == {"w=a": {"x"}, "w=b": {"z"}, "w=c": {"x", "y"}, "w=d": {"x", "y", "z"}}
+
+
 def test_a_sequence_begins_something_even_if_no_end_is_known():
     states_only = [Labels(TOPOLOGY, y.states, np.full_like(y.ends, -1)) for y in LABELS]
     block, encoder, _ = fit_one(Init("b", observed=True), pairs="seen", labels=states_only)
@@ -397,7 +408,13 @@ def test_what_the_topology_forbids_has_no_weight():
 def test_defaults():
     topology = Topology({"a": ["only"], "b": ["A", "B"], "c": ["x", "y"]}, max_duration={"b": 4})
     rare, often = ([block(level, penalty=0.1) for block in (Init, Trans, End)] for level in "ab")
-    assert default_specifications(topology) == [*rare, Token("b"), Duration("b"), *often, Token("c")]
+    lasting = [block("b", penalty="length") for block in (Token, Start, Stop)]
+    assert default_specifications(topology) == [*rare, *lasting, Duration("b"), *often, Token("c")]
+    semi = [Init("root"), Trans("root"), End("root"), *lasting]
+    assert default_specifications(Topology({"b": ["A", "B"]}, max_duration={"b": None})) == semi
+    classes = default_specifications(Topology({"b": ["A"], "c": ["x", "y"]}, root=["one", "other"]))
+    assert classes[0] == Token("root", penalty="length"), "its first and last steps are those of the sequence"
+    assert not any(isinstance(spec, Start | Stop) for spec in classes)
     chain = [Init("root"), Trans("root"), End("root"), Token("b")]  # penalties of CRFsuite
     assert default_specifications(Topology({"b": ["A", "B"]})) == chain
     for limits in ({"min_duration": {"b": 2}}, {"max_duration": {"b": {"A": 3}}}):  # no longest duration
@@ -440,7 +457,7 @@ def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
     found = []
     for small in (1 << 20, -1):
         monkeypatch.setattr(occurrences, "SMALL", small)
-        cells = occurrences.FeatureCells(topology, ("token", 1), 2, np.array(chosen))
+        cells = occurrences.FeatureCells(topology, ("token", 1), np.arange(2), 2, np.array(chosen))
         monkeypatch.setattr(occurrences, "mark_cells", occurrences.mark_cells if small > 0 else None)
         cells.update(observations, pack_labels(labels))
         found.append(cells.found.tolist())

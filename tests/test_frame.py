@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.estimator.frame import Frame, Part
+from hscrf.labels.lengths import SegmentLengths
 from hscrf.observations.encoder import Encoder
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
@@ -108,6 +109,7 @@ def test_five_merged_parts_equal_one_pass(case, elsewhere):
     one, blocks = learn(model, X, Y, 1)
     five, others = learn(model, X, Y, 5, elsewhere)
     assert five.topology == one.topology
+    assert five.lengths.means() == one.lengths.means()
     assert five.encoder.names == one.encoder.names
     assert list(five.encoder.names) == list(one.encoder.names), "names are in order of appearance"
     assert five.encoder.columns == one.encoder.columns
@@ -126,6 +128,7 @@ def test_fit_learns_the_same_frame(case):
     fitted = clone(model).set_params(solver=hscrf.LBFGS(max_iter=1)).fit(X, Y)
     five, blocks = learn(model, X, Y, 5)
     assert fitted.topology_ == five.topology
+    assert fitted.mean_lengths_ == five.lengths.means()
     assert list(fitted.encoder_.names) == list(five.encoder.names)
     for ours, theirs in zip(fitted.blocks_, blocks, strict=True):
         assert ours.describe(fitted.encoder_) == theirs.describe(five.encoder)
@@ -137,3 +140,20 @@ def test_parts_number_their_sequences_on():
     frame.update(X[:3], Y[:3])
     with pytest.raises(ValueError, match=r"X\[3\] has \d+ steps but Y\[3\] has \d+"):
         frame.update(X[3:], [{level: tags * 2 for level, tags in y.items()} for y in Y[3:]], offset=3)
+
+
+def test_mean_lengths_count_the_segments_whose_borders_are_known():
+    topology = hscrf.Topology({"phrase": ["NP", "VP"], "word": ["a"]}, max_duration={"word": None})
+    complete = hscrf.Labels.from_segments(topology, {"phrase": [(0, 3, "NP"), (3, 4, "VP")]}, 4)
+    partial = hscrf.Labels.from_segments(topology, {"phrase": [(2, 7, "NP")]}, 9)  # nothing is known before and after
+    lengths = SegmentLengths()
+    lengths.update([complete])
+    lengths.update([partial])
+    assert lengths.means() == {"root": 13 / 2, "phrase": (3 + 1 + 5) / 3, "word": 1.0}
+    assert SegmentLengths(lengths.counts).means() == lengths.means()
+
+
+def test_a_run_of_fillers_is_one_segment():
+    y = {"phrase": ["B-NP", "I-NP", "O", "O", "O", "B-NP", "B-NP"]}
+    model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=1)).fit([[["w"]] * 7], [y])
+    assert model.mean_lengths_["phrase"] == 7 / 4

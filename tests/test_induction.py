@@ -2,8 +2,9 @@
 
 import copy
 import pickle
+from collections import Counter
 from functools import reduce
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -75,8 +76,10 @@ def data(draw):
     limited = draw(st.sampled_from([(), ("phrase",), ("tag",), ("phrase", "tag")]))
     missing, segmented = draw(st.sampled_from([0, 0, 0.1, 0.5])), draw(st.sampled_from([0, 0, 0.3]))
     classes = draw(st.sampled_from([[], [], ["odd"], ["odd", "even"], ["root"], ["root", "odd"]]))
-    drawn = [draw_sequence(rng, scheme["phrase"], missing, segmented, classes) for _ in range(draw(st.integers(1, 12)))]
+    sequences = draw(st.one_of(st.integers(1, 12), st.integers(30, 60)))
+    drawn = [draw_sequence(rng, scheme["phrase"], missing, segmented, classes) for _ in range(sequences)]
     frame = {"given": None, "scheme": scheme, "limited": limited, "levels": ("phrase", "tag")}
+    frame["children"] = draw(st.sampled_from(["auto", "auto", "seen", "all"]))
     return frame, [y for y, _ in drawn], [length for _, length in drawn]
 
 
@@ -178,11 +181,11 @@ def test_the_topology_holds_what_the_labels_show(example):
     labels = read_at_once(frame, Y, lengths, topology)
     names = [{name for y in labels for name in y.column(level)} - {"?"} for level in topology.levels]
     assert [list(states) for states in topology.states[1:]] == [sorted(found) for found in names[1:]]
-    complete = all(y.is_complete for y in labels)
     for d in range(topology.depth - 1):
-        pairs = {pair for y in labels for pair in zip(y.column(d), y.column(d + 1), strict=True)}
-        allowed = {(topology.states[d][s], topology.states[d + 1][u]) for s, u in np.argwhere(topology.children[d])}
-        assert allowed == pairs if complete else topology.children[d].all()
+        columns = [list(zip(y.column(d), y.column(d + 1), strict=True)) for y in labels]
+        for s, parent in enumerate(topology.states[d]):
+            allowed = {topology.states[d + 1][u] for u in np.flatnonzero(topology.children[d][s])}
+            assert allowed == expected_children(parent, columns, topology.states[d + 1], frame.get("children", "auto"))
     for level in frame["limited"]:
         d = topology.level(level)
         if all((y.ends[d] != -1).all() for y in labels):  # an open run counts as one segment
@@ -191,6 +194,44 @@ def test_the_topology_holds_what_the_labels_show(example):
             assert set(topology.max_duration[d].tolist()) == {longest}
         else:
             assert not topology.has_limits(d)
+
+
+def expected_children(parent, columns, names, rule):
+    """The children of a parent, told from the pairs of labels at each step, sequence by sequence."""
+    runs = [pair for column in columns for pair, _ in groupby(column) if "?" not in pair]
+    missing = any("?" in pair for column in columns for pair in column)
+    mine = Counter(child for one, child in runs if one == parent)
+    groups = [Counter(runs), mine]  # the level as a whole, or else the parent alone
+    shown = any(
+        sum(group.values()) >= 20 and sum(n == 1 for n in group.values()) <= sum(group.values()) / 20
+        for group in groups
+    )
+    if rule == "all" or not mine or (rule == "auto" and missing and not shown):
+        return set(names)
+    return {*mine, *(set(names) - {child for _, child in runs})}
+
+
+def test_a_level_that_shows_enough_decides_for_its_rare_parents():
+    """Where labels are missing; without enough runs every parent is open but those that show enough themselves."""
+    known = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 10
+    rare = [{"phrase": ["PP"], "tag": ["P"]}] * 2
+    partial = [{"phrase": ["NP", "?"], "tag": ["?", "N"]}]
+
+    def children(Y):
+        statistics = LabelStatistics()
+        statistics.update(Y, [len(y["tag"]) for y in Y])
+        topology = statistics.topology()
+        kids = {
+            parent: "".join(topology.states[2][u] for u in np.flatnonzero(topology.children[1][s]))
+            for s, parent in enumerate(topology.states[1])
+        }
+        return kids, statistics.open_parents()
+
+    assert children([*known, *rare, *partial]) == ({"NP": "DN", "PP": "P", "VP": "V"}, {})
+    few = [*known[:5], *rare, *partial]
+    assert children(few) == (dict.fromkeys(["NP", "PP", "VP"], "DNPV"), {"phrase": ["NP", "PP", "VP"]})
+    odd = [{"phrase": ["PP"] * 3, "tag": ["P", "D", "V"]}]  # three kinds that occur once, of 35 runs
+    assert children([*known, *odd, *partial]) == ({"NP": "DN", "PP": "DNPV", "VP": "DNPV"}, {"phrase": ["PP", "VP"]})
 
 
 FLAT = [["D", "N"], ["V", "?", "N"]]
@@ -324,6 +365,7 @@ def filled(Y, **frame):
     [
         (filled([COLUMNS]), filled([COLUMNS], scheme={"tag": "plain"}), "another scheme"),
         (filled([COLUMNS]), filled([COLUMNS], limited=["phrase"]), "other limited levels"),
+        (filled([COLUMNS]), filled([COLUMNS], children="all"), "children cannot"),
         (filled([COLUMNS]), filled([{"tag": ["N", "V"]}]), r"levels \('phrase', 'tag'\) and \('tag',\)"),
         (filled([COLUMNS]), filled([COLUMNS], given=GIVEN), "only some have one"),
         (filled([COLUMNS], given=Topology(GIVEN.to_dict()["levels"])), filled([COLUMNS], given=GIVEN), "different"),

@@ -55,7 +55,8 @@ class TestRoundTrips:
 
     def test_columns_keep_order_comments_and_additions(self):
         text = "# sent 1\nthe D B-NP\ncat N I-NP\n\n# sent 2\nsleeps V B-VP\n\n"
-        documents = list(read_columns(io.StringIO(text), {"chunk": 2, "pos": 1}, comment="#"))
+        with pytest.warns(UserWarning, match=r"line 1: the line is a comment, .* \(2 such lines"):
+            documents = list(read_columns(io.StringIO(text), {"chunk": 2, "pos": 1}, comment="# "))
         file = io.StringIO()
         write_columns(file, documents)
         assert file.getvalue() == text
@@ -229,8 +230,9 @@ class TestBrokenFiles:
         ('{"tokens": []}', 'line 1: expected an object with a list "tokens" that is not empty'),
         ('{"tokens": [3]}', "line 1: token 0 is 3, expected a string, an object of features or a list"),
         ('{"tokens": ["a", {}]}', "line 1: token 1 is {}, but token 0 is 'a': expected one kind"),
-        ('{"tokens": [[1, 2], [1]]}', "line 1: token 1 has 1 numbers, expected 2"),
-        ('{"tokens": [[NaN]]}', "line 1: not valid JSON: NaN is no finite number"),
+        ('{"tokens": [[1, 2], [1]]}', "line 1: token 1 has 1 cells, expected 2"),
+        ('{"tokens": [[Infinity]]}', "line 1: not valid JSON: Infinity is no finite number"),
+        ('{"tokens": [[1, [2]]]}', "line 1: token 0 has the cell [2], expected a number, text or null"),
         ('{"tokens": ["a"], "labels": {"t": ["N", "V"]}}', "line 1: level 't' has 2 labels for 1 tokens"),
         ('{"tokens": ["a"], "labels": {"t": [3]}}', "line 1: level 't' has the label 3 at 0, expected a string"),
         ('{"tokens": ["a"], "labels": 3}', 'line 1: expected "labels" with one entry for each level'),
@@ -264,7 +266,7 @@ class TestBrokenFiles:
     def test_a_number_that_is_none(self):
         content = 'sequence,w,x,tag\na,"two\nlines",1,N\na,b,?,N\n'
         message = complaint(read_table, content, levels=["tag"], numeric=["x"])
-        assert message == "data.txt, line 4: column 'x' is '?', expected a finite number"
+        assert message == "data.txt, line 4: column 'x' is '?', expected a finite number, or nothing if it is missing"
 
     def test_crfsuite(self):
         message = complaint(read_crfsuite, "N\ta\nN\ta:b\n")
@@ -302,3 +304,14 @@ def test_writing_to_a_path(tmp_path):
     assert json.loads(path.read_text(encoding="utf-8")) == {"tokens": ["ß"], "labels": {"tag": ["N"]}}
     assert list(read_jsonl(path)) == [document]
     assert next(read_jsonl(str(path))).file == str(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(50) + b"PAR1", b"no table at all"])
+def test_parquet_that_cannot_be_read_is_named(tmp_path, content):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(DataFileError, match=r"a\.parquet, line 1: not a Parquet file that can be read: \S") as caught:
+        list(read_table(tmp_path / "a.parquet", ["tag"]))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError):
+        list(read_table(tmp_path / "b.parquet", ["tag"]))

@@ -14,6 +14,7 @@ from hscrf import metrics
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
+pytestmark = pytest.mark.filterwarnings("ignore:every segment of level")
 profile = settings(derandomize=True, max_examples=80, deadline=None)
 
 UNIT = Topology({"phrase": ["NP", "VP", "O"], "tag": ["N", "V"]})
@@ -451,3 +452,123 @@ def test_a_chain_is_scored_by_segments_at_a_level_that_is_nested_in_the_truth():
     guess = labels_over(False, {"phrase": phrases})
     assert metrics.segment_scores(truth, guess, "phrase").support == 2
     assert metrics.segment_scores(truth, guess, "phrase").f1 == 1.0
+
+
+# ------------------------------------------------------------------------------
+# Action segmentation
+
+
+def runs_of(y, level, ignore):
+    return [segment for segment in y.segments(level) if segment[2] not in ignore]
+
+
+def overlap_twin(y_true, y_pred, level, overlap, ignore):
+    """The loop that papers publish: true positives, false positives, false negatives over all sequences."""
+    right = wrong = missed = 0
+    for one, other in zip(y_true, y_pred, strict=True):
+        true, hits = runs_of(one, level, ignore), set()
+        for start, stop, label in runs_of(other, level, ignore):
+            shares = []
+            for i, j, name in true:
+                common = len(set(range(start, stop)) & set(range(i, j)))
+                either = len(set(range(start, stop)) | set(range(i, j)))
+                shares.append(common / either if name == label else 0.0)
+            best = max(range(len(shares)), key=lambda k: (shares[k], -k), default=None)
+            if best is not None and shares[best] >= overlap and best not in hits:
+                hits.add(best)
+                right += 1
+            else:
+                wrong += 1
+        missed += len(true) - len(hits)
+    return 2 * right / (2 * right + wrong + missed) if right else 0.0
+
+
+def edits(one, other):
+    """Levenshtein's distance by its definition."""
+    if not one or not other:
+        return len(one) + len(other)
+    same = edits(one[1:], other[1:]) + (one[0] != other[0])
+    return min(same, edits(one[1:], other) + 1, edits(one, other[1:]) + 1)
+
+
+def most_pairs(true, pred, tolerance):
+    """The largest matching by trying every choice for the first true segment."""
+    if not true:
+        return 0
+    (i, j, label), rest = true[0], true[1:]
+    best = most_pairs(rest, pred, tolerance)
+    for k, (start, stop, name) in enumerate(pred):
+        if name == label and abs(start - i) <= tolerance and abs(stop - j) <= tolerance:
+            best = max(best, 1 + most_pairs(rest, pred[:k] + pred[k + 1 :], tolerance))
+    return best
+
+
+@given(pair=data(), ignore=st.sampled_from([(), ("O",), ("NP", "V")]), overlap=st.sampled_from([0.1, 0.25, 0.5, 1.0]))
+@profile
+def test_overlaps_are_counted_as_papers_do(pair, ignore, overlap):
+    for level in ("phrase", "tag"):
+        found = metrics.overlap_scores(*pair, level, overlap, ignore)
+        assert found.f1 == pytest.approx(overlap_twin(*pair, level, overlap, ignore), abs=1e-12)
+        assert found.support == sum(len(runs_of(one, level, ignore)) for one in pair[0])
+        exact = metrics.segment_scores(*pair, level, ignore)
+        assert found.correct >= exact.correct
+        if overlap == 1.0:
+            assert found.per_label == exact.per_label
+
+
+@given(pair=data(), ignore=st.sampled_from([(), ("O",), ("NP", "VP", "O")]))
+@profile
+def test_edit_score_is_the_mean_over_sequences(pair, ignore):
+    expected = []
+    for one, other in zip(*pair, strict=True):
+        labels = [[label for *_, label in runs_of(y, "phrase", ignore)] for y in (one, other)]
+        longest = max(map(len, labels))
+        expected.append(1 - edits(labels[0][:6], labels[1][:6]) / longest if 0 < longest <= 6 else None)
+    scores = metrics.edit_score(*pair, "phrase", ignore)
+    if None not in expected:
+        assert scores == pytest.approx(np.mean(expected), abs=1e-12)
+    elif not any(runs_of(y, "phrase", ignore) for side in pair for y in side):
+        assert scores == 1.0
+
+
+@given(pair=data(), tolerance=st.integers(0, 3))
+@profile
+def test_segments_within_a_tolerance_are_matched_at_most_once_and_as_many_as_can_be(pair, tolerance):
+    scores = metrics.segment_scores(*pair, "phrase", ignore=(), tolerance=tolerance)
+    segments = [[runs_of(y, "phrase", ()) for y in side] for side in pair]
+    assert scores.correct == sum(most_pairs(*both, tolerance) for both in zip(*segments, strict=True))
+    assert scores.predicted == sum(map(len, segments[1]))
+    if tolerance == 0:
+        assert scores == metrics.segment_scores(*pair, "phrase", ignore=())
+
+
+@given(pair=data())
+@profile
+def test_means_over_classes(pair):
+    truth, guess = ([label for y in side for label in y.column("phrase")] for side in pair)
+    right = defaultdict(list)
+    for one, other in zip(truth, guess, strict=True):
+        right[one].append(one == other)
+    assert metrics.mean_class_accuracy(*pair, "phrase") == pytest.approx(np.mean([np.mean(v) for v in right.values()]))
+    scores = metrics.segment_scores(*pair, "phrase", ignore=())
+    ratios = [(s.precision, s.recall, s.f1) for s in scores.per_label.values()]
+    assert (scores.macro_precision, scores.macro_recall, scores.macro_f1) == pytest.approx(np.mean(ratios, axis=0))
+
+
+def test_measures_of_segments_warn_where_segments_are_single_steps():
+    columns = [["N", "V", "N"], ["V", "V", "N"]]
+    unit = [Labels.from_columns(UNIT, {"phrase": ["NP"] * 3, "tag": tags}) for tags in columns]
+    with pytest.warns(UserWarning, match="every segment of level .tag. has one step"):
+        scores = metrics.segment_scores(unit[:1], unit[1:], "tag")
+    assert scores.f1 == metrics.accuracy(unit[:1], unit[1:], "tag")
+    with pytest.warns(UserWarning, match="every segment of level .tag. has one step"):
+        metrics.overlap_scores(unit[:1], unit[1:], "tag")
+    assert "every segment has one step" in metrics.report(unit[:1], unit[1:])
+    assert metrics.segment_scores(unit[:1], unit[1:], "phrase").f1 == 1.0
+
+
+@pytest.mark.parametrize("overlap", [0, -0.5, 1.1])
+def test_an_overlap_is_a_share(overlap):
+    y = [Labels.from_columns(REORDERED, {"phrase": ["NP", "O"]})]
+    with pytest.raises(ValueError, match=f"overlap is {overlap}; expected a share"):
+        metrics.overlap_scores(y, y, "phrase", overlap)

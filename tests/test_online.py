@@ -191,7 +191,8 @@ def test_every_family_learns_online_as_well_as_by_lbfgs(data, solver, c2, family
     one, two = (make(solver=some, n_jobs=n, **options).fit(X, Y) for n in (1, 2))
     assert one.coef_.tobytes() == two.coef_.tobytes()
     if isinstance(solver, SGD):
-        assert found.loss_ <= 1.05 * best.loss_
+        bound = 1.1 if family == "partial" else 1.05  # the loss of partial labels is not convex
+        assert found.loss_ <= bound * best.loss_
 
 
 @pytest.mark.parametrize("solver", SOLVERS, **ids)

@@ -3,7 +3,6 @@
 import io
 import time
 
-import numba
 import numpy as np
 import pytest
 
@@ -51,21 +50,6 @@ def test_files_have_two_lines_or_none(soon):
 
 def test_what_is_quick_is_not_spoken_of():
     assert written(stream_like(True), plain=True) == ""
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_compiling_is_named(soon):
-    stream = stream_like(False)
-
-    @numba.njit
-    def slow(values):
-        return np.sort(values) @ np.sort(values)
-
-    with Waiting("training", stream, plain=True):
-        time.sleep(0.05)
-        slow(np.zeros(3))
-    assert stream.getvalue().startswith("training ...\ntraining, compiling ...\n")
-    assert stream.getvalue().splitlines()[-1].startswith("training: ")
 
 
 @pytest.mark.parametrize("verbose", [0, 2])

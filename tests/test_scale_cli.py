@@ -140,7 +140,6 @@ def test_bad_sequences_are_skipped(folder, capsys):
         (["fit", "data/*.jsonl", "-m", "m", "--dask", "2"], "--dask works on shards"),
         (["fit", "data/*.jsonl", "-m", "m", "--skip-bad"], "--skip-bad works on shards"),
         (["fit", "-", "-m", "m", "--shards", "c"], "not standard input"),
-        (["fit", "data/*.jsonl", "-m", "m", "--shards", "c", "--children", "all"], "--children all"),
         (["predict", "a", "b", "-m", "m"], "several need --shards"),
         (["predict", "a", "-m", "m", "--shards", "c"], "give a folder by -o"),
         (["predict", "a", "-m", "m", "--shards", "c", "-o", "d", "-t"], "-t is not for --shards"),

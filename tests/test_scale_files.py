@@ -20,7 +20,9 @@ import hscrf
 from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
-from hscrf.scale import Shards, packing
+from hscrf.scale import Shards, labelling, packing
+from hscrf.scale import files as containers
+from hscrf.scale.cache import Cache
 from processes import SOURCE
 from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
 
@@ -47,7 +49,7 @@ def shards_of(folder, **options):
 
 
 def sets_in(folder):
-    return sorted(name for name in os.listdir(folder / "cache"))
+    return sorted(name for name in os.listdir(folder / "cache") if not name.endswith(".lock"))
 
 
 # -- formats
@@ -334,6 +336,110 @@ def test_a_line_that_is_not_utf8_is_a_bad_sequence(tmp_path, kind):
     after = [d.tokens for d in shards.sources[0].recipe.documents(source["files"], skip=told.append)]
     assert [error.sequence for error in told] == [0, 7]
     assert after == [*before[1:7], *before[8:]]
+
+
+def spoiled(Y, rows):
+    """The labels, with one too many for some sequences."""
+    return [{**y, "tag": [*y["tag"], "N"]} if n in rows else y for n, y in enumerate(Y)]
+
+
+def test_a_group_of_bad_sequences_only_is_left_out_when_labelling(monkeypatch):
+    X, Y = sentences(60)
+    model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    monkeypatch.setattr(labelling, "STEPS", 10)  # the first group has bad sequences only
+    parts = parts_of(X, spoiled(Y, range(4)))
+    with pytest.raises(ValueError, match="part 0, sequence 0:"):
+        model.score(Shards.from_parts(parts))
+    shards = Shards.from_parts(parts, errors="skip")
+    assert model.score(shards) == model.score(X[4:], Y[4:])
+    assert shards.skipped == 4
+    assert "part 0, sequence 0:" in shards.problems[0]
+
+
+def test_labelling_bad_sequences_only_is_an_error_with_a_place():
+    X, Y = sentences(20)
+    model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    only = Shards.from_parts(parts_of(X, spoiled(Y, range(20))), errors="skip")
+    with pytest.raises(ValueError, match=r"all 20 sequences are bad.*part 0, sequence 0:"):
+        model.score(only)
+
+
+def test_skipped_counts_the_last_packing_only(tmp_path):
+    X, Y = sentences(60)
+    parts = parts_of(X, spoiled(Y, [3]))
+    shards = Shards.from_parts(parts, errors="skip", cache=tmp_path, key="a")
+    model = hscrf.HSCRF(solver=QUICK).fit(shards)
+    for _ in range(2):  # packed, then found packed
+        model.score(shards)
+        assert (shards.skipped, len(shards.problems)) == (1, 1)
+    again = Shards.from_parts(parts, errors="skip", cache=tmp_path, key="a")
+    model.score(again)
+    assert again.skipped == 1
+
+
+class Slow:
+    """A file that gives a few bytes at a time, as systems do beyond 2 GB."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.file.close()
+
+    def readinto(self, buffer):
+        return self.file.readinto(memoryview(buffer)[:100])
+
+
+def test_an_array_may_need_several_reads(files, monkeypatch):
+    folder, X, Y = files
+    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    opened, preadv = containers._opened, os.preadv
+    monkeypatch.setattr(containers, "_opened", lambda path: Slow(opened(path)))
+    monkeypatch.setattr(os, "preadv", lambda file, buffers, offset: preadv(file, [buffers[0][:100]], offset))
+    assert (hscrf.HSCRF(solver=QUICK).fit(shards_of(folder)).coef_ == memory.coef_).all()
+
+
+def test_a_folder_in_the_making_is_never_removed_by_another_process(tmp_path, monkeypatch):
+    one, other = Cache(str(tmp_path)), Cache(str(tmp_path))
+    mkdir = os.mkdir
+
+    def make(path, *arguments):
+        mkdir(path, *arguments)
+        other._tidy()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "mkdir", make)
+        with one.making("a") as folder:
+            Path(folder, "content").touch()
+            with other.making("b"):
+                pass
+    assert (tmp_path / "a" / "content").exists()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_shards_are_packed_without_fcntl(files):
+    """Windows has no fcntl, and locks files by msvcrt."""
+    folder, _, _ = files
+    code = f"""
+import sys, types
+import sklearn.base  # Python's own modules look for msvcrt, too: they must find what is there
+sys.modules["fcntl"] = None
+sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *arguments: None)
+import hscrf
+from hscrf.scale import Shards
+shards = Shards.from_files({str(folder / "*.jsonl")!r}, {LEVELS!r}, template="none")
+print(hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=1)).fit(shards).n_iter_)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["1"]
 
 
 def test_bad_parts_are_named():

@@ -23,7 +23,10 @@ def test_in_memory_and_on_disk_give_the_same_bits(case):
     X, Y = data(*sentences(80))
     model = clone(model).set_params(solver=hscrf.LBFGS(max_iter=8))
     memory = clone(model).fit(X, Y)
-    disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)))
+    shards = Shards.from_parts(parts_of(X, Y))
+    disk = clone(model).fit(shards)
+    assert memory.mean_lengths_ == disk.mean_lengths_
+    assert memory.mean_lengths_ == clone(model).fit(shards).mean_lengths_, "they are packed now"
     assert memory.history_[-1]["loss"] == disk.history_[-1]["loss"]
     assert memory.loss_ == disk.loss_
     assert (memory.coef_ == disk.coef_).all()
@@ -44,7 +47,7 @@ def test_in_memory_and_on_disk_give_the_same_bits(case):
         ({"pairs": "all", "transitions": "seen"}, "chain"),
     ],
 )
-def test_every_solver_and_option_gives_the_same_bits(options, case):
+def test_every_solver_and_option_gives_the_same_bits(options, case, recwarn):
     model, data = CASES[case]
     X, Y = data(*sentences(70))
     model = clone(model).set_params(**{"solver": hscrf.LBFGS(max_iter=5), **options})

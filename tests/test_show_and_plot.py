@@ -145,3 +145,60 @@ def test_pictures_of_durations(call, name):
         assert call(*words, "--level", "root", code=2).err.startswith("hscrf: the model has no duration weights")
     else:
         assert call(*words, code=2).err.startswith("hscrf: the model has no durations: fit with --durations")
+
+
+# -- what pictures say
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_legend_explains_widths_and_dashes_and_calls_no_negative_weight_favoured(folder):
+    model = hscrf.load(folder / "HSCRF")
+    texts = legend_of(hscrf.plots.plot_topology(model))
+    assert texts[0] == "favoured: the wider, the larger the weight"
+    assert "colour and dashes: lines of one parent" in texts
+    below = legend_of(hscrf.plots.plot_topology(model, threshold=-100.0))
+    assert below[0] == "weight above -100: the wider, the larger the weight"
+    assert not any("favoured" in text for text in below)
+    assert legend_of(hscrf.plots.plot_topology(hscrf.load(folder / "HHMM")))[0].startswith("probability above 0")
+    assert legend_of(hscrf.plots.plot_transitions(model))[-1].startswith("follows, weight above 0")
+
+
+def test_transitions_are_drawn_of_a_level_that_has_them(tmp_path):
+    """Each tag is alone under its phrase, so that only phrases follow each other."""
+    X, Y = [[["a"], ["b"], ["a"]]] * 4, [{"phrase": ["P", "Q", "P"], "tag": ["x", "y", "x"]}] * 4
+    model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=10)).fit(X, Y)
+    model.save(tmp_path / "m.hscrf")
+    assert hscrf.plots.plot_transitions(model).get_legend() is not None
+    assert cli.main(["plot", str(tmp_path / "m.hscrf"), "--what", "transitions", "-o", str(tmp_path / "t.png")]) == 0
+    with pytest.raises(ValueError, match="no transition of any level"):
+        hscrf.plots.plot_transitions(model, threshold=1e6)
+
+
+def test_lengths_are_drawn_from_data_without_any_duration_weights(tmp_path, capsys):
+    text = "the D B-NP\ncat N I-NP\nsees V B-VP\n\n" * 4
+    (tmp_path / "d.txt").write_text(text)
+    (tmp_path / "colours.toml").write_text(
+        '[levels]\nchunk = ["NP", "VP"]\npos = ["D", "N", "V"]\n[colours.chunk]\nNP = "#ff0000"\n'
+    )
+    options = ["--levels", "chunk=3,pos=2", "--progress", "none", "--max-iter", "5"]
+    assert cli.main(["fit", str(tmp_path / "d.txt"), "-m", str(tmp_path / "m"), *options]) == 0
+    draw = ["plot", str(tmp_path / "d.txt"), "-m", str(tmp_path / "m"), "-o", str(tmp_path / "d.png")]
+    assert cli.main([*draw, "--what", "durations", "--labels", str(tmp_path / "colours.toml")]) == 0
+    from matplotlib import image
+
+    red = (image.imread(tmp_path / "d.png")[:, :, :3] == [1, 0, 0]).all(axis=2)
+    assert red.sum() > 100
+    assert cli.main(["plot", str(tmp_path / "m"), "-o", str(tmp_path / "e.png"), "--what", "durations"]) == 2
+    assert "hscrf plot DATA -m MODEL --what durations" in capsys.readouterr().err
+
+
+def test_expected_lengths_are_those_of_the_posterior():
+    X, Y = [[["a"], ["b"], ["a"]]] * 4, [{"phrase": ["P", "P", "Q"], "tag": ["x", "y", "x"]}] * 4
+    model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=10)).fit(X, Y)
+    ax = hscrf.plots.plot_durations(model, "phrase", X=X[:1])
+    expected = model.posterior(X[:1])[0].segment("phrase").sum(axis=0)[:, 0]
+    height = ax.lines[0].get_ydata() - 1
+    assert height / 0.85 == pytest.approx((expected / expected.max())[: len(height)])

@@ -227,7 +227,7 @@ def test_lbfgs_keeps_no_vectors_but_its_memory_and_those_at_work():
             return 0.5 * float(weights @ (self.steep * weights)), self.steep * weights
 
     given = np.ones(Valley.size)
-    LBFGS(max_iter=3).minimize(Valley(), given)  # loads the compiler
+    LBFGS(max_iter=3).minimize(Valley(), given)  # loads what it needs
     tracemalloc.start()
     try:
         LBFGS(memory=2, max_iter=8).minimize(Valley(), given)

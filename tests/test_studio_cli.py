@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from hscrf.cli.main import main
-from hscrf.cli.studio import read_labels_file
 from hscrf.io import Document, write_jsonl, write_table
+from hscrf.io.labelfile import read_label_file
 from processes import SOURCE
 from studio_fixtures import Person, sentences
 
@@ -37,6 +37,28 @@ class Command:
         self.process.send_signal(signal.SIGINT)
         _, said = self.process.communicate(timeout=60)
         return self.process.returncode, said
+
+
+@pytest.mark.parametrize("options", [(), ("--columns", "word")], ids=["plain", "named"])
+def test_a_file_of_one_word_a_line_is_labelled_trained_on_and_predicted(tmp_path, options, capsys):
+    (tmp_path / "labels.toml").write_text(LABELS)
+    data, db = tmp_path / "words.txt", tmp_path / "x.sqlite"
+    data.write_text("\n\n".join("\n".join(sentence) for sentence in words(4)) + "\n")
+    command = Command(data, "--labels", tmp_path / "labels.toml", "--db", db, "--train-after", "1", *options)
+    person = Person(command.url)
+    truth = sentences(4)[1][0]
+    segments = {level: [list(s) for s in truth.segments(level)] for level in ("phrase", "tag")}
+    person.do(1, "accept", whole=True, segments=segments)
+    person.wait(lambda project: project["model"] is not None)
+    person.close()
+    code, said = command.stop()
+    assert code == 0, said
+    model, out = str(tmp_path / "m.hscrf"), tmp_path / "out.txt"
+    assert main(["studio", "export", str(db), "-o", model]) == 0
+    assert main(["predict", str(data), "-m", model, "-o", str(out)]) == 0
+    first = [line.split() for line in out.read_text().splitlines()[: len(words(1)[0])]]
+    assert [row[0] for row in first] == words(1)[0]
+    assert [row[-1] for row in first] == truth.column("tag")
 
 
 def test_from_a_raw_file_to_labels_without_a_model(tmp_path, capsys):
@@ -118,11 +140,11 @@ def test_mistakes_are_one_line(arguments, message, capsys, tmp_path, monkeypatch
 def test_a_file_of_labels(tmp_path):
     path = tmp_path / "labels.toml"
     path.write_text('lasting = ["walk"]\n[levels]\nmeal = ["lunch"]\nwalk = ["in", "out"]\n')
-    assert not read_labels_file(str(path)).unit_bottom
+    assert not read_label_file(path).topology.unit_bottom
     for text, message in (("[levels", "labels.toml"), ("[level]\na = 1", "expected"), ("", "no table")):
         path.write_text(text)
         with pytest.raises(Exception, match=message):
-            read_labels_file(str(path))
+            read_label_file(path)
 
 
 def test_nothing_of_the_web_is_loaded_by_the_library():

@@ -72,6 +72,14 @@ def test_a_merge_keeps_the_label_on_the_left():
     assert row(state_of(*events)) == "N-N-?-?|? ? ?"
 
 
+@pytest.mark.parametrize("steps", [(0, 4), (4, 6)], ids=["the segment that grew", "the one that shrank"])
+def test_releasing_either_segment_releases_a_moved_border_as_a_whole(steps):
+    state = state_of(border(2), ("boundary", {"level": "phrase", "at": 4, "on": True, "from": 2}))
+    assert row(state) == "? ?-?-?|? ? ?"
+    add(state, "release", {"level": "phrase", "start": steps[0], "stop": steps[1]})
+    assert row(state) == "? ? ? ? ? ? ?"
+
+
 def test_a_border_moves_to_the_right_and_the_left_segment_grows():
     events = [
         segment("phrase", 0, 2, "NP"),

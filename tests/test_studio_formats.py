@@ -96,7 +96,7 @@ def test_label_studio_both_ways(worked, tmp_path):
     assert text[region["value"]["start"] : region["value"]["end"]] == region["value"]["text"]
     session, person = open_studio(tmp_path, n=4)
     answer = person.post("/api/import", {"format": "label-studio", "content": tasks}).json()
-    assert answer == {"sequences": 1, "labels": 7, "refused": []}
+    assert answer == {"sequences": 1, "labels": 7, "refused": [], "moved": 0, "left_out": []}
     again = json.loads(person.get("/api/export/label-studio").content)
     assert again[0]["annotations"] == tasks[0]["annotations"]
     assert person.view(1)["by"]["phrase"] == ["file"] * 3
@@ -117,6 +117,8 @@ def test_time_series_both_ways_to_label_studio(tmp_path):
     value = tasks[0]["annotations"][0]["result"][0]["value"]
     assert (value["start"], value["end"]) == (segments["activity"][0][0], segments["activity"][0][1] - 1)
     tasks[0]["data"]["name"] = "sequence_0002"
+    assert "series has" in person.post("/api/import", {"format": "label-studio", "content": tasks}).text
+    tasks[0]["data"]["ts"] = {"time": list(range(len(days[1])))}
     tasks[0]["annotations"][0]["result"] = tasks[0]["annotations"][0]["result"][:1]
     assert person.post("/api/import", {"format": "label-studio", "content": tasks}).json()["sequences"] == 1
     assert person.view(2)["segments"]["activity"][0] == segments["activity"][0]
@@ -132,8 +134,8 @@ def region(level, start, end, label):
     ("regions", "message"),
     [
         ([region("phrase", 0, 12, "NP"), region("phrase", 6, 13, "VP")], "overlap"),
-        ([region("clause", 0, 3, "NP")], "no level"),
-        ([region("phrase", 0, 3, "XX")], "expected one of the level"),
+        ([region("clause", 0, 3, "XX")], "no level has the label 'XX'"),
+        ([region("phrase", 0, 3, "XX")], "task 0, region 0: level 'phrase' has no label 'XX'"),
         ([region("phrase", 0, 10_000, "NP")], "outside"),
         ([region("phrase", "0", 3, "NP")], "whole numbers"),
         ([{"from_name": "phrase"}], "no value"),
@@ -145,6 +147,45 @@ def test_regions_that_do_not_fit_are_refused_with_a_message(worked, regions, mes
     answer = worked[1].post("/api/import", {"format": "label-studio", "content": [task]}).json()
     assert answer["sequences"] == 0
     assert message in answer["refused"][0]["message"]
+
+
+def test_an_ordinary_export_is_matched_by_its_text_and_its_labels(tmp_path):
+    session, person = open_studio(tmp_path, model=False)
+    words = ["".join(token).removeprefix("w=") for token in sentences()[0][1]]
+    text = "  ".join(f"w={word}" for word in words) + " "  # two spaces between words, where we would write one
+    end = len(f"w={words[0]}  w={words[1]}")
+    ordinary = {
+        "id": 17,
+        "data": {"text": text, "source": "a file"},
+        "annotations": [
+            {"was_cancelled": True, "result": [region("phrase", 0, 3, "O")]},
+            {
+                "result": [
+                    {"type": "relation", "from_id": "a", "to_id": "b"},
+                    {"from_name": "label", "type": "labels", "value": {"start": 1, "end": end, "labels": ["NP"]}},
+                ]
+            },
+        ],
+    }
+    answer = person.post("/api/import", {"format": "label-studio", "content": [ordinary]}).json()
+    assert (answer["sequences"], answer["refused"]) == (1, [])
+    view = person.view(2)
+    assert view["segments"]["phrase"][0] == [0, 2, "NP"]
+    assert (view["status"], view["can_undo"]) == ("begun", True)
+    assert person.do(2, "undo")["segments"]["phrase"][0][2] is None
+    person.close()
+    session.stop()
+
+
+def test_a_large_file_is_imported(worked):
+    filler = "x" * 5_000_000
+    task = {
+        "data": {"name": "sequence_0003", "filler": filler},
+        "annotations": [{"result": [region("phrase", 0, 3, "NP")]}],
+    }
+    answer = worked[1].post("/api/import", {"format": "label-studio", "content": [task]})
+    assert answer.json()["sequences"] == 1
+    assert worked[1].post("/api/settings", {"annotator": filler}).status_code == 413
 
 
 def test_an_unknown_sequence_or_format_is_refused(worked):

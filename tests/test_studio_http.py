@@ -178,11 +178,42 @@ def test_observations_are_kept_by_the_browser(person):
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_observations_are_immutable_only_under_an_address_that_names_database_and_content(person):
+    project = person.get("/api/project").json()["id"]
+    digest = next(item["digest"] for item in person.get("/api/queue").json()["items"] if item["id"] == 1)
+    address = "/api/sequences/1/observations"
+    assert "immutable" in person.get(address, project=project, digest=digest).headers["cache-control"]
+    for query in ({}, {"digest": digest}, {"project": project}, {"project": project, "digest": "0" * 32}):
+        assert person.get(address, **query).headers["cache-control"] == "no-cache", query
+    assert person.get(address, project="0" * 32, digest=digest).status_code == 409
+
+
+def test_requests_meant_for_another_database_are_refused(person, fresh):
+    body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
+    event = {"uid": "foreign", "version": person.view(fresh)["version"], "kind": "label", "body": body}
+    headers = person.http.headers.copy()
+    for named in ("0" * 32, None):
+        del headers["x-studio-project"]
+        if named is not None:
+            headers["x-studio-project"] = named
+        with httpx.Client(base_url=person.base, cookies=person.http.cookies, headers=headers) as other:
+            for path, content in ((f"/api/sequences/{fresh}/events", event), ("/api/settings", {"annotator": "b"}),
+                                  ("/api/training", {}), ("/api/import", {"format": "label-studio"})):  # fmt: skip
+                answer = other.post(path, json=content)
+                assert (answer.status_code, answer.json()["error"]["kind"]) == (409, "project"), path
+            assert other.get("/api/queue").status_code == (200 if named is None else 409)
+        headers["x-studio-project"] = ""
+    assert "foreign" not in {
+        event["version"] for event in person.get(f"/api/sequences/{fresh}/history").json()["events"]
+    }
+    assert person.view(fresh)["version"] == event["version"], "nothing was stored"
+
+
 def test_news_of_another_tab(person, fresh):
     with person.http.stream("GET", "/api/news", timeout=30) as news:
         lines = news.iter_lines()
         assert "hello" in next(line for line in lines if line.startswith("event:"))
-        other = httpx.Client(base_url=person.base, cookies=person.http.cookies)
+        other = httpx.Client(base_url=person.base, cookies=person.http.cookies, headers=person.http.headers)
         version = other.get(f"/api/sequences/{fresh}").json()["version"]
         event = {"uid": "tab", "version": version, "kind": "label",
                  "body": {"level": "tag", "start": 0, "stop": 1, "label": "D"}}  # fmt: skip
@@ -190,6 +221,44 @@ def test_news_of_another_tab(person, fresh):
         other.close()
         assert "saved" in next(line for line in lines if line.startswith("event:"))
         assert json.loads(next(lines)[5:])["uid"] == "tab"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/api/bulk/accept", {"confidence": 2, "sequences": []}, "expected a number from 0.5 to 1"),
+        ("/api/bulk/accept", {"confidence": True, "sequences": []}, "expected a number from 0.5 to 1"),
+        ("/api/bulk/accept", {"confidence": 0.9, "sequences": "all"}, "sequences are missing"),
+        ("/api/bulk/undo", {"batch": ""}, "expected the one that accepting answered"),
+    ],
+)
+def test_wrong_requests_for_many_sequences_are_refused(person, path, body, words):
+    answer = person.post(path, body)
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]["message"]
+
+
+def test_a_bulk_acceptance_leaves_flagged_sequences_and_later_changes_alone(person):
+    found = person.get("/api/bulk/preview", confidence=0.5).json()["sequences"]
+    first, second = found[0]["id"], found[1]["id"]
+    person.do(first, "mark", flag=True)
+    wanted = [entry["id"] for entry in found]
+    answer = person.post("/api/bulk/accept", {"confidence": 0.5, "sequences": wanted}).json()
+    assert sorted(answer["accepted"]) == sorted(set(wanted) - {first})
+    assert person.view(first)["status"] != "done"
+    assert person.view(second)["status"] == "done"
+    person.do(second, "release", level="tag", start=0, stop=1)
+    undone = person.post("/api/bulk/undo", {"batch": answer["batch"]}).json()
+    assert undone["kept"] == [second]
+    assert sorted(undone["undone"]) == sorted(set(answer["accepted"]) - {second})
+    person.do(second, "undo")
+    assert person.post("/api/bulk/undo", {"batch": answer["batch"]}).json()["undone"] == [second]
+    person.do(first, "mark", flag=False)
+
+
+@pytest.mark.parametrize("body", [{}, {"flag": 1}, {"note": "x" * 3000}, {"skip": "yes"}])
+def test_marks_that_say_nothing_are_refused(person, fresh, body):
+    assert person.send(fresh, person.view(fresh)["version"], "mark", body).status_code == 422
 
 
 def test_settings_are_remembered(person):

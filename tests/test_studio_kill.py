@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from studio_kills import check, kill_in_browser, kill_once, start
+from studio_kills import check, kill_in_browser, kill_once, kill_settling, start
 
 
 def test_kills_lose_nothing(tmp_path):
@@ -14,6 +14,12 @@ def test_kills_lose_nothing(tmp_path):
         kill_once(tmp_path, rng, acknowledged, k)
         assert check(tmp_path, acknowledged) >= len(acknowledged)
     assert len(acknowledged) >= 2
+
+
+def test_a_database_of_two_people_is_whole_or_not_there(tmp_path):
+    rng, acknowledged = random.Random(1), {}
+    kill_once(tmp_path, rng, acknowledged, 0)
+    assert kill_settling(tmp_path, rng) > 0
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of a browser are found in /proc")

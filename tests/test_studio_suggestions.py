@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hscrf import HSCRF, InfeasibleError, Labels
+from hscrf import HSCRF, InfeasibleError, Labels, Topology
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
@@ -50,6 +50,41 @@ def test_a_suggestion_equals_predict_under_the_same_evidence(suggester):
             assert found.segments["phrase"] == [list(segment) for segment in labels.segments("phrase")]
             np.testing.assert_array_equal(found.labels.states, labels.states)
             np.testing.assert_array_equal(found.labels.ends, labels.ends)
+
+
+MORE = Topology({"phrase": ["NP", "VP", "O", "PP"], "tag": ["D", "N", "V", "X", "P"]})
+
+
+def test_labels_that_the_model_lacks_are_suggested_where_a_person_put_them_and_nowhere_else():
+    levels = levels_of(MORE)
+    wider = Suggester(small_model(), X.__getitem__, levels)
+    for n, x in enumerate(X):
+        state = State(levels, len(x))
+        plain = wider.suggest(n, state.knowledge).segments
+        assert plain == Suggester(small_model(), X.__getitem__, LEVELS).suggest(n, state.knowledge).segments
+        for kind, body in (fixed("phrase", 0, 2, "PP"), fixed("tag", 0, 1, "P")):
+            state.apply(Event(state.version + 1, kind, state.check(kind, body)))
+            found = wider.suggest(n, state.knowledge, state.version)
+            assert not found.conflict
+            assert [0, 2, "PP"] in found.segments["phrase"]
+            assert sum(label == "PP" for _, _, label in found.segments["phrase"]) == 1
+        assert [0, 1, "P"] in found.segments["tag"]
+        assert sum(label == "P" for _, _, label in found.segments["tag"]) == 1
+        borders = {start for start, _, _ in found.segments["tag"]}
+        assert {start for start, _, _ in found.segments["phrase"]} <= borders, "tags nest in phrases"
+        window = wider.window(n, state.knowledge, (0, 2), found)
+        assert window is not None
+        assert window.segments == found.segments
+
+
+def test_new_labels_have_no_alternatives_of_their_own_and_change_none():
+    wider = Suggester(small_model(), X.__getitem__, levels_of(MORE))
+    knowledge = State(levels_of(MORE), len(X[0])).knowledge
+    found = wider.alternatives(0, knowledge, "phrase", 0, 2)
+    narrow = Suggester(small_model(), X.__getitem__, LEVELS)
+    former = narrow.alternatives(0, State(LEVELS, len(X[0])).knowledge, "phrase", 0, 2)
+    assert found.keys() == former.keys()
+    np.testing.assert_allclose(list(found.values()), list(former.values()), rtol=1e-9)
 
 
 def test_doubt_is_one_minus_the_probability_of_what_is_shown(suggester):

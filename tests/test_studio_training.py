@@ -2,13 +2,16 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from hscrf import HSCRF, Labels
+from hscrf import HHMM, HSCRF, LBFGS, Init, Labels, Token, Topology, Trans
+from hscrf.cli.recipe import load_model
+from hscrf.io import Document
 from hscrf.studio import serve
 from hscrf.studio.learning import Job, learn
 from hscrf.studio.training import Training
@@ -61,6 +64,68 @@ def test_the_database_goes_on_with_its_newest_model(tmp_path):
     assert numbers == list(range(1, len(numbers) + 1)), "the model that is given again is not a new one"
     person.close()
     session.stop()
+
+
+WORDS = [["the", "cat", "sleeps"], ["a", "dog", "sees", "the", "cat"]] * 2
+THREE = Topology({"part": ["p", "q"], "phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
+PHRASE = {"level": "phrase", "start": 0, "stop": 2, "label": "NP"}
+TAG = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
+OWN = [Token("phrase"), Token("tag"), Init("phrase"), Trans("phrase"), Init("part"), Trans("root")]
+
+
+@pytest.mark.parametrize(
+    ("events", "levels", "estimator"),
+    [
+        ([("segment", PHRASE), ("label", TAG)], ["phrase", "tag"], None),
+        ([("segment", PHRASE)], ["phrase"], None),
+        ([("label", TAG)], ["tag"], None),
+        ([("segment", PHRASE)], ["phrase"], HSCRF(features=OWN)),
+        ([("segment", PHRASE), ("label", TAG)], ["phrase", "tag"], HSCRF(features=OWN)),
+    ],
+    ids=["two of three levels", "middle", "bottom", "middle, own features", "two, own features"],
+)
+def test_a_first_model_of_plain_words_has_the_levels_that_have_labels(tmp_path, events, levels, estimator):
+    options = {"topology": THREE, "estimator": estimator, "port": 0, "train_after": 1000}
+    with serve(WORDS, db=tmp_path / "words.sqlite", **options) as session:
+        person = Person(session.url).warm()
+        for kind, body in events:
+            person.do(1, kind, **body)
+        assert person.post("/api/training", {}).status_code == 202
+        person.wait(trained)
+        assert list(session.model.topology_.levels[1:]) == levels
+        file = session.studio.desk.shelf.newest_file()
+        person.close()
+    model, recipe = load_model(str(file))
+    assert model.predict([recipe.observe(Document(WORDS[0]))])[0].length == 3, "the file says how to read words"
+
+
+def test_a_level_that_gets_its_first_label_later_joins_the_next_model(tmp_path):
+    options = {"topology": THREE, "estimator": HSCRF(features=OWN), "port": 0, "train_after": 1000}
+    with serve(WORDS, db=tmp_path / "words.sqlite", **options) as session:
+        person = Person(session.url).warm()
+        for number, (kind, body) in enumerate([("segment", PHRASE), ("label", TAG)], start=1):
+            person.do(1, kind, **body)
+            person.post("/api/training", {})
+            wait_for_model(person, number)
+        person.view(2)  # the model that waits takes over
+        assert session.model.topology_.levels[1:] == ("phrase", "tag")
+        assert Token("tag") in session.model.features
+        person.close()
+
+
+def test_a_hierarchical_hmm_is_trained_again(tmp_path):
+    tags = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]},
+            {"phrase": ["NP", "NP", "VP", "NP", "NP"], "tag": ["D", "N", "V", "D", "N"]}]  # fmt: skip
+    model = HHMM(random_state=0).fit(WORDS, tags * 2)
+    with serve(WORDS, model=model, db=tmp_path / "hhmm.sqlite", port=0, train_after=1000) as session:
+        person = Person(session.url).warm()
+        person.accept(1)
+        person.post("/api/training", {})
+        project = wait_for_model(person, 2)
+        assert [n["message"] for n in project["notices"] if n["kind"] == "training_failed"] == []
+        person.view(2)
+        assert isinstance(session.model, HHMM)
+        person.close()
 
 
 def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_any(tmp_path):
@@ -196,6 +261,29 @@ def test_an_error_in_training_is_told_in_words(tmp_path):
     assert "c2 is -1" in words[0]
     training.thread.join()
     assert not done
+
+
+class Printing:
+    """A solver that prints lines like those of progress and of JSON."""
+
+    def minimize(self, *arguments):
+        print("{not JSON", flush=True)
+        print("iteration 99  loss 1.0", file=sys.stderr, flush=True)
+        return LBFGS(max_iter=3).minimize(*arguments)
+
+
+def test_what_libraries_print_is_not_taken_for_progress(tmp_path):
+    done, told, ended = [], [], threading.Event()
+    X, Y = sentences(2)
+    Y = small_model().predict(X)
+    job = Job(HSCRF(TOPOLOGY, solver=Printing()), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
+    training = Training(
+        job, lambda n, loss: told.append(n), lambda found: done.append(found) or ended.set(), lambda _: ended.set()
+    )
+    assert ended.wait(60)
+    training.thread.join()
+    assert told == [1, 2, 3]
+    assert done[0]["iterations"] == 3
 
 
 def test_a_closed_studio_leaves_no_process(tmp_path):

@@ -9,7 +9,8 @@ import hscrf
 from hscrf import cli, io
 from hscrf.cli.recipe import load_model
 from hscrf.errors import TemplateError
-from hscrf.io.templates import Cell, Template, default_template, read_template, word_shape
+from hscrf.io.template_files import default_template, read_template
+from hscrf.io.templates import Cell, Template, word_shape
 
 ROWS = [["He", "PRP"], ["reckons", "VBZ"], ["the", "DT"]]
 NAMES = ("word", "pos", "chunk")
@@ -127,7 +128,7 @@ class TestToml:
         ("[lemma]\nwindow = 1", "there is no column 'lemma', only word, pos, chunk"),
         ("[chunk]\nwindow = 1", "column 'chunk' holds labels of level 'chunk', which a feature cannot see"),
         ("[word]\nwindows = 1", "[word] has 'windows', expected window, conjunctions, prefixes"),
-        ("[word]\nwindow = -1", "[word] window is -1, expected a number of at least 0"),
+        ("[word]\nwindow = -1", "[word] window is -1, expected a number from 0 to 100"),
         ("[word]\nshape = 1", "[word] shape is 1, expected true or false"),
         ("word = 1", "word is 1, expected a table [word] for a column"),
         ("[[join]]\ncells = ['word']", "[[join]] has the cell 'word', expected column[offset] as in word[-1]"),

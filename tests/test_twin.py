@@ -6,7 +6,9 @@ import pytest
 import enumeration as twin
 import hscrf
 
-CASES = [(depth, seed) for depth in (2, 3, 4) for seed in range(120)]
+DEPTHS = (2, 3, 4)
+CASES = [("compiled", depth, seed) for depth in DEPTHS for seed in range(120)]
+CASES += [("reference", depth, seed) for depth in DEPTHS for seed in range(24)]
 CLOSE = {"rtol": 1e-9, "atol": 1e-10}
 
 
@@ -61,8 +63,8 @@ def draw(depth, seed):
     return model, evidence, to_potentials(model, topology), to_labels(topology, evidence)
 
 
-@pytest.mark.parametrize(("depth", "seed"), CASES)
-def test_sums(depth, seed):
+@pytest.mark.parametrize(("engine", "depth", "seed"), CASES, indirect=["engine"])
+def test_sums(engine, depth, seed):
     model, evidence, p, labels = draw(depth, seed)
     found = hscrf.marginals(p, labels)
     np.testing.assert_allclose(hscrf.log_partition(p, labels), twin.log_partition(model, evidence), **CLOSE)
@@ -80,8 +82,8 @@ def test_sums(depth, seed):
     np.testing.assert_allclose(hscrf.entropy(p, labels), twin.entropy(model, evidence), rtol=1e-9, atol=1e-8)
 
 
-@pytest.mark.parametrize(("depth", "seed"), CASES)
-def test_best(depth, seed):
+@pytest.mark.parametrize(("engine", "depth", "seed"), CASES, indirect=["engine"])
+def test_best(engine, depth, seed):
     model, evidence, p, labels = draw(depth, seed)
     ranked = twin.ranked(model, evidence)
     best = hscrf.decode(p, labels)

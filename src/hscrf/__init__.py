@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hscrf.labels import Labels, Topology
     from hscrf.potentials import Potentials
     from hscrf.solvers import LBFGS, SGD, Perceptron
+    from hscrf.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -23,8 +24,11 @@ _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; eac
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
     "estimator": ("HSCRF",),
+    "versions": ("show_versions",),
     "families": ("HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "load"),
-    **dict.fromkeys(("datasets", "io", "metrics", "plots", "scale", "studio"), ()),  # rooms that are public themselves
+    **dict.fromkeys(
+        ("datasets", "io", "metrics", "plots", "scale", "stacking", "streaming", "studio", "torch"), ()
+    ),  # rooms that are public themselves
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -59,10 +63,18 @@ __all__ = [
     "marginals",
     "sample",
     "score",
+    "show_versions",
 ]
 
 
+def _open_stacked(*arguments: Any) -> Any:
+    """Open a stacked model, whose room is imported only then."""
+    return import_module("hscrf.stacking").opened(*arguments)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "load":
+        import_module("hscrf.families.loading").OPENERS.setdefault("StackedCRF", _open_stacked)
     if name in _HOME:
         return getattr(import_module(f"hscrf.{_HOME[name]}"), name)
     if name in _ROOMS:

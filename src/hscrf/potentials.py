@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hscrf.fillers import expanded
 from hscrf.topology import Topology
 
 OWN = ("token", "start", "stop", "duration", "segment")  # parts of a level's own segments
@@ -35,7 +36,8 @@ class Potentials:
     ========== ==================== ==================================================================
 
     A time axis of length 1 means the same at every time. ``-inf`` forbids. What the topology forbids is forbidden
-    whatever the arrays say.
+    whatever the arrays say. A filler that remembers has a place in the arrays for each of its copies
+    (:mod:`hscrf.fillers`).
 
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
@@ -121,6 +123,7 @@ class Potentials:
 
 def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis, ...]:
     """The shape that a part of level d must have."""
+    topology = expanded(topology)
     states = topology.n_states[d]
     if part == "duration":
         return (None, states)

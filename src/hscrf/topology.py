@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import fields as dataclass_fields
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
+from hscrf.names import State, state_names, unknown_name
 
 UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
 
-State = Any  # a name: a string, or another hashable such as an integer
 Relation = Mapping[str, Mapping[State, Sequence[State]]]
 Limits = Mapping[str, "int | Mapping[State, int | None] | None"]
 
@@ -31,7 +31,8 @@ class Topology:
     Parents not named in ``children`` may have every child; states not named in ``successors`` may be followed
     by every state of their level under the same parent, themselves included. ``min_duration`` and
     ``max_duration`` limit a level or single states, None meaning no limit; the bottom level has length 1
-    unless ``max_duration`` names it.
+    unless ``max_duration`` names it. ``fillers`` names states, one or several a level, that remember which other state
+    came last before them under the same parent (:mod:`hscrf.fillers`); labels show nothing of it.
 
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V", "J"]},
     ...                     children={"phrase": {"NP": ["N", "J"]}}, max_duration={"phrase": 15})
@@ -49,6 +50,7 @@ class Topology:
     successors: tuple[NDArray[np.bool_], ...]  # D tables (S_d, S_d); nothing follows the root
     min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
     max_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), UNLIMITED by default
+    fillers: tuple[NDArray[np.bool_], ...]  # D rows (S_d,): the states that remember
 
     _learn: ClassVar[Callable[..., Topology]]  # how labels are read; the room of labels brings it
 
@@ -60,17 +62,19 @@ class Topology:
         root: Sequence[State] | None = None,
         min_duration: Limits | None = None,
         max_duration: Limits | None = None,
+        fillers: Mapping[str, State | Sequence[State]] | None = None,
     ) -> None:
         _check_level_names(levels)
         named = {"root": ["root"] if root is None else root, **levels}
         put = partial(object.__setattr__, self)
         put("levels", tuple(named))
-        put("states", tuple(_state_names(level, states) for level, states in named.items()))
+        put("states", tuple(state_names(level, states) for level, states in named.items()))
         put("children", _child_tables(self, children or {}))
         put("successors", _successor_tables(self, successors or {}))
         shortest, longest = _duration_limits(self, min_duration or {}, max_duration or {})
         put("min_duration", shortest)
         put("max_duration", longest)
+        put("fillers", _filler_rows(self, fillers or {}))
 
     @property
     def depth(self) -> int:
@@ -123,6 +127,7 @@ class Topology:
 
         ``Topology.from_dict(topology.to_dict()) == topology``; levels keep their order as the dict's keys.
         """
+        named = {} if not self.remembers else {"fillers": self.filler_names}
         return {
             "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
             "children": _restricted_rows(self, self.children, 0, 1),
@@ -130,6 +135,7 @@ class Topology:
             "root": None if self.states[0] == ("root",) else list(self.states[0]),
             "min_duration": _named_limits(self, self.min_duration, 1),
             "max_duration": self._named_maxima(),
+            **named,
         }
 
     @classmethod
@@ -177,11 +183,33 @@ class Topology:
         """The same topology with other names of its states."""
         if list(names) != list(self.levels) or tuple(map(len, names.values())) != self.n_states:
             raise ValueError(f"names do not fit {self}; expected one for each state of each level")
+        return self._with(states=tuple(state_names(level, states) for level, states in names.items()))
+
+    def _with(self, **fields: Any) -> Topology:
+        """The same topology with some fields replaced; nothing is checked."""
         other = object.__new__(type(self))
-        for field in ("levels", "children", "successors", "min_duration", "max_duration"):
-            object.__setattr__(other, field, getattr(self, field))
-        object.__setattr__(other, "states", tuple(_state_names(level, states) for level, states in names.items()))
+        for name in (item.name for item in dataclass_fields(self)):
+            object.__setattr__(other, name, fields[name] if name in fields else getattr(self, name))
         return other
+
+    @cached_property
+    def remembers(self) -> bool:
+        """Whether any state is a filler that remembers."""
+        return any(row.any() for row in self.fillers)
+
+    @property
+    def filler_names(self) -> dict[str, list[State]]:
+        """The fillers of each level that has any."""
+        rows = zip(self.levels, self.states, self.fillers, strict=True)
+        return {level: [names[s] for s in np.flatnonzero(row)] for level, names, row in rows if row.any()}
+
+    def remembering(self, fillers: Mapping[str, State | Sequence[State]]) -> Topology:
+        """Return this topology with other fillers; an empty dict takes all memory away.
+
+        >>> Topology({"phrase": ["NP", "O"]}).remembering({"phrase": "O"}).filler_names
+        {'phrase': ['O']}
+        """
+        return self._with(fillers=_filler_rows(self, fillers)) if fillers or self.remembers else self
 
     def limited(self, max_duration: Limits) -> Topology:
         """Return this topology with other longest durations of some levels.
@@ -220,7 +248,7 @@ class Topology:
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:
-        arrays = (*self.children, *self.successors, *self.min_duration, *self.max_duration)
+        arrays = (*self.children, *self.successors, *self.min_duration, *self.max_duration, *self.fillers)
         return self.levels, self.states, tuple(array.tobytes() for array in arrays)
 
     def __eq__(self, other: object) -> bool:
@@ -243,15 +271,6 @@ class Topology:
         return type(self).from_dict, (self.to_dict(),)
 
 
-def unknown_name(kind: str, name: object, known: Sequence[State]) -> str:
-    """The message for an unknown name: the known name closest to it, and all known names."""
-    words = [word for word in known if isinstance(word, str)]
-    close = get_close_matches(name, words, n=1) if isinstance(name, str) else []
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    rest = f" and {len(known) - 20} more" if len(known) > 20 else ""
-    return f"unknown {kind}: {name!r}{hint}; known are {', '.join(map(repr, known[:20]))}{rest}"
-
-
 def _check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
     if not isinstance(levels, Mapping):
         raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
@@ -262,45 +281,6 @@ def _check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
     for level in levels:
         if not isinstance(level, str):
             raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
-
-
-def in_order(names: Iterable[State]) -> list[State]:
-    """Names of states in their order; those that cannot be compared are put together by type.
-
-    >>> in_order({3, 1, 2}), in_order({"b", 2, "a"})
-    ([1, 2, 3], [2, 'a', 'b'])
-    """
-    found = list(names)
-    try:
-        return sorted(found)
-    except TypeError:
-        return sorted(found, key=lambda name: (type(name).__name__, repr(name)))
-
-
-def _state_names(level: str, states: Iterable[State]) -> tuple[State, ...]:
-    """Check and freeze the state names of one level."""
-    if isinstance(states, str):
-        raise ValueError(f"level {level!r} is the string {states!r}; expected a list of state names")
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in states)
-    if not names:
-        raise ValueError(f"level {level!r} is empty; expected at least one state")
-    for name in names:
-        if not _has_hash(name):
-            raise ValueError(f"level {level!r} has the state {name!r}; expected a string or another hashable")
-        if name is None or name == "?" or name != name or (name == -1 and not isinstance(name, str)):
-            raise ValueError(f"level {level!r} has a state {name!r}, which means unknown; expected another name")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"level {level!r} has the state {twice!r} twice; expected distinct states")
-    return names
-
-
-def _has_hash(name: object) -> bool:
-    try:
-        hash(name)
-    except TypeError:
-        return False
-    return True
 
 
 def _table(topology: Topology, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
@@ -403,6 +383,18 @@ def _check_limits(
                 f"state {names[s]!r} of level {level!r} has min_duration {low[s]}; "
                 f"expected at most its max_duration {high[s]}"
             )
+
+
+def _filler_rows(topology: Topology, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
+    rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
+    for d, named in _by_level(topology, fillers, "fillers").items():
+        if d == 0:
+            raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
+        for name in named if isinstance(named, (list, tuple)) else [named]:
+            rows[d][topology.state(d, name)] = True
+        if rows[d].all():
+            raise ValueError(f"all states of level {topology.levels[d]!r} are fillers; expected others to remember")
+    return tuple(map(sealed, rows))
 
 
 def _restricted_rows(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -15,10 +14,12 @@ from typing import Any
 
 from hscrf.errors import FileFormatError
 from hscrf.estimator.container import read_container, write_container
+from hscrf.locking import try_lock
 from hscrf.scale.sources import Source
 
 MANIFEST = "manifest.hscrf"
 UNFINISHED = ".unfinished-"
+LOCK = ".lock"  # the file next to an unfinished folder that its process holds
 
 
 def key_of(settings: Any) -> str:
@@ -50,6 +51,16 @@ class Cache:
             return None
         return header, arrays
 
+    def difference(self, settings: dict[str, Any], sources: Sequence[Source]) -> list[str]:
+        """The settings in which a set of the same sources differs from these; of several sets those of the nearest."""
+        found: list[list[str]] = []
+        for name in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
+            with contextlib.suppress(OSError, FileFormatError, KeyError):
+                header = read_container(os.path.join(self.folder, name, MANIFEST))[0]
+                if [entry["name"] for entry in header["sources"]] == [source.name for source in sources]:
+                    found.append(differing(header["made_of"], settings))
+        return min(filter(None, found), key=len, default=[])
+
     def path(self, key: str) -> str:
         """The folder of a set."""
         return os.path.join(self.folder, key)
@@ -59,11 +70,9 @@ class Cache:
         """A folder to write a set into, which becomes the one with that key when the block ends without an error."""
         os.makedirs(self.folder, exist_ok=True)
         self._tidy()
-        work = os.path.join(self.folder, f"{UNFINISHED}{secrets.token_hex(8)}")
-        os.mkdir(work)
-        lock = os.open(work, os.O_RDONLY)
+        work, lock = self._begun()
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.mkdir(work)
             yield work
             _flush(work)
             self._put(work, self.path(key))
@@ -74,7 +83,20 @@ class Cache:
             raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
-            os.close(lock)
+            _remove(lock)
+
+    def _begun(self) -> tuple[str, Any]:
+        """The name of a new folder, and the lock that says that it is in use: it is held before the folder is there."""
+        while True:
+            work = os.path.join(self.folder, f"{UNFINISHED}{secrets.token_hex(8)}")
+            lock = open(work + LOCK, "ab")  # noqa: SIM115
+            try:
+                try_lock(lock)
+                if os.path.samestat(os.fstat(lock.fileno()), os.stat(lock.name)):
+                    return work, lock
+            except OSError:  # another process took the lock or removed the file: begin again
+                pass
+            lock.close()
 
     def _put(self, work: str, path: str) -> None:
         """Give a finished folder its name; one that is out of date, or damaged, goes first."""
@@ -86,18 +108,29 @@ class Cache:
         _flush(self.folder)
 
     def _tidy(self) -> None:
-        """Remove what killed processes left: nobody holds its lock."""
-        for name in os.listdir(self.folder):
+        """Remove the folders that killed processes left: no process holds their locks."""
+        left = {name.removesuffix(LOCK) for name in os.listdir(self.folder) if name.startswith(UNFINISHED)}
+        for name in sorted(left):
             path = os.path.join(self.folder, name)
-            if not name.startswith(UNFINISHED):
-                continue
-            with contextlib.suppress(OSError):
-                lock = os.open(path, os.O_RDONLY)
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(path, ignore_errors=True)
-                finally:
-                    os.close(lock)
+            with contextlib.suppress(OSError), open(path + LOCK, "ab") as lock:
+                try_lock(lock)
+                shutil.rmtree(path, ignore_errors=True)
+                _remove(lock)
+
+
+def differing(one: Any, other: Any, name: str = "") -> list[str]:
+    """The names of the entries in which two JSON values differ.
+
+    >>> differing({"a": 1, "b": {"c": [2, 3]}}, {"a": 1, "b": {"c": [2, 4]}})
+    ['c']
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = dict.fromkeys([*one, *other])
+        return list(dict.fromkeys(part for k in keys for part in differing(one.get(k), other.get(k), k)))
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = zip(one, other, strict=True)
+        return list(dict.fromkeys(part for pair in pairs for part in differing(*pair, name)))
+    return [] if one == other else [name]
 
 
 def write_manifest(folder: str, header: dict[str, Any], arrays: dict[str, Any], sources: Sequence[Source]) -> None:
@@ -117,8 +150,19 @@ def _same(known: dict[str, Any], source: Source) -> bool:
         return False
 
 
+def _remove(lock: Any) -> None:
+    """Remove the file of a lock and release it; Windows removes closed files only."""
+    with contextlib.suppress(OSError):
+        os.unlink(lock.name)
+    lock.close()
+    with contextlib.suppress(OSError):
+        os.unlink(lock.name)
+
+
 def _flush(folder: str) -> None:
-    """Have the names in a folder written to disk."""
+    """Write the names in a folder to disk; Windows has no such call."""
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

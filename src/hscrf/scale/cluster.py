@@ -23,7 +23,7 @@ TASKS = 2  # for each thread of the cluster: a worker that is done early takes f
 LOOK = 1.0  # seconds between two looks at the workers while one waits
 FROZEN = 60.0  # seconds without a sign of life after which the tasks of a worker are given to others
 GONE = 120.0  # seconds without any worker after which training ends
-LIBRARIES = ("hscrf", "numpy", "numba")
+LIBRARIES = ("hscrf", "numpy")
 
 
 class ClusterError(RuntimeError):

@@ -71,7 +71,7 @@ class ContainerFile:
         return text.decode("ascii", "replace"), START + length, size - START - length - DIGEST
 
     def read(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Arrays that lie one behind the other, by one read."""
+        """Read arrays that are stored one after the other, all at once."""
         entries = [self.table[name] for name in names]
         begin = entries[0]["offset"]
         stop = entries[-1]["offset"] + _bytes(entries[-1])
@@ -79,9 +79,13 @@ class ContainerFile:
         with _opened(self.path) as file:
             if Stamp.of(file.fileno()) != self.stamp:
                 self._check_again()
-            done = os.preadv(file.fileno(), [content.data], self.begin + begin) if content.size else 0
-        if done != content.size:
-            raise FileFormatError(f"{self.path} was cut short while it was read")
+            file.seek(self.begin + begin)
+            done = 0
+            while done < content.size:  # one read gives at most 2 GB
+                count = file.readinto(content.data[done:])
+                if not count:
+                    raise FileFormatError(f"{self.path} was cut short while it was read")
+                done += count
         found = {}
         for name, entry in zip(names, entries, strict=True):
             raw = content[entry["offset"] - begin : entry["offset"] - begin + _bytes(entry)]

@@ -93,13 +93,30 @@ class Labelling:
         key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
         found = shards.find(key)
         if found is None:
+            shards.note_problems(0, [])
             with shards.cache.making(key) as folder, waiting("packing", model._verbose) as line:
-                entries = [self._write(folder, k, items) for k, items in enumerate(self._groups(line))]
-                write_manifest(folder, {"kind": "sequences", "files": entries}, {}, shards.sources)
+                header = {"kind": "sequences", "files": self._entries(folder, line)}
+                header |= {"skipped": shards.skipped, "told": list(shards.problems)}
+                write_manifest(folder, header, {}, shards.sources)
             shards.note_packed(key)
-            found = {"files": entries}, {}
+            found = header, {}
+        shards.note_problems(found[0].get("skipped", 0), found[0].get("told", []))
         path = shards.cache.path(key)
         return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
+
+    def _entries(self, folder: str, line: Any) -> list[dict[str, Any]]:
+        """Write a file for each group that has good sequences; what the manifest says of each."""
+        entries: list[dict[str, Any]] = []
+        for items in self._groups(line):
+            entry = self._write(folder, len(entries), items)
+            if entry is not None:
+                entries.append(entry)
+        if not entries and self.shards.skipped:
+            raise ValueError(
+                f"all {self.shards.skipped} sequences are bad, expected a good one; "
+                f"the first problem is: {self.shards.problems[0]}"
+            )
+        return entries
 
     def _groups(self, line: Any) -> Iterator[list[tuple[Item, int]]]:
         """Sequences that are packed together."""
@@ -119,11 +136,14 @@ class Labelling:
         if group:
             yield group
 
-    def _write(self, folder: str, k: int, items: Sequence[tuple[Item, int]]) -> dict[str, Any]:
+    def _write(self, folder: str, k: int, items: Sequence[tuple[Item, int]]) -> dict[str, Any] | None:
+        """Write the good sequences of a group; None if there are none."""
         try:
             observations, labels = self._read([item for item, _ in items])
         except (ValueError, TypeError) as error:
             items = self._without_bad(items, error)
+            if not items:
+                return None
             observations, labels = self._read([item for item, _ in items])
         sources = [
             ("part" if isinstance(source, PartSource) else "file", source.name) for source in self.shards.sources
@@ -167,7 +187,7 @@ class Labelling:
                 if self.shards.errors != "skip":
                     raise placed from None
                 self.shards.note_problem(placed)
-        if not good or len(good) == len(items):
+        if len(good) == len(items):  # each is good by itself
             raise error
         return good
 

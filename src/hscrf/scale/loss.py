@@ -106,11 +106,10 @@ class StoredShard:
 
     def _taken(self, numbers: Ints) -> tuple[Ints, Chunk]:
         """A chunk from the rows of the shard."""
-        rows, which = self._rows(), numbers - self.first
+        rows, which, topology = self._rows(), numbers - self.first, self.shared.scorer.topology
         if rows.complete[which[0]]:
-            labels: Any = rows.known.take(which)
+            labels: Any = rows.known.take(which).hidden(topology)
         else:
-            topology = self.shared.scorer.topology
             labels = Evidence.of(closed_labels([rows.labels(n, topology) for n in which.tolist()], numbers.tolist()))
         return numbers, self._made(which, rows.observations.take(which), labels)
 

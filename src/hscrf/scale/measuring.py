@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, ratio
-from hscrf.metrics.measures import Score, right_sequences, score_boundaries, score_segments, tag_accuracy, total_of
+from hscrf.metrics.cells import Cells, Pairs, cells_of, is_known, known_cells, level_names, ratio
+from hscrf.metrics.matching import edit_scores, score_boundaries, score_overlaps, score_segments
+from hscrf.metrics.measures import right_sequences, tag_accuracy
+from hscrf.metrics.reports import percent, rounded, segment_numbers
+from hscrf.metrics.scores import Score, SegmentScores, total_of
+from hscrf.metrics.segmentation import OVERLAPS
 
 ALL = "all levels"  # at once
 IGNORED = ("O",)  # no segments
@@ -29,11 +33,21 @@ def count_right(pairs: Pairs) -> Counts:
     return counts
 
 
+def _count_classes(cells: Cells, level: str) -> Counts:
+    """Known and right steps of each true class."""
+    counts: Counts = Counter()
+    for what, where in (("class steps", cells.true >= 0), ("class right", cells.true == cells.pred)):
+        found = np.bincount(cells.true[where & (cells.true >= 0)], minlength=len(cells.names)).tolist()
+        counts.update({(what, level, name): count for name, count in zip(cells.names, found, strict=True) if count})
+    return counts
+
+
 def count_all(pairs: Pairs, tolerance: int = 0) -> Counts:
     """Everything that :func:`report_of` needs to know of some sequences; counts of several can be added."""
     names = level_names(pairs)
     counts = count_right(pairs)
     for name in names:
+        counts.update(_count_classes(cells_of(pairs, name), name))
         counts.update(_count_segments(pairs, name, tolerance))
     whole = [pair for pair in pairs if all(is_known(pair[0], name) for name in names)]
     exact = np.all([right_sequences(known_cells(whole, name)) for name in names], axis=0)
@@ -53,7 +67,17 @@ def _count_segments(pairs: Pairs, level: str, tolerance: int) -> Counts:
         counts["tags", level] = round(tag_accuracy(inside) * steps)
         counts["matched", level] = round(score_boundaries(inside, tolerance) * ends / 2)
     counts.update({("inside", level): steps, ("boundaries", level): ends})
-    for name, score in score_segments(inside, IGNORED).per_label.items():
+    counts.update(_count_scores(score_segments(inside, IGNORED), level))
+    for overlap in OVERLAPS:
+        counts["overlapping", level, overlap] = score_overlaps(inside, overlap, IGNORED).correct
+    edits: Any = sum(edit_scores(inside, IGNORED))  # a number with digits, unlike the counts
+    counts["edit", level] = edits
+    return counts
+
+
+def _count_scores(scores: SegmentScores, level: str) -> Counts:
+    counts: Counts = Counter()
+    for name, score in scores.per_label.items():
         counts["correct", level, name] = score.correct
         counts["predicted", level, name] = score.predicted
         counts["support", level, name] = score.support
@@ -75,17 +99,28 @@ def _level_report(counts: Counts, level: str) -> dict[str, Any]:
     names = [key[2] for key in counts if key[:2] == ("support", level)]
     kinds = ("correct", "predicted", "support")
     scores = {name: Score(*(counts[kind, level, name] for kind in kinds)) for name in names}
-    lasting, ends = bool(counts["lasting", level]), counts["boundaries", level]
+    lasting, ends, total = bool(counts["lasting", level]), counts["boundaries", level], total_of(scores)
+    shares = [
+        counts["class right", level, key[2]] / count
+        for key, count in counts.items()
+        if key[:2] == ("class steps", level) and count
+    ]
     return {
         "accuracy": _share(counts["right", level], counts["known", level]),
+        "class_accuracy": rounded(float(np.mean(shares)) if shares else None),
         "steps": counts["known", level],
         "sequences": counts["sequences", level],
-        "segments": Score.to_dict(total_of(scores)),
-        "per_label": {str(name): score.to_dict() for name, score in scores.items()},
+        **segment_numbers(total),
         "tag_accuracy": _share(counts["tags", level], counts["inside", level]) if lasting else None,
         "boundary_f1": (ratio(2 * counts["matched", level], ends) if ends else 1.0) if lasting else None,
+        "overlap_f1": {
+            percent(k): ratio(2 * counts["overlapping", level, k], total.predicted + total.support) for k in OVERLAPS
+        }
+        if lasting
+        else None,
+        "edit_score": rounded(_share(counts["edit", level], counts["sequences", level])) if lasting else None,
     }
 
 
-def _share(part: int, whole: int) -> float | None:
+def _share(part: float, whole: int) -> float | None:
     return part / whole if whole else None

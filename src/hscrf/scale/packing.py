@@ -18,9 +18,11 @@ from hscrf.estimator.checks import count_states, warn_of_typos
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.labels import Labels
+from hscrf.labels.lengths import SegmentLengths
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.stray import stray_line, unread_lines
 from hscrf.observations import cutting
+from hscrf.observations.columns import read_rows
 from hscrf.observations.packed import Observations, Sparse, of_names
 from hscrf.observations.readers import kind_of, length_of, pack_items
 from hscrf.observations.sieve import Sieve
@@ -130,7 +132,10 @@ class Packer:
         self.sieve = Sieve(self.model.min_count)
         for done, (item, _) in enumerate(self._sequences(), start=1):
             with contextlib.suppress(ValueError, TypeError):  # bad sequences are found when they are packed
-                self.sieve.update(pack_items([item.x], kind_of([item.x]), hash, array("q"))[0])
+                kind, X = kind_of([item.x]), [item.x]
+                if kind == "dense":
+                    kind, X = "strings", [read_rows(X).names()]
+                self.sieve.update(pack_items(X, kind, hash, array("q"))[0])
             if line is not None:
                 line.what, line.count = "counting names", done
         self._begin()
@@ -293,17 +298,17 @@ class Packer:
         self.spool.clear()
         if model.topology is None and not isinstance(self.first.y if self.first else None, Labels):
             warn_of_typos(topology, counts)
+        settings, own = dump_frame(frame)
         header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": model.scheme_}
-        header |= {"skipped": self.skipped, "told": self.told, **dump_frame(frame)[0]}
-        arrays = {"lengths": np.concatenate(lengths), **dump_frame(frame)[1]}
-        arrays |= {"labelled": np.array([n.any() for n in counts])}
+        header |= {"skipped": self.skipped, "told": self.told, **settings}
+        arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own}
         return header, arrays, frame
 
     def _final(self, frame: Frame, pieces: Sequence[Any], first: int) -> Placed:
         """The sequences of a shard in their final form, and where they come from."""
         parts: list[Placed] = []
         for piece in pieces:
-            part, source, place = piece.read(frame, first + sum(len(done.part.labels) for done in parts))
+            part, source, place = piece.read(first + sum(len(done.part.labels) for done in parts))
             placed = Placed(part, source, place)
             while True:
                 try:
@@ -351,18 +356,17 @@ def joined(parts: Sequence[Observations]) -> Observations:
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     raw = [None] * len(lengths)
+    columns = [part.dense for part in parts if part.dense is not None]
+    dense = np.concatenate(columns) if columns else None
     if parts[0].sparse is None:
-        return Observations(
-            offsets, None, np.concatenate([part.dense for part in parts if part.dense is not None]), raw
-        )
+        return Observations(offsets, None, dense, raw)
     rows = [of_names(part) for part in parts]
     counts = np.concatenate([np.diff(x.indptr) for x in rows])
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     valued = any(x.data.size for x in rows)
     data = np.concatenate([x.data if x.data.size else np.ones(x.indices.size) for x in rows]) if valued else np.empty(0)
-    return Observations(
-        offsets, Sparse(indptr, np.concatenate([x.indices for x in rows]), data, rows[0].size), None, raw
-    )
+    sparse = Sparse(indptr, np.concatenate([x.indices for x in rows]), data, rows[0].size)
+    return Observations(offsets, sparse, dense, raw)
 
 
 # -- frames in files
@@ -373,6 +377,7 @@ def dump_frame(frame: Frame) -> tuple[dict[str, Any], dict[str, Any]]:
     assert frame.topology is not None
     settings, arrays = frame.encoder.state()
     header = {"encoder": settings, "topology": frame.topology.to_json(), "statistics": frame.statistics.memory()}
+    header["segments"] = frame.lengths.counts
     return header, arrays
 
 
@@ -383,6 +388,7 @@ def load_frame(header: Mapping[str, Any], arrays: Mapping[str, Any], model: Any)
     frame.encoder = type(frame.encoder).restore(header["encoder"], arrays)
     frame.statistics.recall(header["statistics"])
     frame.topology = Topology.from_dict(header["topology"])
+    frame.lengths = SegmentLengths(header["segments"])
     return frame
 
 

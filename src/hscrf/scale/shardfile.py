@@ -15,6 +15,7 @@ from hscrf.arrays import Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.estimator.container import write_container
 from hscrf.estimator.frame import Part
+from hscrf.fillers import masked
 from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
@@ -66,7 +67,7 @@ def check_possible(part: Part, closed: Mapping[int, Labels], topology: Topology)
     lengths = np.array([closed[n].length for n in numbers.tolist()], dtype=np.int64)
     for some in cut(lengths):
         evidence = Evidence.of([closed[n] for n in numbers[some].tolist()])
-        log_z = Batch(topology, np.append(0, np.cumsum(lengths[some])), evidence).log_partition({})
+        log_z = Batch(topology, np.append(0, np.cumsum(lengths[some])), evidence).log_partition(masked(topology, {}))
         for n in numbers[some][log_z == -np.inf].tolist():
             y = part.labels[n]
             raise Posterior(Potentials(topology, length=y.length), y).infeasible().of_sequence(n + part.offset)
@@ -135,7 +136,7 @@ def _chunk(
     if taken.dense is not None:
         found["dense"] = taken.dense
     if complete[which[0]]:
-        own = known.take(which)
+        own = known.take(which).hidden(topology)
         found |= {"states": own.states, "ends": own.ends}
     else:
         evidence = Evidence.of([closed[n] for n in which.tolist()])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ from hscrf.scale.packing import TOLD, Packer, load_frame, settings_of
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
-FORMAT = 3  # of packed data
+FORMAT = 4  # of packed data
 
 
 class Shards:
@@ -133,19 +135,22 @@ class Shards:
         """Learn a model's frame and pack the data in it, or find them packed."""
         if any(isinstance(spec, Segment) for spec in model._own_features()):
             raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
-        key = self.key_for({"chunk": CHUNK, "model": settings_of(model)})
+        settings = {"chunk": CHUNK, "model": settings_of(model)}
+        key = self.key_for(settings)
         found = self.find(key)
         frame = None
         if found is None:
+            made_of = json.loads(json.dumps(self.made_of(settings)))
+            self._say_why(model, made_of)
             with self.cache.making(key) as folder:
                 before = [source.state() for source in self.sources]
                 header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip").run()
-                write_manifest(folder, header, arrays, self.sources)
+                write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
                 self._check_unchanged(before)
             self.note_packed(key)
         else:
             header, arrays = found
-        self.counted[0], self.problems[:] = header["skipped"], header["told"]
+        self.note_problems(header["skipped"], header["told"])
         frame = load_frame(header, arrays, model) if frame is None else frame
         model.scheme_ = header["scheme"]
         frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
@@ -161,8 +166,19 @@ class Shards:
 
     def key_for(self, settings: Mapping[str, Any]) -> str:
         """The key of these data packed with some settings."""
+        return key_of(self.made_of(settings))
+
+    def made_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All that packed data depend on, but for the content of the sources."""
         names = [self._name(source) for source in self.sources]
-        return key_of({"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings})
+        return {"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings}
+
+    def _say_why(self, model: Any, made_of: dict[str, Any]) -> None:
+        """Say in which settings a set of the same sources differs, which therefore cannot be used."""
+        differ = self.cache.difference(made_of, self.sources) if model.verbose else []
+        if differ:
+            told = f"{self.cache.folder} has these sources packed with another {', '.join(differ)}"
+            print(f"{told}: they are packed again", file=sys.stderr, flush=True)
 
     def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What is packed under a key. Parts without a key may have changed, unless this object has packed them."""
@@ -172,6 +188,10 @@ class Shards:
     def note_packed(self, key: str) -> None:
         """This object has packed its parts."""
         self.done.add(key)
+
+    def note_problems(self, skipped: int, told: Sequence[str]) -> None:
+        """Take over what is known of bad sequences, in the place of what was known before."""
+        self.counted[0], self.problems[:] = skipped, told
 
     def note_problem(self, error: Exception) -> None:
         """A bad sequence was left out."""

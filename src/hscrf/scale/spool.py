@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Ints
-from hscrf.estimator.frame import Frame, Part
+from hscrf.estimator.frame import Part
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.packed import Observations, Sparse
 from hscrf.scale.shardfile import pack_sets, unpack_labels
@@ -25,7 +25,7 @@ class Piece:
     path: str
     topology: Topology  # over which its labels were read
 
-    def read(self, frame: Frame, offset: int) -> tuple[Part, Ints, Ints]:
+    def read(self, offset: int) -> tuple[Part, Ints, Ints]:
         """The sequences, the first of which has the number ``offset``, and the sources and places they come from."""
         with np.load(self.path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}

@@ -1,0 +1,41 @@
+"""Damaged data of every format: refused in one sentence, or as many steps come out as went in."""
+
+import pytest
+
+from spoiled import FORMATS, SPOIL, TEXTS, Bench, count_steps
+from spoiled_files import SIDES, Files
+
+EACH = 4 * len(SPOIL)  # inputs of each format
+FEWER = 2 * len(SPOIL)  # of those that run commands
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return Bench()
+
+
+@pytest.fixture(scope="module")
+def files():
+    return Files(SPOIL)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_inputs_are_refused_or_read_whole(bench, name):
+    found = {number: bench.outcome(name, number) for number in range(FEWER if name in SIDES else EACH)}
+    assert {number: text for number, text in found.items() if text not in ("refused", "read")} == {}
+    # Checksums of a model find nearly all damage; that a sound one is read is shown below.
+    expected = {"refused"} if name == "model" else {"refused", "read"}
+    assert expected <= set(found.values())
+
+
+@pytest.mark.filterwarnings("ignore:.*begins with")
+@pytest.mark.parametrize("name", TEXTS)
+def test_sound_inputs_are_read_whole(bench, name):
+    text = TEXTS[name][0]
+    assert count_steps(name, text) == 24
+    assert bench.of_text(name, text.encode()) == "read"
+
+
+@pytest.mark.parametrize("name", [name for name in SIDES if name != "shard"])
+def test_sound_files_are_read_whole(files, name):
+    assert getattr(files, f"of_{name}")(files.content[name]) == "read"

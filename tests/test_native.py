@@ -1,0 +1,114 @@
+"""The compiled core: which instruction set is in use, what happens without it, and its small kernels beside NumPy."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from processes import SOURCE, run
+
+WITHOUT = "import sys; sys.modules['hscrf._core'] = None\n"  # as if it had not been built
+SIZES = [0, 1, 15, 16, 17, 1000]
+
+
+@pytest.fixture(params=["core", "numpy"])
+def vectors(request, monkeypatch):
+    """Both forms of the work on vectors."""
+    from hscrf.objective import kernels as objective
+    from hscrf.solvers import kernels as solvers
+
+    found = request.getfixturevalue("core") if request.param == "core" else None
+    monkeypatch.setattr(objective, "core", found)
+    monkeypatch.setattr(solvers, "core", found)
+    return objective.add_and_clear, solvers.add_and_multiply
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_vectors(vectors, size):
+    add_and_clear, add_and_multiply = vectors
+    a, b, c = np.random.default_rng(size).standard_normal((3, size))
+    expected = 0.5 * (a - 2.0 * b)
+    result = a.copy()
+    product = add_and_multiply(result, -2.0, b, 0.5, c)
+    np.testing.assert_allclose(result, expected, rtol=1e-14, atol=1e-14)
+    assert product == pytest.approx(expected @ c, rel=1e-12, abs=1e-12)
+    total, part = a.copy(), b.copy()
+    add_and_clear(total, part)
+    np.testing.assert_array_equal(total, a + b)
+    np.testing.assert_array_equal(part, np.zeros(size))
+
+
+def test_the_core_refuses_arrays_that_do_not_fit(core):
+    with pytest.raises(ValueError, match="sizes"):
+        core.add_and_clear(np.zeros(3), np.zeros(4))
+    with pytest.raises(TypeError):
+        core.add_and_clear(np.zeros(6)[::2], np.zeros(3))
+    with pytest.raises(TypeError):
+        core.add_and_clear(np.zeros(3, dtype=np.float32), np.zeros(3))
+
+
+def test_an_upper_limit_of_the_instruction_set(core):
+    found = run("from hscrf.native import core; print(core.instruction_set)", HSCRF_ISA="baseline")
+    assert found == ["baseline"]
+    found = run("from hscrf.native import core; print(core.instruction_set)", HSCRF_ISA="avx512")
+    assert found == [core.instruction_set] or "HSCRF_ISA" in os.environ
+
+
+def test_a_wrong_instruction_set_is_named():
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HSCRF_ISA": "sse9"}
+    command = [sys.executable, "-c", "import hscrf.native"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "HSCRF_ISA is 'sse9', expected one of baseline, avx2, avx512" in done.stderr
+
+
+def test_versions_name_the_core_and_the_instruction_set(core):
+    words = run("import hscrf; hscrf.show_versions()")
+    assert words[0] == "hscrf"
+    assert words[words.index("set") + 1] == core.instruction_set
+    words = run("import runpy, sys; sys.argv[1:] = ['--version']; runpy.run_module('hscrf', run_name='__main__')")
+    assert words[words.index("set") + 1] == core.instruction_set
+
+
+def test_without_the_core_the_versions_say_so():
+    assert "installed without it" in " ".join(run(WITHOUT + "import hscrf; hscrf.show_versions()"))
+
+
+def test_without_the_core_one_warning_says_what_to_install():
+    code = (
+        WITHOUT
+        + """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import hscrf.solvers.kernels, hscrf.objective.kernels, hscrf.observations.kernels
+print(*(str(one.message) for one in seen if "compiled core" in str(one.message)))
+"""
+    )
+    said = " ".join(run(code))
+    assert said.count("hscrf runs without its compiled core") == 1
+    assert "Install a C++ compiler" in said
+    assert run("import hscrf.native; print('quiet')", HSCRF_ENGINE="reference") == ["quiet"]
+
+
+def test_with_the_reference_everything_runs_in_numpy():
+    code = "import hscrf; from hscrf.observations import kernels, plain; print(kernels.chosen is plain)"
+    assert run(code, HSCRF_ENGINE="reference") == ["True"]
+    assert "HSCRF_ENGINE is 'reference'" in " ".join(
+        run("import hscrf; hscrf.show_versions()", HSCRF_ENGINE="reference")
+    )
+
+
+def test_engines_are_freed_at_exit(core):
+    """Also where something keeps the cache of engines alive, as extension modules and waiting threads may."""
+    code = """
+import ctypes, hscrf
+from hscrf.engine.compiled import make_core
+hscrf.decode(hscrf.Potentials(hscrf.Topology({"tag": ["N", "V"]}), 3))
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(make_core))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,131 @@
+"""Two people: agreement against plain counting, and a database in which their differences are settled."""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+from browsing import ROOM, Desk, start_browser
+
+if os.environ.get("HSCRF_BROWSER") != "required":
+    pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
+
+from hscrf import Topology
+from hscrf.cli.main import main
+from hscrf.studio import serve
+from hscrf.studio.agreement import agreement, differences, matched, works_of
+from hscrf.studio.evidence import levels_of
+from studio_fixtures import Person
+from test_studio_cli import Command
+
+TOPOLOGY = Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
+WORDS = [["the", "cat", "sees", "the", "dog"], ["a", "dog", "sleeps"]]
+FIRST = [[0, 1, "D"], [1, 2, "N"], [2, 3, "V"], [3, 4, "D"], [4, 5, "N"]]
+SHORT = {"phrase": [[0, 2, "NP"], [2, 3, "VP"]], "tag": FIRST[:3]}
+ANN = {1: {"phrase": [[0, 2, "NP"], [2, 3, "VP"], [3, 5, "NP"]], "tag": FIRST}, 2: SHORT}
+BOB = {1: {"phrase": [[0, 3, "NP"], [3, 5, "VP"]], "tag": [*FIRST[:2], [2, 3, "N"], *FIRST[3:]]}, 2: SHORT}
+
+
+def work(path, said, name):
+    """A database in which one person has accepted some labellings."""
+    with serve(WORDS, topology=TOPOLOGY, db=path, port=0, train_after=1000) as session:
+        person = Person(session.url)
+        person.post("/api/settings", {"annotator": name})
+        for n, segments in said.items():
+            person.do(n, "accept", whole=True, segments=segments)
+        person.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("people")
+    return work(folder / "a.sqlite", ANN, "ann"), work(folder / "b.sqlite", BOB, "bob")
+
+
+def column(segments, length):
+    found = [None] * length
+    for start, stop, label in segments:
+        found[start:stop] = [label] * (stop - start)
+    return found
+
+
+def test_agreement_equals_plain_counting(databases):
+    (topology, one, first), (_, other, second) = map(works_of, databases)
+    assert (first, second) == ("ann", "bob")
+    for entry in agreement(one, other, levels_of(topology), tolerance=0):
+        pairs = []
+        for n in ANN:
+            length = len(WORDS[n - 1])
+            pairs += zip(column(ANN[n][entry.level], length), column(BOB[n][entry.level], length), strict=True)
+        share = np.mean([a == b for a, b in pairs])
+        labels = {label for pair in pairs for label in pair}
+        chance = sum(np.mean([a == k for a, _ in pairs]) * np.mean([b == k for _, b in pairs]) for k in labels)
+        np.testing.assert_allclose(entry.share, share, rtol=1e-12)
+        np.testing.assert_allclose(entry.kappa, (share - chance) / (1 - chance), rtol=1e-12)
+    phrase = agreement(one, other, levels_of(topology), tolerance=1)[0]
+    assert phrase.segments == [2, 5, 4]
+    assert phrase.borders == [2, 3, 2], "2 and 3 are a step apart"
+
+
+def test_borders_are_paired_once():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = (np.sort(rng.choice(12, size=rng.integers(0, 5), replace=False)) for _ in range(2))
+        tolerance = int(rng.integers(0, 3))
+        best = 0
+        for size in range(min(len(a), len(b)) + 1):
+            for some in itertools.combinations(a, size):
+                for others in itertools.permutations(b, size):
+                    if all(abs(x - y) <= tolerance for x, y in zip(some, others, strict=True)):
+                        best = max(best, size)
+        assert matched(a, b, tolerance) == best
+
+
+def test_differences_are_runs_of_two_labels(databases):
+    (topology, one, _), (_, other, _) = map(works_of, databases)
+    found = differences(one["sequence_0001"], other["sequence_0001"], levels_of(topology))
+    rows = [(d.level, d.start, d.stop, d.first, d.second) for d in found]
+    assert rows == [("phrase", 2, 3, "VP", "NP"), ("phrase", 3, 5, "NP", "VP"), ("tag", 2, 3, "V", "N")]
+
+
+def test_the_table_is_printed_and_mistakes_are_one_sentence(databases, tmp_path, capsys):
+    a, b = map(str, databases)
+    assert main(["studio", "agree", a, b]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "ann and bob"
+    assert printed[2].split()[:3] == ["phrase", "2", "8"]
+    assert main(["studio", "agree", a]) == 2
+    other = tmp_path / "other.sqlite"
+    with serve(WORDS, topology=Topology({"phrase": ["X"], "tag": ["Y"]}), db=other, port=0):
+        pass
+    assert main(["studio", "agree", a, str(other)]) == 2
+    assert main(["studio", "agree", a, str(tmp_path / "none.sqlite")]) != 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_differences_are_settled_by_keys_and_both_histories_are_kept(playwright, databases, tmp_path):
+    both = tmp_path / "both.sqlite"
+    command = Command("agree", *databases, "--db", both)
+    while not command.url.startswith("http"):  # after the table
+        command.url = command.process.stdout.readline().strip().partition(": ")[2]
+    browser = start_browser(playwright)
+    desk = Desk(browser.new_context(viewport=ROOM).new_page()).open(command.url)
+    desk.wait_text("#title", "sequence_0001")
+    desk.wait_text("#settle", "3 to settle")
+    for key in ("<", ">", "<"):
+        desk.fix("Shift+Comma" if key == "<" else "Shift+Period")
+    desk.page.locator("#settle").wait_for(state="hidden")
+    segments = desk.view()["segments"]
+    assert column(segments["phrase"], 5) == ["NP", "NP", "VP", "VP", "VP"], "ann's third step, bob's last two"
+    assert segments["tag"][2] == [2, 3, "V"]
+    desk.press("h")
+    desk.page.wait_for_selector(".history")
+    history = desk.text("#dialog")
+    assert "ann" in history
+    assert "bob" in history
+    assert history.count("accepted as a whole") == 2
+    browser.close()
+    code, said = command.stop()
+    assert code == 0, said

@@ -1,0 +1,228 @@
+"""The tagger: it learns, it stops, it reproduces, it is saved; and the shell opens what it has written."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hscrf
+from hscrf.cli import main
+from torching import require_torch
+
+torch = require_torch()
+
+from hscrf.errors import FileFormatError  # noqa: E402
+from hscrf.torch import BiLSTM, Inputs, Tagger, TemporalConvolution, files  # noqa: E402
+
+SENTENCES = [["the", "cat", "sleeps"], ["dogs", "bark"], ["a", "dog", "sees", "the", "cat"]]
+NESTED = [
+    {"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]},
+    {"phrase": ["NP", "VP"], "tag": ["N", "V"]},
+    {"phrase": ["NP", "NP", "VP", "NP", "NP"], "tag": ["D", "N", "V", "D", "N"]},
+]
+X, Y = SENTENCES * 8, NESTED * 8
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Tagger(hidden=8, epochs=25, learning_rate=0.02, random_state=0).fit(X, Y)
+
+
+def test_it_learns(model):
+    assert model.score(X, Y) == 1.0
+    assert [y.column("tag") for y in model.predict(SENTENCES)] == [y["tag"] for y in NESTED]
+    assert model.history_[0]["loss"] > model.history_[-1]["loss"]
+    assert model.best_iter_ is not None
+    assert max(entry["score"] for entry in model.history_) == model.history_[model.best_iter_ - 1]["score"]
+
+
+def test_it_answers_what_other_models_answer(model):
+    found = model.predict_marginals(SENTENCES[:1])[0]
+    np.testing.assert_allclose(found.state["tag"].sum(axis=1), 1.0)
+    evidence = [{"tag": ["V", "?", "?"]}]
+    assert model.predict(SENTENCES[:1], evidence)[0].column("tag")[0] == "V"
+    assert model.predict(SENTENCES[:1], [None]) == model.predict(SENTENCES[:1])
+    for loss in ("step", "segment"):
+        assert [y.column("tag") for y in model.predict(SENTENCES, loss=loss)] == [y["tag"] for y in NESTED]
+    with pytest.raises(ValueError, match="loss is 'word'"):
+        model.predict(SENTENCES, loss="word")
+    (sure,) = model.predict(SENTENCES[:1], confidence=True)
+    assert sure == model.predict(SENTENCES[:1])[0]
+    tags = found.state["tag"][range(3), sure.states[-1]]
+    assert [segment.probability for segment in sure.confidence("tag")] == pytest.approx(tags)
+    chance = model.posterior(SENTENCES[:1])[0].segment("phrase")
+    for start, stop, state, probability, _ in sure.confidence("phrase"):
+        assert probability == pytest.approx(chance[start, stop - start - 1, sure.topology.state("phrase", state)])
+    probability = np.exp(model.log_likelihood(SENTENCES, NESTED))
+    assert ((probability > 0.2) & (probability <= 1)).all()
+    assert model.log_likelihood(SENTENCES[:1], [{"phrase": ["NP", "NP", "X"], "tag": ["D", "N", "V"]}])[0] == -np.inf
+    assert len(model.sample(SENTENCES, 2, random_state=0)[2]) == 2
+    assert model.entropy(SENTENCES)[0] >= 0
+    assert hscrf.decode(model.potentials(SENTENCES)[1]).column("tag") == ["N", "V"]
+
+
+def test_seeds_reproduce(model):
+    state = torch.random.get_rng_state()
+    again = Tagger(hidden=8, epochs=25, learning_rate=0.02, random_state=0).fit(X, Y)
+    assert torch.equal(torch.random.get_rng_state(), state), "the caller's random numbers are left alone"
+    assert again.history_[-1]["loss"] == model.history_[-1]["loss"]
+    np.testing.assert_array_equal(again.log_likelihood(SENTENCES, NESTED), model.log_likelihood(SENTENCES, NESTED))
+    other = Tagger(hidden=8, epochs=1, random_state=1).fit(X, Y)
+    assert other.history_[0]["loss"] != model.history_[0]["loss"]
+
+
+def test_files_hold_everything(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    twin = Tagger.load(path)
+    np.testing.assert_array_equal(twin.log_likelihood(X[:3], Y[:3]), model.log_likelihood(X[:3], Y[:3]))
+    assert twin.get_params()["hidden"] == 8
+    assert twin.history_ == json.loads(json.dumps(model.history_))
+    assert twin.topology_ == model.topology_
+    again = tmp_path / "again.safetensors"
+    twin.save(again)
+    (header, tensors), (other, others) = files.read(path), files.read(again)
+    assert header == other
+    assert all(torch.equal(tensor, others[name]) for name, tensor in tensors.items())
+
+
+def test_damaged_files_are_refused(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    content = path.read_bytes()
+    damaged = [
+        b"",
+        content[:100],
+        content[:-10],
+        content.replace(b'\\"version\\": 1', b'\\"version\\": 9'),
+        content.replace(b'\\"layers\\": null', b'\\"layers\\": 9999'),
+        content.replace(b'\\"alphabet\\"', b'\\"alphabit\\"'),
+        content.replace(b'\\"hidden\\": 8', b'\\"hidden\\": 9'),
+        content.replace(b"hscrf.torch.Tagger", b"hscrf.torch.Other!"),
+    ]
+    for some in damaged:
+        assert some != content
+        path.write_bytes(some)
+        with pytest.raises(FileFormatError, match=r"model\.safetensors"):
+            Tagger.load(path)
+
+
+def test_partial_labels_and_weights_and_development():
+    partial = [{"phrase": y["phrase"], "tag": y["tag"] if n % 2 else ["?"] * len(y["tag"])} for n, y in enumerate(Y)]
+    weights = np.where(np.arange(len(X)) < 20, 1.0, 0.0)
+    model = Tagger(hidden=8, epochs=12, learning_rate=0.02, patience=2, random_state=0)
+    model.fit(X, partial, sample_weight=weights, development=(SENTENCES, NESTED))
+    assert model.score(SENTENCES, NESTED) > 0.7
+    assert model.n_iter_ < 12 or model.stop_reason_ == "12 epochs"
+
+
+def test_patience_ends_training():
+    model = Tagger(hidden=4, epochs=40, learning_rate=1e-9, patience=2, random_state=0)
+    model.fit(X, Y, development=(SENTENCES, NESTED))
+    assert model.n_iter_ <= 6 or model.best_iter_ > 1
+    assert model.converged_ == (model.stop_reason_ == "no better score for 2 epochs")
+
+
+def test_ctrl_c_keeps_the_best_epoch(monkeypatch):
+    from hscrf.torch import training
+
+    def interrupt(entry):
+        if entry["iteration"] == 2:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr(training, "describe", interrupt)
+    model = Tagger(hidden=4, epochs=9, random_state=0, verbose=1).fit(X, Y)
+    assert (model.stop_reason_, model.n_iter_) == ("interrupted", 2)
+    assert len(model.predict(SENTENCES)) == 3
+
+
+def test_numbers_are_read_by_a_convolution():
+    rng = np.random.default_rng(0)
+    labels = [np.repeat(rng.permutation(["low", "high"]), rng.integers(3, 7, 2)).tolist() for _ in range(24)]
+    signals = [
+        np.array([[1.0 if tag == "high" else -1.0] for tag in y]) + rng.normal(0, 0.3, (len(y), 1)) for y in labels
+    ]
+    signals[0][1, 0] = np.nan
+    topology = hscrf.Topology({"part": ["high", "low"]}, max_duration={"part": None})
+    model = Tagger(topology=topology, hidden=8, layers=2, epochs=15, learning_rate=0.02, random_state=0)
+    model.fit(signals, labels)
+    assert isinstance(model.network_.context, TemporalConvolution)
+    assert model.score(signals, labels) > 0.95
+    with pytest.raises(ValueError, match=r"X\[0\] has 2 columns; expected 1"):
+        model.predict([np.zeros((3, 2))])
+
+
+def test_inputs_of_every_kind():
+    pandas = pytest.importorskip("pandas")
+    dicts = [[{"word": "The", "pos": "D", "size": 3.0}, {"word": "cat", "pos": None}], [{"word": "x1", "size": 1.0}]]
+    inputs = Inputs().fit(dicts)
+    assert inputs.text == "word"
+    assert inputs.numbers == ["size"]
+    assert inputs.missing == [0]
+    batch = inputs.batch(inputs.encode(dicts))
+    assert batch["names"].shape == (2, 2, 2)
+    assert batch["numbers"].shape == (2, 2, 2)
+    assert batch["lengths"].tolist() == [2, 1]
+    twin = Inputs.from_json(json.loads(json.dumps(inputs.to_json())))
+    for key, tensor in twin.batch(twin.encode(dicts)).items():
+        assert torch.equal(tensor, batch[key])
+    frames = [pandas.DataFrame({"word": ["a", None], "x": [1.0, 2.0]})]
+    assert Inputs().fit(frames).columns == {"word": 4}
+    bags = [[["w=a", "cap"], []], [["w=b"]]]
+    assert Inputs().fit(bags).sizes["bag"] == 5
+    from scipy.sparse import csr_matrix
+
+    assert Inputs().fit([csr_matrix(np.eye(3))]).numbers == ["x0", "x1", "x2"]
+
+
+def test_padding_does_not_reach_the_result():
+    torch.manual_seed(0)
+    vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
+    other = vectors.clone()
+    other[1, 4:] = 99.0
+    for module in (BiLSTM(3, 4), TemporalConvolution(3, 4, layers=3)):
+        module.eval()
+        torch.testing.assert_close(module(vectors, lengths)[1, :4], module(other, lengths)[1, :4])
+        torch.testing.assert_close(module(vectors[1:, :4], lengths[1:])[0], module(vectors, lengths)[1, :4])
+
+
+TEXT = "\n\n".join(
+    "\n".join(f"{w} {t} {p}" for w, t, p in zip(x, y["tag"], y["phrase"], strict=True))
+    for x, y in zip(X, Y, strict=True)
+)
+
+
+def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
+    data, model, out = tmp_path / "train.txt", tmp_path / "m.safetensors", tmp_path / "out.txt"
+    data.write_text(TEXT + "\n")
+    fit = ["fit", str(data), "-m", str(model), "--levels", "phrase=3,tag=2", "--encoder", "bilstm"]
+    assert main([*fit, "--max-iter", "12", "--dev", str(data), "--seed", "1"]) == 0
+    shown = capsys.readouterr().err
+    assert "epoch" in shown
+    assert "weights" in shown
+    assert main(["predict", str(data), "-m", str(model), "-t", "-o", str(out), "--marginals", "--k-best", "2"]) == 0
+    assert main(["score", str(out), "-m", str(model)]) == 0
+    assert "phrase" in capsys.readouterr().out
+    assert main(["show", str(model), "--top", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "Tagger" in shown
+    assert "BiLSTM" in shown
+    assert "strongest trans weights of level phrase" in shown
+    assert main([*fit, "--c2", "1"]) == 2
+    assert "--c2 is not for --encoder" in capsys.readouterr().err
+
+
+def test_the_shell_reads_tables_of_numbers(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["sequence,x,part"]
+    for n in range(12):
+        for tag in ["low"] * 4 + ["high"] * 3:
+            rows.append(f"{n},{(tag == 'high') + rng.normal(0, 0.2):.3f},{tag}")
+    data, model = tmp_path / "days.csv", tmp_path / "m.safetensors"
+    data.write_text("\n".join(rows) + "\n")
+    fit = ["fit", str(data), "-m", str(model), "--levels", "part", "--encoder", "tcn", "--max-iter", "10"]
+    assert main([*fit, "--durations", "part=each"]) == 0
+    assert main(["predict", str(data), "-m", str(model), "-t", "-o", str(tmp_path / "out.csv")]) == 0
+    assert main(["show", str(model)]) == 0
+    assert "numeric columns: x" in capsys.readouterr().out

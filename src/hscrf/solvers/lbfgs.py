@@ -26,6 +26,7 @@ from hscrf.solvers.course import (
 )
 
 TRIALS = 40  # lengths that a search tries
+PRECONDITION = 0.75  # power of the penalties by which weights are scaled; chosen by time to quality on six data sets
 ENOUGH, STEEP = 1e-4, 0.9  # parts of the slope at the start, in Wolfe's conditions
 
 Pairs = deque[tuple[Floats, Floats, float]]  # steps, changes of the gradient, and their products; oldest first
@@ -39,7 +40,12 @@ class LBFGS:
     """Limited-memory BFGS (Nocedal and Wright 2006, section 7.2), or OWL-QN (Andrew and Gao 2007) if ``c1 > 0``.
 
     Stops when no entry of the gradient exceeds ``tol``, or when the loss improved by less than ``delta`` of itself
-    over the last ``period`` iterations (CRFsuite's rule), or after ``max_iter`` iterations.
+    over the last ``period`` iterations, or after ``max_iter`` iterations. Held-out quality stops moving before the loss
+    does: with 1e-3 it is that of the optimum (``experiments/stopping.py``). CRFsuite's rule is ``delta=1e-5``.
+
+    Where weights have different L2 penalties, the first guess of the inverse Hessian is a diagonal: a weight with a
+    stronger penalty takes shorter steps. Nested models converge in about half of the iterations that way. With one
+    penalty for all weights it is the usual multiple of the identity.
 
     >>> class Valley:
     ...     size = 2
@@ -55,7 +61,7 @@ class LBFGS:
     tol: float = 1e-5
     memory: int = 6
     period: int = 10
-    delta: float = 1e-5
+    delta: float = 1e-3
 
     def __post_init__(self) -> None:
         at_least(self, max_iter=1, tol=0, memory=1, period=1, delta=0)
@@ -81,6 +87,7 @@ class _Descent:
 
     def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
+        self.scales = _scales(c2)
         self.losses: list[float] = []
 
     def evaluate(self, weights: Floats) -> Value:
@@ -160,10 +167,10 @@ def _line_search(descent: _Descent, weights: Floats, loss: float, gradient: Floa
     Wolfe's conditions: the loss falls by a part of what the slope at the start promises, and the slope there is less
     steep. A length that is too short, or too long, bounds the next one.
     """
-    direction = _times_inverse_hessian(gradient, pairs)
+    direction = _times_inverse_hessian(gradient, pairs, descent.scales)
     np.negative(direction, out=direction)
     slope = float(gradient @ direction)
-    length = 1.0 if pairs else 1.0 / float(np.linalg.norm(gradient))
+    length = 1.0 if pairs else _first_length(slope)
     short, long = (0.0, loss, slope), None
     for _ in range(TRIALS if slope < 0 else 0):
         new = length * direction
@@ -193,10 +200,10 @@ def _between(short: Point, long: Point) -> float:
 
 def _orthant_search(descent: _Descent, weights: Floats, loss: float, pseudo: Floats, pairs: Pairs) -> Found | None:
     """Backtrack along the quasi-Newton direction inside the orthant; None if the loss does not go down."""
-    direction = -_times_inverse_hessian(pseudo, pairs)
+    direction = -_times_inverse_hessian(pseudo, pairs, descent.scales)
     direction[direction * pseudo >= 0] = 0.0
     orthant = np.where(weights == 0, -np.sign(pseudo), np.sign(weights))
-    length = 1.0 if pairs else 1.0 / float(np.linalg.norm(pseudo))
+    length = 1.0 if pairs else _first_length(float(pseudo @ direction))
     for _ in range(TRIALS):
         new = weights + length * direction
         new[new * orthant <= 0] = 0.0
@@ -210,20 +217,39 @@ def _orthant_search(descent: _Descent, weights: Floats, loss: float, pseudo: Flo
     return None
 
 
-def _times_inverse_hessian(vector: Floats, pairs: Pairs) -> Floats:
+def _first_length(slope: float) -> float:
+    """The length of the first step: one unit in the norm in which weights are scaled."""
+    return 1.0 / math.sqrt(-slope) if slope < 0 else 1.0
+
+
+def _scales(c2: Penalty) -> Floats | None:
+    """The diagonal of the first inverse Hessian, up to a factor; None if all weights have the same penalty."""
+    if not np.ndim(c2) or not np.any(c2) or np.ptp(c2) == 0:
+        return None
+    given = np.asarray(c2)
+    return np.maximum(given, given[given > 0].min()) ** -PRECONDITION
+
+
+def _times_inverse_hessian(vector: Floats, pairs: Pairs, scales: Floats | None = None) -> Floats:
     """The two-loop recursion over the pairs; each change of the result also gives the next product with it."""
     from hscrf.solvers.kernels import add_and_multiply  # loads the core: not before it is needed
 
     result = vector.copy()
     if not pairs:
-        return result
+        return result if scales is None else result * scales
     factors: list[float] = []
     steps, changes, products = zip(*pairs, strict=True)
+    last = changes[-1]
+    curvature = products[-1] / float(last @ (last if scales is None else last * scales))
     found = float(steps[-1] @ result)
     for k in reversed(range(len(pairs))):
         factors.append(found / products[k])
-        scale = 1.0 if k else products[-1] / float(changes[-1] @ changes[-1])
-        found = add_and_multiply(result, -factors[-1], changes[k], scale, steps[k - 1] if k else changes[0])
+        found = add_and_multiply(
+            result, -factors[-1], changes[k], 1.0 if k else curvature, steps[k - 1] if k else changes[0]
+        )
+    if scales is not None:
+        result *= scales
+        found = float(changes[0] @ result)
     for k, factor in enumerate(reversed(factors)):
         following = changes[min(k + 1, len(pairs) - 1)]
         found = add_and_multiply(result, factor - found / products[k], steps[k], 1.0, following)

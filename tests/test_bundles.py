@@ -84,7 +84,7 @@ def test_windows_of_starts(poisoned, kinds, length, constant):
 @pytest.mark.parametrize("seed", range(6))
 def test_evidence_leaves_fewer_starts(poisoned, kinds, seed):
     rng = np.random.default_rng([seed, len(kinds)])
-    p = draw_model(rng, kinds, 45, size=2, longest=12, sparse=seed % 2 == 0, classes=1 + seed % 2)
+    p = draw_model(rng, kinds, 33, size=2, longest=12, sparse=seed % 2 == 0, classes=1 + seed % 2)
     like_the_reference(batch_of(p, draw_evidence(rng, p, [0.02, 0.1, 0.4][seed % 3])), values_of(p), **CLOSE)
 
 

@@ -81,10 +81,11 @@ def check_confidence(model, x, evidence=None):
     assert y == model.predict([x], evidence=known)[0]
     everything, weights = enumerated(model, x, evidence)
     for level in ("level1", "level2"):
+        segments, columns = [z.segments(level) for z in everything], [z.column(level) for z in everything]
         for segment in y.confidence(level):
             i, j, state = segment[:3]
-            exact = sum(w for z, w in zip(everything, weights, strict=True) if (i, j, state) in z.segments(level))
-            right = [np.mean([name == state for name in z.column(level)[i:j]]) for z in everything]
+            exact = sum(w for some, w in zip(segments, weights, strict=True) if (i, j, state) in some)
+            right = [column[i:j].count(state) / (j - i) for column in columns]
             assert segment.probability == pytest.approx(exact, rel=1e-8, abs=1e-12)
             assert segment.label_probability == pytest.approx(weights @ np.array(right), rel=1e-8, abs=1e-12)
         assert [s[:3] for s in y.confidence(level)] == y.segments(level)

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import enumeration as twin
@@ -220,6 +220,7 @@ def leaks(value):
 
 
 @pytest.mark.filterwarnings("ignore:loss='step' ignores where segments begin")
+@settings(max_examples=40)
 @given(data())
 def test_no_copy_is_ever_seen(case):
     X, Y = case

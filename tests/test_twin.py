@@ -7,8 +7,8 @@ import enumeration as twin
 import hscrf
 
 DEPTHS = (2, 3, 4)
-CASES = [("compiled", depth, seed) for depth in DEPTHS for seed in range(120)]
-CASES += [("reference", depth, seed) for depth in DEPTHS for seed in range(24)]
+CASES = [("compiled", depth, seed) for depth in DEPTHS for seed in range(60)]
+CASES += [("reference", depth, seed) for depth in DEPTHS for seed in range(15)]
 CLOSE = {"rtol": 1e-9, "atol": 1e-10}
 
 

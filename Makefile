@@ -7,11 +7,15 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run core
 	$(BIN)/hscrf demo
 
-# Many tests start processes: all share the bytecode that the first one has compiled. What the tests of a file share is
-# made once.
-test: lint core
-	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && PYTHONDONTWRITEBYTECODE= \
-		PYTHONPYCACHEPREFIX="$$cache" $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# The tests of a file run in one process, so that they share fixtures; tests/conftest.py puts the slowest files first.
+# Many tests start processes: all use the bytecode in .venv/bytecode. It is compiled once, while the linters run.
+BYTECODE = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(abspath $(VENV))/bytecode"
+test: $(VENV)/.test core
+	$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/bytecode
+	$(BYTECODE) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+$(VENV)/bytecode: | $(VENV)/.test core
+	@$(BYTECODE) $(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true  # the run itself reports errors
 
 # Compile again what changed in core/. The module lies next to the Python files, in src/hscrf.
 core: | $(VENV)/.installed

@@ -12,6 +12,37 @@ settings.register_profile("fixed", derandomize=True, deadline=None, suppress_hea
 settings.load_profile("fixed")
 
 
+# The slowest files, slowest first. They start first, so that two processes end at about the same time.
+SLOWEST = [
+    "studio_browser",
+    "identities",
+    "cli",
+    "studio_training",
+    "experiments",
+    "studio_kill",
+    "scale_processes",
+    "docs",
+    "paths",
+    "studio_cli",
+    "interrupt",
+    "penalties",
+    "bundles",
+    "estimator",
+    "scale_dask",
+    "twin",
+    "hhmm",
+    "scale_files",
+    "studio_exchange",
+    "remembering",
+]
+
+
+def pytest_collection_modifyitems(items):
+    """Put the slowest files first."""
+    rank = {f"test_{name}": number for number, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of development data sets; tests that need it are skipped where there is none."""

@@ -45,7 +45,7 @@ class Desk:
         self.errors = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self.hear)
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)  # a busy machine is no failure
 
     def hear(self, message):
         """Note what the browser complains of, but for alternatives that a fix has overtaken: they are answered 409."""

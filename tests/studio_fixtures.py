@@ -1,6 +1,7 @@
 """A small model, a studio on it over real HTTP, and what a scripted person does there."""
 
 import itertools
+import pickle
 import threading
 from urllib.parse import urlsplit
 
@@ -8,6 +9,7 @@ import httpx
 
 from hscrf import HSCRF, Labels, Topology
 from hscrf.studio import serve
+from hscrf.studio.learning import finite, learn
 
 TOPOLOGY = Topology(
     {"phrase": ["NP", "VP", "O"], "tag": ["D", "N", "V", "X"]},
@@ -45,6 +47,39 @@ def small_model():
             X, Y = sentences()
             _MODELS.append(HSCRF(TOPOLOGY, c2=0.1).fit(X, Y))
     return _MODELS[0]
+
+
+class TrainingHere:
+    """Stands for Training: the same job in a thread, without the time that a process takes to start."""
+
+    def __init__(self, job, told, done, failed):
+        self.job, self.told, self.done, self.failed = pickle.loads(pickle.dumps(job)), told, done, failed
+        self.iteration, self.loss, self.stopped = 0, None, False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    @property
+    def running(self):
+        return self.thread.is_alive()
+
+    def stop(self):
+        self.stopped = True
+        if threading.current_thread() is not self.thread:
+            self.thread.join()
+
+    def _run(self):
+        try:
+            metrics = learn(self.job, self._report)
+        except Exception as error:
+            end, words = self.failed, f"training failed, the former model stays: {error!r}"
+        else:
+            end, words = self.done, metrics
+        if not self.stopped:
+            end(words)
+
+    def _report(self, entry):
+        self.iteration, self.loss = int(entry["iteration"]), finite(entry["loss"])
+        self.told(self.iteration, self.loss)
 
 
 class Person:

@@ -12,11 +12,17 @@ import pytest
 from hscrf import HHMM, HSCRF, LBFGS, Init, Labels, Token, Topology, Trans
 from hscrf.cli.recipe import load_model
 from hscrf.io import Document
-from hscrf.studio import serve
+from hscrf.studio import school, serve
 from hscrf.studio.learning import Job, learn
 from hscrf.studio.training import Training
 from hscrf.studio.worker import Worker
-from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
+from studio_fixtures import TOPOLOGY, Person, TrainingHere, open_studio, sentences, small_model
+
+
+@pytest.fixture
+def training_here(monkeypatch):
+    """Models are trained in a thread: for tests of what is learned, not of the process that learns it."""
+    monkeypatch.setattr(school, "Training", TrainingHere)
 
 
 def trained(project):
@@ -73,6 +79,7 @@ TAG = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
 OWN = [Token("phrase"), Token("tag"), Init("phrase"), Trans("phrase"), Init("part"), Trans("root")]
 
 
+@pytest.mark.usefixtures("training_here")
 @pytest.mark.parametrize(
     ("events", "levels", "estimator"),
     [
@@ -99,6 +106,7 @@ def test_a_first_model_of_plain_words_has_the_levels_that_have_labels(tmp_path, 
     assert model.predict([recipe.observe(Document(WORDS[0]))])[0].length == 3, "the file says how to read words"
 
 
+@pytest.mark.usefixtures("training_here")
 def test_a_level_that_gets_its_first_label_later_joins_the_next_model(tmp_path):
     options = {"topology": THREE, "estimator": HSCRF(features=OWN), "port": 0, "train_after": 1000}
     with serve(WORDS, db=tmp_path / "words.sqlite", **options) as session:
@@ -113,6 +121,7 @@ def test_a_level_that_gets_its_first_label_later_joins_the_next_model(tmp_path):
         person.close()
 
 
+@pytest.mark.usefixtures("training_here")
 def test_a_hierarchical_hmm_is_trained_again(tmp_path):
     tags = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]},
             {"phrase": ["NP", "NP", "VP", "NP", "NP"], "tag": ["D", "N", "V", "D", "N"]}]  # fmt: skip
@@ -128,6 +137,7 @@ def test_a_hierarchical_hmm_is_trained_again(tmp_path):
         person.close()
 
 
+@pytest.mark.usefixtures("training_here")
 def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_any(tmp_path):
     session, person = open_studio(tmp_path, model=False)
     assert person.get("/api/project").json()["model"] is None
@@ -192,10 +202,10 @@ def test_a_training_process_that_is_killed_harms_nothing(tmp_path):
 
     listener = threading.Thread(target=listen)
     listener.start()
-    assert listening.wait(60)
+    assert listening.wait(300)
     person.post("/api/training", {})
     os.kill(session.studio.school.training.process.pid, signal.SIGKILL)
-    assert seen.wait(60)
+    assert seen.wait(300)
     listener.join()
     project = person.get("/api/project").json()
     assert not project["training"]["running"]
@@ -233,6 +243,7 @@ def test_a_given_model_stays_the_teacher(tmp_path):
     assert model.score(X, Y) > 0.9
 
 
+@pytest.mark.usefixtures("training_here")
 def test_contradicting_fixes_do_not_stop_learning(tmp_path):
     session, person = open_studio(tmp_path)
     person.do(1, "label", level="tag", start=0, stop=1, label="D")
@@ -257,7 +268,7 @@ def test_an_error_in_training_is_told_in_words(tmp_path):
     X, Y = sentences(2)
     job = Job(HSCRF(TOPOLOGY, c2=-1.0), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
     training = Training(job, lambda *_: None, done.append, fail)
-    assert failed.wait(60)
+    assert failed.wait(300)
     assert "c2 is -1" in words[0]
     training.thread.join()
     assert not done
@@ -280,7 +291,7 @@ def test_what_libraries_print_is_not_taken_for_progress(tmp_path):
     training = Training(
         job, lambda n, loss: told.append(n), lambda found: done.append(found) or ended.set(), lambda _: ended.set()
     )
-    assert ended.wait(60)
+    assert ended.wait(300)
     training.thread.join()
     assert told == [1, 2, 3]
     assert done[0]["iterations"] == 3

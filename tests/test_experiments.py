@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scale_fixtures import short_search
+
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = [
@@ -42,7 +44,8 @@ def run_in_a_process(words, folder):
 
 
 def run_here(words, folder, monkeypatch):
-    """The same script without the time that a process needs to start; warnings are errors here too."""
+    """The same script without the time that a process needs to start; penalties are chosen among few."""
+    short_search(monkeypatch)
     monkeypatch.delenv("HSCRF_DATA", raising=False)
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(EXPERIMENTS))

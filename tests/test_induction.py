@@ -17,7 +17,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
-profile = settings(derandomize=True, max_examples=80, deadline=None)
+profile = settings(derandomize=True, max_examples=40, deadline=None)
 PHRASES, TAGS = ["AP", "NP", "VP"], ["D", "J", "N", "V"]
 
 

@@ -15,7 +15,7 @@ from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
 pytestmark = pytest.mark.filterwarnings("ignore:every segment of level")
-profile = settings(derandomize=True, max_examples=80, deadline=None)
+profile = settings(derandomize=True, max_examples=40, deadline=None)
 
 UNIT = Topology({"phrase": ["NP", "VP", "O"], "tag": ["N", "V"]})
 PERSISTING = Topology({"phrase": ["O", "VP", "NP"], "tag": ["V", "N"]}, max_duration={"tag": None})
@@ -146,7 +146,7 @@ def tag_sequences(alphabet):
     return st.lists(pairs, max_size=4)
 
 
-@settings(profile, max_examples=150)
+@settings(profile, max_examples=80)
 @given(st.sampled_from(["BI", "IE", "I", "[]", "[.", "]."]).flatmap(tag_sequences))
 def test_conlleval_follows_the_script_on_ill_formed_tags(pairs):
     y_true, y_pred = ([[tags[side] for tags in sequence] for sequence in pairs] for side in (0, 1))

@@ -49,7 +49,7 @@ def test_in_memory_and_on_disk_give_the_same_bits(case):
 )
 def test_every_solver_and_option_gives_the_same_bits(options, case, recwarn):
     model, data = CASES[case]
-    X, Y = data(*sentences(70))
+    X, Y = data(*sentences(50))
     model = clone(model).set_params(**{"solver": hscrf.LBFGS(max_iter=5), **options})
     weights = np.arange(len(X)) % 3 * 0.5
     memory = clone(model).fit(X, Y, sample_weight=weights)

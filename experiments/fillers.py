@@ -73,7 +73,7 @@ def renamed(columns: Columns, plain: Any) -> Columns:
         else:
             parents = above or [["I-"] * len(tags) for tags in column]
             found[level] = [renamed_row(tags, parent) for tags, parent in zip(column, parents, strict=True)]
-        above = column
+        above = found[level]
     return found
 
 

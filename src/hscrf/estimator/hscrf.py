@@ -133,7 +133,7 @@ class HSCRF(Predictor):
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
-        fillers: Any = None,
+        fillers: Any = "auto",
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,

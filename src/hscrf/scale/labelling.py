@@ -8,7 +8,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.estimator.container import write_container
+from hscrf.estimator.contract import Model
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
@@ -60,7 +60,9 @@ class SequencesFile(NamedTuple):
         topology = Topology.from_dict(file.header["topology"])
         found = file.read(["states", "ends"])
         offsets = file.read(["offsets"])["offsets"].tolist()
-        return [Labels._found(topology, found["states"][:, a:b], found["ends"][:, a:b]) for a, b in pairwise(offsets)]
+        return [
+            Labels.unchecked(topology, found["states"][:, a:b], found["ends"][:, a:b]) for a, b in pairwise(offsets)
+        ]
 
     def places(self) -> Iterator[dict[str, Any]]:
         """Where each sequence comes from."""
@@ -74,7 +76,7 @@ class SequencesFile(NamedTuple):
 class Labelling:
     """Data packed by a fitted model, ready to be labelled."""
 
-    def __init__(self, shards: Any, model: Any) -> None:
+    def __init__(self, shards: Any, model: Model) -> None:
         self.shards, self.model = shards, model
         self.cluster = None if shards.client is None else Cluster(shards.client, model.n_jobs)
         self.files = self._packed()
@@ -89,12 +91,16 @@ class Labelling:
         digest = hashlib.sha256(json.dumps(settings).encode())
         for array in arrays.values():
             digest.update(array.tobytes())
-        frame = {"encoder": digest.hexdigest(), "topology": model.topology_.to_json(), "scheme": repr(model._scheme())}
+        frame = {
+            "encoder": digest.hexdigest(),
+            "topology": model.topology_.to_json(),
+            "scheme": repr(model.found_scheme()),
+        }
         key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
         found = shards.find(key)
         if found is None:
             shards.note_problems(0, [])
-            with shards.cache.making(key) as folder, waiting("packing", model._verbose) as line:
+            with shards.cache.making(key) as folder, waiting("packing", model.verbose) as line:
                 header = {"kind": "sequences", "files": self._entries(folder, line)}
                 header |= {"skipped": shards.skipped, "told": list(shards.problems)}
                 write_manifest(folder, header, {}, shards.sources)
@@ -172,7 +178,7 @@ class Labelling:
         kind_of(X)
         if all(item.y is None for item in items):
             return model.encoder_.pack(X), None
-        observations, labels = model._to_score(X, [item.y for item in items])
+        observations, labels = model.pack_to_score(X, [item.y for item in items])
         return observations, labels
 
     def _without_bad(self, items: Sequence[tuple[Item, int]], error: Exception) -> list[tuple[Item, int]]:
@@ -210,7 +216,7 @@ class Labelling:
             raise ValueError("folder is None, expected where to write the labels: they need not fit in memory")
         path = os.path.abspath(os.fspath(folder))
         os.makedirs(path, exist_ok=True)
-        with waiting("predicting", self.model._verbose):
+        with waiting("predicting", self.model.verbose):
             return list(self._each(written, self.model.coef_, path, loss))
 
     def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
@@ -223,7 +229,7 @@ class Labelling:
         return self.cluster.map(on_worker, self.files, *shipped)
 
 
-def light(model: Any) -> Any:
+def light(model: Model) -> Any:
     """The model without what only packing and learning need."""
     found = copy.copy(model)
     apart = ("encoder_", "history_", "penalties_", "coef_")
@@ -248,23 +254,22 @@ def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weig
     return function(file, opened(key, content), np.array(weights), *arguments)
 
 
-def labelled(file: SequencesFile, model: Any, weights: Floats, loss: str) -> list[Labels]:
+def labelled(file: SequencesFile, model: Model, weights: Floats, loss: str) -> list[Labels]:
     """The best labels of the sequences of a file."""
-    found: list[Labels] = model._in_chunks(file.observations(), None, partial(model._decode, loss), weights=weights)
-    return found
+    return model.label(file.observations(), weights, loss)
 
 
-def compared(file: SequencesFile, model: Any, weights: Floats) -> Counts:
+def compared(file: SequencesFile, model: Model, weights: Floats) -> Counts:
     """How many steps are known and how many are right."""
     return count_right(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"))
 
 
-def measured(file: SequencesFile, model: Any, weights: Floats, tolerance: int) -> Counts:
+def measured(file: SequencesFile, model: Model, weights: Floats, tolerance: int) -> Counts:
     """All counts that measures are made of."""
     return count_all(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"), tolerance)
 
 
-def written(file: SequencesFile, model: Any, weights: Floats, folder: str, loss: str) -> str:
+def written(file: SequencesFile, model: Model, weights: Floats, folder: str, loss: str) -> str:
     """Write the best labels of a file as JSON Lines, whole or not at all; its name."""
     path = os.path.join(folder, f"{file.number:06d}.jsonl")
     with replaced(path) as name, open(name, "w", encoding="utf-8") as output:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,13 +13,13 @@ import numpy as np
 
 from hscrf.arrays import Ints
 from hscrf.errors import SequenceError
-from hscrf.estimator.checks import count_states, warn_of_typos
+from hscrf.estimator.checks import count_states, warn_of_tags, warn_of_typos
+from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.labels import Labels
 from hscrf.labels.lengths import SegmentLengths
 from hscrf.labels.packed import pack_labels
-from hscrf.labels.stray import stray_line, unread_lines
 from hscrf.observations import cutting
 from hscrf.observations.columns import read_rows
 from hscrf.observations.packed import Observations, Sparse, of_names
@@ -70,12 +69,12 @@ class ManyNames(Exception):
 
 
 class Packer:
-    """Packs sources for one model, whose ``scheme_`` it finds.
+    """Packs sources for one model.
 
     Bad sequences raise an error that names file and line or, with ``skip``, are left out and counted.
     """
 
-    def __init__(self, model: Any, sources: Sequence[Source], folder: str, skip: bool = False) -> None:
+    def __init__(self, model: Learner, sources: Sequence[Source], folder: str, skip: bool = False) -> None:
         self.model, self.sources, self.folder, self.skip = model, sources, folder, skip
         self.scheme: Any = None  # None until the first labels are seen
         self.sieve: Sieve | None = None  # once there are too many names
@@ -202,7 +201,7 @@ class Packer:
             raise ValueError("there are no labels to learn from")
         self._look_at_schemes(Y)
         if self.frame is None:
-            self.frame = model._new_frame()
+            self.frame = model.new_frame(self.scheme)
             self.frame.encoder.sieve = self.sieve
         part = self.frame.update([item.x for item in items], Y, self.number)
         self.first = self.first or items[0]
@@ -213,20 +212,12 @@ class Packer:
         model = self.model
         seen = schemes_in(Y, model.scheme, model.topology)
         if self.scheme is None:
-            self.scheme = model.scheme_ = seen
-            self._warn(Y)
-        model.scheme_ = self.scheme
+            self.scheme = seen
+            warn_of_tags(Y, seen, model)
         if isinstance(seen, Mapping) and isinstance(self.scheme, Mapping):
             wider = {level: max(self.scheme.get(level, "plain"), kind, key=RANKS.index) for level, kind in seen.items()}
             if {**self.scheme, **wider} != dict(self.scheme):
                 raise OtherScheme({**self.scheme, **wider})
-
-    def _warn(self, Y: Sequence[Any]) -> None:
-        """Warn of tags of the first sequences that look wrong."""
-        if "scheme" in self.model.get_params(deep=False):
-            lines = unread_lines(Y, self.scheme, "scheme='plain'") if self.model.scheme != "auto" else []
-            for told in filter(None, [*lines, stray_line(Y, self.scheme)]):
-                warnings.warn(told, stacklevel=2)
 
     # -- bad sequences
 
@@ -274,7 +265,7 @@ class Packer:
         frame, model = self.frame, self.model
         assert frame is not None
         longest = int(max(lengths.max() for lengths in self.lengths))
-        model._settle(frame, longest)
+        frame.settle(longest)
         topology = frame.topology
         assert topology is not None
         entries, counts, lengths = [], [np.zeros(n, dtype=np.int64) for n in topology.n_states], []
@@ -299,7 +290,7 @@ class Packer:
         if model.topology is None and not isinstance(self.first.y if self.first else None, Labels):
             warn_of_typos(topology, counts)
         settings, own = dump_frame(frame)
-        header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": model.scheme_}
+        header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": frame.scheme}
         header |= {"skipped": self.skipped, "told": self.told, **settings}
         arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own}
         return header, arrays, frame
@@ -381,10 +372,9 @@ def dump_frame(frame: Frame) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def load_frame(header: Mapping[str, Any], arrays: Mapping[str, Any], model: Any) -> Frame:
+def load_frame(header: Mapping[str, Any], arrays: Mapping[str, Any], model: Learner) -> Frame:
     """The settled frame of a model from what :func:`dump_frame` gave."""
-    model.scheme_ = header["scheme"]
-    frame = model._new_frame()
+    frame = model.new_frame(header["scheme"])
     frame.encoder = type(frame.encoder).restore(header["encoder"], arrays)
     frame.statistics.recall(header["statistics"])
     frame.topology = Topology.from_dict(header["topology"])
@@ -392,7 +382,7 @@ def load_frame(header: Mapping[str, Any], arrays: Mapping[str, Any], model: Any)
     return frame
 
 
-def settings_of(model: Any) -> dict[str, Any]:
+def settings_of(model: Learner) -> dict[str, Any]:
     """What of a model's settings packed data depend on."""
     apart = {"c1", "c2", "margin", "solver", "pairs", "transitions", "n_jobs", "random_state", "warm_start", "verbose"}
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in apart}

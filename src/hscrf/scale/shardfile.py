@@ -114,7 +114,7 @@ def unpack_labels(arrays: Mapping[str, NDArray[Any]], topology: Topology, n: int
     begin, stop = arrays["offsets"][n : n + 2].tolist()
     states, ends = arrays["states"][:, begin:stop], arrays["ends"][:, begin:stop]
     if "narrow" not in arrays or not arrays["narrow"][n]:
-        return Labels._found(topology, states, ends)
+        return Labels.unchecked(topology, states, ends)
     places = [(level, f"allowed{d}") for d, level in enumerate(topology.levels)]
     return Labels(topology, states, ends, {level: arrays[k][begin:stop] for level, k in places if k in arrays})
 

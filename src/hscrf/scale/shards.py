@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
 from hscrf.features.specifications import Segment
 from hscrf.objective.likelihood import checked_weights
@@ -131,9 +132,9 @@ class Shards:
         found.client, found.whole = client, self  # the temporary folder lives as long as self
         return found
 
-    def packed_for(self, model: Any) -> PackedShards:
+    def packed_for(self, model: Learner) -> PackedShards:
         """Learn a model's frame and pack the data in it, or find them packed."""
-        if any(isinstance(spec, Segment) for spec in model._own_features()):
+        if any(isinstance(spec, Segment) for spec in model.asked_features()):
             raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
         settings = {"chunk": CHUNK, "model": settings_of(model)}
         key = self.key_for(settings)
@@ -152,11 +153,10 @@ class Shards:
             header, arrays = found
         self.note_problems(header["skipped"], header["told"])
         frame = load_frame(header, arrays, model) if frame is None else frame
-        model.scheme_ = header["scheme"]
         frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
         return PackedShards(frame, header, arrays, self.cache.path(key), self)
 
-    def pack(self, model: Any) -> None:
+    def pack(self, model: Learner) -> None:
         """Pack the data for a model like this one, so that its ``fit`` finds them in the cache."""
         from sklearn.base import clone
 
@@ -173,7 +173,7 @@ class Shards:
         names = [self._name(source) for source in self.sources]
         return {"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings}
 
-    def _say_why(self, model: Any, made_of: dict[str, Any]) -> None:
+    def _say_why(self, model: Learner, made_of: dict[str, Any]) -> None:
         """Say in which settings a set of the same sources differs, which therefore cannot be used."""
         differ = self.cache.difference(made_of, self.sources) if model.verbose else []
         if differ:
@@ -213,13 +213,13 @@ class Shards:
         """A problem with the place it comes from."""
         return self.sources[source].error(place, error)
 
-    def scorer_for(self, model: Any) -> Callable[[Floats], float]:
+    def scorer_for(self, model: Model) -> Callable[[Floats], float]:
         """The accuracy on these data as a function of the weights."""
         from hscrf.scale.labelling import Labelling
 
         return Labelling(self, model).accuracy
 
-    def predict_by(self, model: Any, folder: Any, loss: str = "sequence") -> list[str]:
+    def predict_by(self, model: Model, folder: Any, loss: str = "sequence") -> list[str]:
         """Write the best labels of each shard to a file in a folder."""
         from hscrf.scale.labelling import Labelling
 

@@ -13,7 +13,7 @@ from hscrf.features.specifications import Specification
 from hscrf.labels.labels import Labels
 from hscrf.labels.lengths import SegmentLengths
 from hscrf.labels.packed import pack_possible
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import Encoder, Numbers
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
@@ -113,14 +113,18 @@ class Frame:
         self.lengths.update(labels)
         return Part(observations, labels, offset)
 
-    def merge(self, other: Frame) -> None:
-        """Take over what another frame has learned from later parts in the pass that is going on."""
+    def merge(self, other: Frame) -> Numbers | None:
+        """Take over what another frame has learned from later parts in the pass that is going on.
+
+        In the first pass, returns the numbers (names,) that the names of the other frame have in this one.
+        """
         if self.meetings is not None:
             self.meetings.merge(other.meetings)
-        else:
-            self.encoder.merge(other.encoder)
-            self.statistics.merge(other.statistics)
-            self.lengths.merge(other.lengths)
+            return None
+        numbers = self.encoder.merge(other.encoder)
+        self.statistics.merge(other.statistics)
+        self.lengths.merge(other.lengths)
+        return numbers
 
     def settle(self, longest: int, *parts: Part) -> list[Part]:
         """End the first pass over data whose longest sequence has that many steps.
@@ -133,13 +137,16 @@ class Frame:
         self.encoder.settle()
         return [self.final(part) for part in parts]
 
-    def final(self, part: Part) -> Part:
-        """A part that ``update`` of this frame packed, in its final form, once the frame is settled."""
+    def final(self, part: Part, numbers: Numbers | None = None) -> Part:
+        """A part that ``update`` of this frame packed, in its final form, once the frame is settled.
+
+        If a frame that was merged into this one packed it, ``numbers`` are the final ones of that frame's names.
+        """
         assert self.topology is not None
         labels = self.statistics.over(part.labels, self.topology)
         if self.narrowed:
             check_rules(labels, part.offset)
-        return Part(self.encoder.final(part.observations), labels, part.offset)
+        return Part(self.encoder.final(part.observations, numbers), labels, part.offset)
 
     def observe(self, part: Part, meetings: Meetings) -> None:
         """Begin the second pass, or go on with it, by a part in its final form."""

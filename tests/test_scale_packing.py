@@ -81,6 +81,17 @@ def test_any_number_of_processes_writes_the_same_shards(case, size, tmp_path, mo
     assert_same(one, packed(model, made[1], size, monkeypatch))
 
 
+def test_values_other_than_one_are_kept_where_they_are(tmp_path, monkeypatch):
+    """Only one sequence has them: the shards of all others have none, wherever pieces and shards are cut."""
+    X, Y = sentences(100)
+    X = [[{"w": s[0], "n": 2.5 if n == 40 else 1.0} for s in x] for n, x in enumerate(X)]
+    made = [Shards.from_parts(parts(X, Y), cache=tmp_path / str(n), key="a") for n in (1, 3)]
+    one, three = (packed(hscrf.HSCRF(), own, n, monkeypatch) for own, n in zip(made, (1, 3), strict=True))
+    assert_same(one, three)
+    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    assert (hscrf.HSCRF(solver=QUICK).fit(made[1]).coef_ == memory.coef_).all()
+
+
 @pytest.fixture
 def files(tmp_path):
     X, Y = sentences(90)
@@ -98,11 +109,17 @@ def both(folder, model, monkeypatch, **options):
     return [packed(model, shards_in(folder, str(size), **options), size, monkeypatch) for size in (1, 3)]
 
 
-def test_files_are_read_once_by_whoever_packs_them(files, monkeypatch):
-    folder, _, _ = files
+def watched(monkeypatch):
+    """The names of the files that are read from now on."""
     opened = []
     items = sources.FileSource.items
     monkeypatch.setattr(sources.FileSource, "items", lambda self, skip: opened.append(self.name) or items(self, skip))
+    return opened
+
+
+def test_files_are_read_once_by_whoever_packs_them(files, monkeypatch):
+    folder, _, _ = files
+    opened = watched(monkeypatch)
     packed(hscrf.HSCRF(), shards_in(folder, "cache"), 3, monkeypatch)
     assert sorted(opened) == [str(folder / f"{k}.jsonl") for k in range(6)]
 
@@ -152,7 +169,12 @@ def test_a_scheme_that_only_the_last_file_shows(files, monkeypatch):
     for k in range(6):
         own = [{**y, "phrase": ["B-NP" if k == 5 else "O"] * len(y["tag"])} for y in Y[:15]]
         write_jsonl(folder / f"{k}.jsonl", X[:15], own)
-    one, three = both(folder, hscrf.HSCRF(), monkeypatch)
+    one = packed(hscrf.HSCRF(), shards_in(folder, "1"), 1, monkeypatch)
+    opened = watched(monkeypatch)
+    three = packed(hscrf.HSCRF(), shards_in(folder, "3"), 3, monkeypatch)
+    assert sorted(os.path.basename(name) for name in opened) == sorted(
+        [f"{k}.jsonl" for k in range(6)] + [f"{k}.jsonl" for k in range(5)]
+    ), "the file that shows the scheme is read once"
     assert one[0]["scheme"] == {"phrase": "bio", "tag": "plain"}
     assert_same(one, three)
 

@@ -56,7 +56,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
     )
-    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=whole(1),
+        default=1,
+        metavar="N",
+        help="threads, and processes that pack shards (default: %(default)s)",
+    )
     parser.add_argument(
         "--transitions",
         choices=("all", "seen"),
@@ -156,8 +163,8 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
     model = large_model(args, recipe, **training_of(args))
     note(f"{len(paths)} files; packing what is not packed in {args.shards}")
-    note(describe_packed(shards.packed_for(model)))
     with cluster_of(args.dask) as client:
+        note(describe_packed(shards.on_cluster(client).packed_for(model)))
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
     written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(model.scheme_))

@@ -94,7 +94,8 @@ class HSCRF(Predictor):
     standardize : numeric columns are centred and scaled inside the model; cells that are missing do not count.
     missing : what becomes of a missing number, None or NaN. "indicator": it contributes nothing, and columns in which
         one is missing in training have one more feature, which tells where they are. "refuse": it is an error.
-    n_jobs : threads, -1 for one per core; the result does not depend on it.
+    n_jobs : threads, and processes that pack :class:`hscrf.scale.Shards`; -1 for one per core. The result does not
+        depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
     verbose : 0 silent; 1 what is going on, packing, choosing features, training or predicting, if it takes

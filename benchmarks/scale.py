@@ -3,6 +3,7 @@
     python benchmarks/scale.py sizes   [--steps 0.2 2 20] [--limit 1.5] [--jobs 1]   a table by millions of steps
     python benchmarks/scale.py memory  [--steps 0.2 2] [--jobs 1]                    on disk against in memory
     python benchmarks/scale.py cluster [--steps 4] [--workers 2]                     worker processes against threads
+    python benchmarks/scale.py packing [--steps 2] [--workers 2] [--template]        several processes against one
     python benchmarks/scale.py overhead [--weights 0.5 5] [--workers 2]              of a cluster, per evaluation
 
 Common options: --data FOLDER (holds ``conll2000/train.txt``; default: $HSCRF_DATA, else sentences are generated),
@@ -13,6 +14,10 @@ measured in a process of its own. ``sizes`` runs under a hard limit of data memo
 first line on: packing, vocabulary, weights and training all have to fit. Then one process evaluates all sizes in turn.
 ``cluster`` and the last table of ``memory`` measure both sides in turn, too. Seconds of CPU are those of all threads
 and workers; on a machine with other work to do, look at these. Memory is the largest resident set.
+
+``packing`` packs JSON Lines of feature strings, or with ``--template`` column files whose words the default template
+describes, by one process and by several in turn. The *critical path* is the CPU time of the process that calls, plus
+in each of the two passes that of the process that worked longest: the wall time on a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -242,6 +247,75 @@ def measure_overhead(args):
     return row
 
 
+def measure_packing(args):
+    """One process and several in turn, on the same files."""
+    import hscrf
+    from hscrf.scale import Shards, crew, sources
+
+    sources.LEAST = 1  # few steps are packed by several processes, too
+    row = {"steps": args.steps, "processes": args.workers}
+    watched = crew.Crew.map
+
+    def timed_map(self, function, tasks, folder, *arguments):
+        spent = {}
+        for process, seconds, result in watched(self, clocked, tasks, folder, function, *arguments):
+            spent[process] = spent.get(process, 0.0) + seconds
+            yield result
+        longest.append(max(spent.values()))
+        others.append(sum(seconds for process, seconds in spent.items() if process != os.getpid()))
+        own.append(spent.get(os.getpid(), 0.0))
+
+    crew.Crew.map = timed_map
+    digests = []
+    with tempfile.TemporaryDirectory() as folder:
+        layout = written(args, folder)
+        shards = Shards.from_files(f"{folder}/*.*", **layout)
+        hscrf.ChainCRF(n_jobs=args.workers)
+        for turn in range(args.evaluations + 1):
+            for jobs in (1, args.workers):
+                longest, others, own = [], [], []
+                shards = Shards.from_files(f"{folder}/*.*", **layout)
+                wall, cpu = time.perf_counter(), time.process_time()
+                packed = shards.packed_for(hscrf.ChainCRF(n_jobs=jobs, min_count=2))
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                digests.append([file.digest for file in packed.files])
+                found = {"s": wall, "cpu s": cpu + sum(others), "critical path s": cpu - sum(own) + sum(longest)}
+                for name, seconds in found.items() if turn else ():  # the first turn starts the processes
+                    row[f"{jobs}: {name}"] = min(seconds, row.get(f"{jobs}: {name}", np.inf))
+    assert all(digest == digests[0] for digest in digests), "the same bits"
+    for name in ("s", "critical path s"):
+        row[f"speed by {name[:-2] or 'wall'}"] = row[f"1: {name}"] / row[f"{args.workers}: {name}"]
+    return row
+
+
+def clocked(task, function, *arguments):
+    """The process that does a task, its CPU seconds, and the result."""
+    cpu = time.process_time()
+    result = function(task, *arguments)
+    return os.getpid(), time.process_time() - cpu, result
+
+
+def written(args, folder, files=8):
+    """Write files of so many steps; how they are read."""
+    X, Y = sentences(args.data)
+    most = args.steps / files
+    for k in range(files):
+        n, done = k * len(X) // files, 0
+        name = f"{folder}/{k}.{'txt' if args.template else 'jsonl'}"
+        with open(name, "w", encoding="utf-8") as file:
+            while done < most:
+                x, y = X[n % len(X)], Y[n % len(X)]
+                if args.template:
+                    file.writelines(f"{s[2].partition('=')[2]} {label}\n" for s, label in zip(x, y, strict=True))
+                    file.write("\n")
+                else:
+                    file.write(json.dumps({"tokens": x, "labels": {"label": y}}) + "\n")
+                n, done = n + 1, done + len(x)
+    if args.template:
+        return {"levels": ["label"], "columns": ["word", "label"], "template": "default"}
+    return {"levels": ["label"], "template": "none"}
+
+
 def apart(args, **options):
     """A row that another process measures."""
     given = {**vars(args), **options, "what": "row"}
@@ -308,6 +382,12 @@ def cluster(args):
     table(rows, ["steps", "weights", *names])
 
 
+def packing(args):
+    rows = [apart(args, steps=int(steps * MILLION), function="measure_packing") for steps in args.steps]
+    jobs = [f"{n}: {name}" for name in ("s", "cpu s", "critical path s") for n in (1, args.workers)]
+    table(rows, ["steps", *jobs, "speed by wall", "speed by critical path"])
+
+
 def overhead(args):
     rows = []
     for weights in args.weights:
@@ -325,7 +405,7 @@ def main():
         print(json.dumps(globals()[args.function](args)))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("sizes", "memory", "cluster", "overhead"))
+    parser.add_argument("what", choices=("sizes", "memory", "cluster", "packing", "overhead"))
     parser.add_argument("--steps", type=float, nargs="+", help="millions of them")
     parser.add_argument("--weights", type=float, nargs="+", default=[0.5, 5.0], help="millions of them")
     parser.add_argument("--limit", type=float, default=1.5, help="GB of data memory, for sizes; 0: none")
@@ -334,9 +414,15 @@ def main():
     parser.add_argument("--evaluations", type=int, default=3)
     parser.add_argument("--fit", type=int, default=0, help="iterations of a whole fit, for sizes")
     parser.add_argument("--data", default=os.environ.get("HSCRF_DATA"))
+    parser.add_argument("--template", action="store_true", help="for packing: words, which a template describes")
     parser.add_argument("--cache")
     args = parser.parse_args()
-    args.steps = args.steps or {"sizes": [0.2, 2.0, 20.0], "memory": [0.2, 2.0], "cluster": [4.0]}.get(args.what)
+    args.steps = args.steps or {
+        "sizes": [0.2, 2.0, 20.0],
+        "memory": [0.2, 2.0],
+        "cluster": [4.0],
+        "packing": [2.0],
+    }.get(args.what)
     with tempfile.TemporaryDirectory() as folder:
         args.cache = args.cache or folder
         globals()[args.what](args)

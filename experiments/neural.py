@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hscrf import Labels, Topology, datasets, metrics
+from hscrf import Labels, Topology, datasets, learn_topology, metrics
 from hscrf.torch import CRF, BiLSTM, ColumnEmbedding, Encoder, Inputs, TemporalConvolution
 from nested import Columns, all_right, columns_of, made_up, rows, violations
 from runner import Study, main, take
@@ -161,7 +161,7 @@ class Nested(torch.nn.Module):
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
-        self.topology = Topology.from_labels(rows(columns), scheme="bio")
+        self.topology = learn_topology(rows(columns), scheme="bio")
         self.crf = CRF(self.topology, parts=("token", "start", "stop"))
         self.size = self.crf.size
 

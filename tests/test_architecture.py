@@ -39,10 +39,15 @@ ROOMS = (  # in the order of their dependencies: each may import those before it
     "stacking",
     "torch",
     "scale",
+    "loading",
     "studio",
     "cli",
 )
-WINGS = {"stacking", "torch", "scale", "studio"}  # nothing but the command line imports them, not even each other
+WINGS = {"stacking", "torch", "scale", "studio"}  # only the rooms in OPENS_WINGS import them, not even each other
+OPENS_WINGS = {"loading", "cli"}
+UNCHECKED_PRIVATE_NAMES = {"studio", "torch"}  # rooms that still use Labels._found, the former name of Labels.unchecked
+PUBLIC_UNDERSCORES = {"_asdict", "_fields", "_field_defaults", "_replace", "_make", "_exit"}  # of named tuples and os
+CHANGES = {"add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"}  # methods of tables
 FACES = {"__init__", "__main__"}  # of the package: may import everything, are imported by nothing
 ONLY_IN_FUNCTIONS = {"matplotlib", "pandas", "pyarrow"}
 LAZY = {"scipy", "sklearn", "pandas", "matplotlib"}
@@ -119,7 +124,7 @@ def upward(module, source):
         above = room_of(other)
         if above == room:
             continue
-        if above in FACES or ROOMS.index(above) > ROOMS.index(room) or (above in WINGS and room != "cli"):
+        if above in FACES or ROOMS.index(above) > ROOMS.index(room) or (above in WINGS and room not in OPENS_WINGS):
             yield other
 
 
@@ -156,6 +161,129 @@ def test_files_import_each_other_without_a_cycle():
         if module in FACES:
             others.clear()
     graphlib.TopologicalSorter(graph).prepare()
+
+
+def is_private(name):
+    return name.startswith("_") and name.strip("_") and not name.endswith("__") and name not in PUBLIC_UNDERSCORES
+
+
+def is_self(node):
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def private_definitions(tree):
+    """Private names that a file defines: functions, classes, variables, and attributes that methods set on self."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
+            yield node.attr
+
+
+def private_uses(tree):
+    """Private names that a file reads, sets or imports, each with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hscrf."):
+            yield from ((alias.name, node.lineno) for alias in node.names if is_private(alias.name))
+
+
+OWN_PRIVATE_NAMES: dict[str, set[str]] = {}
+for name in MODULES:
+    found = {own for own in private_definitions(ast.parse(source_of(name))) if is_private(own)}
+    OWN_PRIVATE_NAMES.setdefault(room_of(name), set()).update(found)
+
+
+def foreign_private_names(module, source):
+    """Private names that a file uses although its room does not define them."""
+    tree = ast.parse(source)
+    own = OWN_PRIVATE_NAMES[room_of(module)] | {*private_definitions(tree)}
+    return sorted({f"line {line}: {name}" for name, line in private_uses(tree) if name not in own})
+
+
+def test_a_room_uses_private_names_of_its_own_only():
+    checked = [module for module in MODULES if room_of(module) not in UNCHECKED_PRIVATE_NAMES]
+    found = {module: foreign_private_names(module, source_of(module)) for module in checked}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["model._new_frame()", "class A(B):\n    def f(self):\n        return self._settle()", "other._scheme = 3"]
+    + ["from hscrf.estimator.frame import _hidden"],
+)
+def test_a_private_name_of_another_room_is_found(source):
+    assert foreign_private_names("scale.packing", source)
+    assert not foreign_private_names("scale.packing", "class A:\n    def _new_frame(self): ...\nA()._new_frame()")
+    assert not foreign_private_names("scale.packing", "pair._replace(x=3), pair.__class__")
+
+
+def imported_from_other_rooms(module, tree):
+    """The names by which a file knows modules, classes, functions and tables of other rooms."""
+    room = room_of(module)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hscrf":
+            parts = [*node.module.split(".")[1:], ""]
+            yield from (alias.asname or alias.name for alias in node.names if (parts[0] or alias.name) != room)
+        elif isinstance(node, ast.Import):
+            named = [alias for alias in node.names if alias.name.startswith("hscrf.")]
+            yield from ((alias.asname or "hscrf") for alias in named if alias.name.split(".")[1] != room)
+
+
+def root_of(node):
+    """What attributes and items are asked of: a name, or a call such as import_module(...)."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
+def injections(module, source):
+    """Places where a file changes what another room defines: sets an attribute, or puts something into a table."""
+    tree = ast.parse(source)
+    foreign = {*imported_from_other_rooms(module, tree)}
+
+    def is_foreign(node):
+        root = root_of(node)
+        if isinstance(root, ast.Call):
+            return "import_module" in ast.unparse(root.func) or "__import__" in ast.unparse(root.func)
+        return isinstance(root, ast.Name) and root.id in foreign
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load) and is_foreign(node):
+            yield node.lineno, ast.unparse(node)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES and is_foreign(node.func):
+                table = node.func.value
+                if not isinstance(table, ast.Name) or table.id.isupper():
+                    yield node.lineno, ast.unparse(node)
+            elif (
+                isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr") and is_foreign(node.args[0])
+            ):
+                yield node.lineno, ast.unparse(node)
+
+
+def test_nothing_is_injected_into_another_room():
+    found = {module: list(injections(module, source_of(module))) for module in MODULES}
+    assert {module: places for module, places in found.items() if places} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from hscrf.topology import Topology\nTopology._learn = len",
+        "from hscrf.topology import Topology\nsetattr(Topology, 'learn', len)",
+        "from hscrf.families.loading import OPENERS\nOPENERS['a'] = len",
+        "from hscrf.families.loading import OPENERS\nOPENERS.setdefault('a', len)",
+        "from hscrf.families import loading\ndef f():\n    loading.OPENERS.update(a=len)",
+        "from importlib import import_module\nimport_module('hscrf.families.loading').OPENERS.setdefault('a', len)",
+    ],
+)
+def test_an_injection_is_found(source):
+    assert list(injections("labels", source))
+    assert not list(injections("labels", "from hscrf.topology import Topology\na = Topology()\na.x = 3\na.update(3)"))
 
 
 def libraries(names):

@@ -164,7 +164,7 @@ def test_start_and_stop_choose_levels(folder, plain):
 def size_of(model, part, level):
     """The sum of squares of the weights of a part."""
     d = model.topology_.level(level)
-    return sum(float(w @ w) for block, w in model._weighted_blocks() if block.key == (part, d))
+    return sum(float(w @ w) for block, w in model.weighted_blocks() if block.key == (part, d))
 
 
 def test_penalties_of_levels(folder, plain):

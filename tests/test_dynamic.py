@@ -155,7 +155,7 @@ def test_gradient(missing, observed):
     features += [hscrf.Trans("b", observed), Pair("a", "c", observed), Pair("b", "c")]
     model = DynamicCRF(topology(), features=features, pairs="all", solver=hscrf.LBFGS(max_iter=1)).fit(X, Y)
     seen = model.encoder_.pack(X)
-    labels = model._evidence(Y, seen)
+    labels = model.read_evidence(Y, seen)
     objective = Likelihood(Scorer(model.topology_, model.blocks_), seen, labels)
     weights = rng.standard_normal(model.coef_.size)
     gradient = objective(weights)[1]
@@ -191,7 +191,7 @@ def test_pairs_may_be_penalised_more():
     sizes = []
     for penalty in (1.0, 50.0):
         model = DynamicCRF(features=[hscrf.Token("a"), Pair("a", "b", penalty=penalty)]).fit(X, Y)
-        sizes.append([np.abs(weights).sum() for _, weights in model._weighted_blocks()])
+        sizes.append([np.abs(weights).sum() for _, weights in model.weighted_blocks()])
     (own, pairs), (same, fewer) = sizes
     assert fewer < 0.2 * pairs
     assert same == pytest.approx(own, rel=0.5)

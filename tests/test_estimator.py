@@ -1248,7 +1248,7 @@ def test_few_short_batches_are_kept():
 def test_a_block_of_ones_own_replaces_the_default_one():
     model = HSCRF(features=[Token("phrase", penalty=7), Start("phrase", only="w="), "default"]).fit(X, Y)
     found = [
-        spec for spec in model._specifications() if spec.level == "phrase" and not isinstance(spec, Init | Trans | End)
+        spec for spec in model.specifications() if spec.level == "phrase" and not isinstance(spec, Init | Trans | End)
     ]
     length = {"penalty": "length"}
     assert found == [
@@ -1268,7 +1268,7 @@ def test_a_penalty_is_a_number_or_the_mean_length(penalty):
 
 def test_mean_lengths_are_in_the_file_and_older_files_have_none(tmp_path):
     model = HSCRF(features=[Token("tag", penalty="length"), "default"]).fit(X, Y)
-    header, arrays = model._content()
+    header, arrays = model.content()
     write_container(tmp_path / "new", header, arrays)
     loaded = hscrf.load(tmp_path / "new")
     assert loaded.mean_lengths_ == model.mean_lengths_

@@ -10,7 +10,6 @@ from sklearn.base import clone
 import hscrf
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.lengths import SegmentLengths
-from hscrf.observations.encoder import Encoder
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
 PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]
@@ -74,24 +73,23 @@ def learn(model, X, Y, parts, elsewhere=False):
     cuts = np.linspace(0, len(X), parts + 1).astype(int)
     pieces = [(X[a:b], Y[a:b], int(a)) for a, b in pairwise(cuts)]
 
-    def new():
-        return Frame(Encoder(model.min_count, model.standardize), model._statistics())
-
     frames = []
     for x, y, offset in pieces:
-        frame = new()
+        frame = model.new_frame(model.scheme)
         frame.update(x, y, offset)
         frames.append(send(frame))
-    whole = frames[0]
-    for other in frames[1:]:
+    whole = model.new_frame(model.scheme)
+    for other in frames:
         whole.merge(other)
-    whole.settle(narrow=model._narrowed)
+    whole.settle(max(map(len, X)))
     model._adopt(whole)
     found = []
     for x, y, offset in pieces:  # the second pass reads each part again, by what all of them have taught
         observations = whole.encoder.pack(x)
         lengths = np.diff(observations.offsets).tolist()
-        labels = whole.statistics.over(model._statistics().update(y, lengths, offset), whole.topology)
+        labels = whole.statistics.over(
+            model.new_frame(model.scheme).statistics.update(y, lengths, offset), whole.topology
+        )
         frame = Frame(whole.encoder, whole.statistics)
         frame.observe(Part(observations, labels, offset), model._meetings(whole))
         found.append(send(frame))
@@ -136,7 +134,7 @@ def test_fit_learns_the_same_frame(case):
 
 def test_parts_number_their_sequences_on():
     X, Y = sentences(6)
-    frame = Frame(Encoder(), hscrf.HSCRF(scheme="plain")._statistics())
+    frame = hscrf.HSCRF().new_frame("plain")
     frame.update(X[:3], Y[:3])
     with pytest.raises(ValueError, match=r"X\[3\] has \d+ steps but Y\[3\] has \d+"):
         frame.update(X[3:], [{level: tags * 2 for level, tags in y.items()} for y in Y[3:]], offset=3)

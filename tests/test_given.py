@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import hscrf
-from hscrf import HHMM, HSCRF, LBFGS, ChainCRF, DynamicCRF, Labels, SemiCRF, Topology, metrics
+from hscrf import HHMM, HSCRF, LBFGS, ChainCRF, DynamicCRF, Labels, SemiCRF, Topology, learn_topology, metrics
 
 SOLVER = LBFGS(max_iter=15)
 X = [[["a"], ["b"], ["c"]], [["a"], ["b"]], [["c"], ["a"], ["b"], ["b"]]] * 2
@@ -29,7 +29,7 @@ def long_table(Y):
 
 
 def labels_of(Y):
-    topology = Topology.from_labels(Y)
+    topology = learn_topology(Y)
     return [Labels.from_columns(topology, y) for y in Y]
 
 
@@ -97,8 +97,8 @@ def test_arrays_of_integers_come_back_as_integers(tmp_path):
 
 def test_minus_one_is_unknown_where_labels_are_integers():
     hidden = [{**y, "tag": ["?", *y["tag"][1:]]} for y in Y]
-    one = HSCRF(Topology.from_labels(Y), solver=SOLVER).fit(X, hidden)
-    other = HSCRF(Topology.from_labels(numbered(Y)), solver=SOLVER).fit(X, numbered(hidden))
+    one = HSCRF(learn_topology(Y), solver=SOLVER).fit(X, hidden)
+    other = HSCRF(learn_topology(numbered(Y)), solver=SOLVER).fit(X, numbered(hidden))
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="has a state -1, which means unknown"):
         ChainCRF().fit([[["a"], ["b"]]], [["O", -1]])
@@ -176,10 +176,10 @@ def test_a_recognised_scheme_is_kept_in_files(tmp_path):
 
 
 def test_topologies_from_labels():
-    assert Topology.from_labels(Y) == HSCRF(solver=SOLVER).fit(X, Y).topology_
-    assert Topology.from_labels([["B-x", "O"]], scheme="plain").states[1] == ("B-x", "O")
-    assert Topology.from_labels([["B-x", "O"]]).states[1] == ("O", "x")
-    assert Topology.from_labels(numbered(Y)).states[1] == (0, 1)
+    assert learn_topology(Y) == HSCRF(solver=SOLVER).fit(X, Y).topology_
+    assert learn_topology([["B-x", "O"]], scheme="plain").states[1] == ("B-x", "O")
+    assert learn_topology([["B-x", "O"]]).states[1] == ("O", "x")
+    assert learn_topology(numbered(Y)).states[1] == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_scorer_needs_its_level():
 
 
 def names_of(model):
-    return [repr(spec) for spec in model._specifications()]
+    return [repr(spec) for spec in model.specifications()]
 
 
 def test_durations_add_to_the_default_features(tmp_path):

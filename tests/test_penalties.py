@@ -177,7 +177,7 @@ def test_a_lead_is_counted_in_standard_errors():
 def test_what_is_chosen_is_what_is_used(data, model):
     """The weights minimise the loss with these penalties: its gradient is zero."""
     each = []
-    for spec, block in zip(model._specifications(), model.blocks_, strict=True):
+    for spec, block in zip(model.specifications(), model.blocks_, strict=True):
         own = model.mean_lengths_[spec.level] if spec.penalty == "length" else spec.penalty
         group = "transitions" if type(spec).__name__ in ("Init", "Trans", "End") else spec.level
         each += [model.c2_ * model.factors_.get(group, 1.0) * own] * block.size
@@ -195,7 +195,7 @@ def test_errors_are_those_of_models_of_the_other_folds(data, hidden, monkeypatch
     """The fourth powers of posteriors of wrong states, by models that are fitted by hand to the rest of each fold."""
     monkeypatch.setattr(penalties, "LIMITS", (1.0, 1.0))  # the path need not go on
     X, Y = data
-    topology = hscrf.Topology.from_labels(Y)
+    topology = hscrf.learn_topology(Y)
     if hidden:
         top, bottom = Y[0]
         Y = [{top: y[top], bottom: ["?", *y[bottom][1:]]} if n % 2 else y for n, y in enumerate(Y)]

@@ -360,7 +360,7 @@ def test_integer_states_may_be_fillers(tmp_path):
 def test_fillers_are_off_by_one_argument_and_given_by_the_topology():
     X, Y = second_order_data(6)
     assert not hscrf.HSCRF(fillers=None).fit(X, Y).topology_.remembers
-    topology = hscrf.Topology.from_labels(Y).remembering({"label": "O"})
+    topology = hscrf.learn_topology(Y).remembering({"label": "O"})
     assert hscrf.HSCRF(topology, fillers="auto").fit(X, Y).topology_.filler_names == {"label": ["O"]}
     assert not hscrf.HSCRF(topology, fillers=None).fit(X, Y).topology_.remembers
 
@@ -381,7 +381,7 @@ def test_wrong_fillers_are_an_error(fillers, message):
 
 def test_contradictory_evidence_names_what_is_shown():
     X, Y = second_order_data(6)
-    topology = hscrf.Topology.from_labels(Y)
+    topology = hscrf.learn_topology(Y)
     arguments = {**topology.to_dict(), "successors": {"label": {"O": ["X"], "X": ["O"]}}}
     model = hscrf.HSCRF(hscrf.Topology.from_dict(arguments), fillers="auto").fit([X[0][:1]] * 2, [["B-X"], ["O"]])
     with pytest.raises(hscrf.InfeasibleError) as caught:

@@ -41,8 +41,9 @@ def test_fit_with_shards_is_fit_in_memory(folder):
     assert (disk.coef_ == memory.coef_).all()
 
 
-def test_pack_prepares_what_fit_finds(folder, monkeypatch):
-    run("pack", "data/*.jsonl", "--shards", "cache", *LEVELS)
+@pytest.mark.parametrize("options", [(), ("-j", "2")], ids=" ".join)
+def test_pack_prepares_what_fit_finds(folder, monkeypatch, options):
+    run("pack", "data/*.jsonl", "--shards", "cache", *options, *LEVELS)
 
     def again(packer):
         raise AssertionError("packed again")

@@ -549,9 +549,9 @@ def test_a_source_that_changes_while_it_is_packed(files, monkeypatch):
     folder, X, Y = files
     original = packing.Packer._write
 
-    def write(packer, line):
+    def write(packer, *arguments):
         write_jsonl(folder / "0.jsonl", X[:3], Y[:3])
-        return original(packer, line)
+        return original(packer, *arguments)
 
     monkeypatch.setattr(packing.Packer, "_write", write)
     with pytest.raises(ValueError, match=r"0.jsonl was changed while it was packed"):

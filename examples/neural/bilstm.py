@@ -33,7 +33,7 @@ def main() -> list[hscrf.Labels]:
         Y.append({"chunk": chunks.split(), "pos": tags.split()})
     numbers = {word: k for k, word in enumerate(sorted({word for x in X for word in x}), start=1)}
     words = nn.utils.rnn.pad_sequence([torch.tensor([numbers[w] for w in x]) for x in X], batch_first=True)
-    tagger = Tagger(hscrf.Topology.from_labels(Y), len(numbers) + 1)
+    tagger = Tagger(hscrf.learn_topology(Y), len(numbers) + 1)
     optimizer = torch.optim.Adam(tagger.parameters(), lr=0.02)
     for _ in range(40):
         loss = tagger.crf(tagger(words), Y, mask=words != 0)  # labels may be complete or partial

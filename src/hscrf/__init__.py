@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hscrf.errors import InfeasibleError
     from hscrf.estimator import HSCRF
-    from hscrf.families import HHMM, ChainCRF, DynamicCRF, Pair, SemiCRF, load
+    from hscrf.families import HHMM, ChainCRF, DynamicCRF, Pair, SemiCRF
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
     from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
-    from hscrf.labels import Labels, Topology
+    from hscrf.labels import Labels, Topology, learn_topology
+    from hscrf.loading import load
     from hscrf.potentials import Potentials
     from hscrf.solvers import LBFGS, SGD, Perceptron
     from hscrf.versions import show_versions
@@ -19,13 +20,14 @@ __version__ = "0.1.0"
 _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; each is imported when first used
     "potentials": ("Potentials",),
     "errors": ("InfeasibleError",),
-    "labels": ("Labels", "Topology"),
+    "labels": ("Labels", "Topology", "learn_topology"),
     "inference": ("Marginals", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),
     "estimator": ("HSCRF",),
     "versions": ("show_versions",),
-    "families": ("HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF", "load"),
+    "families": ("HHMM", "ChainCRF", "DynamicCRF", "Pair", "SemiCRF"),
+    "loading": ("load",),
     **dict.fromkeys(
         ("datasets", "io", "metrics", "plots", "scale", "stacking", "streaming", "studio", "torch"), ()
     ),  # rooms that are public themselves
@@ -58,6 +60,7 @@ __all__ = [
     "decode",
     "entropy",
     "k_best",
+    "learn_topology",
     "load",
     "log_partition",
     "marginals",
@@ -67,14 +70,7 @@ __all__ = [
 ]
 
 
-def _open_stacked(*arguments: Any) -> Any:
-    """Open a stacked model, whose room is imported only then."""
-    return import_module("hscrf.stacking").opened(*arguments)
-
-
 def __getattr__(name: str) -> Any:
-    if name == "load":
-        import_module("hscrf.families.loading").OPENERS.setdefault("StackedCRF", _open_stacked)
     if name in _HOME:
         return getattr(import_module(f"hscrf.{_HOME[name]}"), name)
     if name in _ROOMS:

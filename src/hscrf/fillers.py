@@ -58,7 +58,7 @@ def copies_of(topology: Topology) -> Copies | None:
         return None
     origin, memory, begin, place = zip(*(_copies(topology, d) for d in range(topology.depth)), strict=True)
     later = {d: memory[d] >= 0 for d in range(topology.depth) if topology.fillers[d].any()}
-    hidden = topology._with(
+    hidden = topology.with_fields(
         states=tuple(_names(topology, d, origin[d], memory[d]) for d in range(topology.depth)),
         children=tuple(sealed(_children(topology, d, origin, memory)) for d in range(topology.depth - 1)),
         successors=tuple(sealed(_successors(topology, d, origin[d], memory[d])) for d in range(topology.depth)),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,6 @@ class Topology:
     min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
     max_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), UNLIMITED by default
     fillers: tuple[NDArray[np.bool_], ...]  # D rows (S_d,): the states that remember
-
-    _learn: ClassVar[Callable[..., Topology]]  # how labels are read; the room of labels brings it
 
     def __init__(
         self,
@@ -145,19 +143,6 @@ class Topology:
         topology = cls(**{name: value for name, value in arguments.items() if name != "names"})
         return topology if names is None else topology._renamed(names)
 
-    @classmethod
-    def from_labels(cls, Y: Any, scheme: Any = "auto") -> Topology:
-        """Build the topology that ``fit`` would learn from labels: their states, and who has whom if none is missing.
-
-        Y is what ``fit`` takes. ``scheme`` is "plain", "bio" or "bioes", for all levels or as a dict by level; "auto"
-        looks at the labels.
-
-        >>> from hscrf import Topology
-        >>> Topology.from_labels([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}])
-        Topology(root 1 > phrase 2 > tag 3)
-        """
-        return cls._learn(Y, scheme)
-
     def to_json(self) -> dict[str, Any]:
         """Return what JSON can hold and :meth:`from_dict` reads: :meth:`to_dict`, if all states are strings.
 
@@ -183,10 +168,20 @@ class Topology:
         """The same topology with other names of its states."""
         if list(names) != list(self.levels) or tuple(map(len, names.values())) != self.n_states:
             raise ValueError(f"names do not fit {self}; expected one for each state of each level")
-        return self._with(states=tuple(state_names(level, states) for level, states in names.items()))
+        return self.with_fields(states=tuple(state_names(level, states) for level, states in names.items()))
 
-    def _with(self, **fields: Any) -> Topology:
-        """The same topology with some fields replaced; nothing is checked."""
+    def with_fields(self, **fields: Any) -> Topology:
+        """Return this topology with some fields replaced; nothing is checked.
+
+        Parameters
+        ----------
+        **fields
+            New values by the names of the attributes.
+
+        Returns
+        -------
+        Topology
+        """
         other = object.__new__(type(self))
         for name in (item.name for item in dataclass_fields(self)):
             object.__setattr__(other, name, fields[name] if name in fields else getattr(self, name))
@@ -209,7 +204,7 @@ class Topology:
         >>> Topology({"phrase": ["NP", "O"]}).remembering({"phrase": "O"}).filler_names
         {'phrase': ['O']}
         """
-        return self._with(fillers=_filler_rows(self, fillers)) if fillers or self.remembers else self
+        return self.with_fields(fillers=_filler_rows(self, fillers)) if fillers or self.remembers else self
 
     def limited(self, max_duration: Limits) -> Topology:
         """Return this topology with other longest durations of some levels.

@@ -56,7 +56,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
     )
-    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=whole(1),
+        default=1,
+        metavar="N",
+        help="threads, and processes that pack shards (default: %(default)s)",
+    )
     parser.add_argument(
         "--transitions",
         choices=("all", "seen"),
@@ -154,23 +161,19 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     shards = shards_of(args, recipe_of(args), paths)
     recipe = shards.sources[0].recipe
     dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
-    verbose = {"lines": 2, "live": 1, "none": 0}[args.progress]
-    model = large_model(args, recipe, verbose, c1=args.c1, c2=c2_of(args), solver=solver_of(args))
-    model.set_params(margin=margin_of(args))
-    model.set_params(transitions=args.transitions, n_jobs=args.jobs, random_state=args.seed)
+    model = large_model(args, recipe, **training_of(args))
     note(f"{len(paths)} files; packing what is not packed in {args.shards}")
-    note(describe_packed(shards.packed_for(model)))
     with cluster_of(args.dask) as client:
+        note(describe_packed(shards.on_cluster(client).packed_for(model)))
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
     written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(model.scheme_))
     return finish(args, model, lambda: save_model(args.model, model, written))
 
 
-def large_model(args: argparse.Namespace, recipe: Any, verbose: int, **options: Any) -> Any:
+def large_model(args: argparse.Namespace, recipe: Any, **training: Any) -> Any:
     """An estimator that learns its topology as it packs."""
     from hscrf.cli.recipe import with_pairs
-    from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications
     from hscrf.topology import Topology
 
@@ -181,20 +184,10 @@ def large_model(args: argparse.Namespace, recipe: Any, verbose: int, **options: 
         limits = {level: 2 for level in args.max_duration if level not in args.durations}
         stub = Topology({level: ["one", "other"] for level in recipe.levels}, max_duration=limits or None)
         features = with_pairs(default_specifications(stub), recipe.template, stub)
-    asked = recipe_of(args).scheme
     described = label_file_of(args)
-    return HSCRF(
-        None if described is None else described.topology,
-        features=features,
-        durations=args.durations or None,
-        max_duration=args.max_duration or None,
-        scheme=asked or "auto",
-        children=args.children,
-        missing=args.missing,
-        min_count=args.min_count,
-        verbose=verbose,
-        **options,
-    )
+    learned = {"durations": args.durations or None, "max_duration": args.max_duration or None}
+    learned |= {"scheme": recipe_of(args).scheme or "auto", "children": args.children}
+    return make_model(args, None if described is None else described.topology, features, **learned, **training)
 
 
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
@@ -221,7 +214,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     topology, labels, unsure = learn_labels(
         [*documents, *dev], recipe.scheme, durations, args.max_duration, args.children, given
     )
-    model = make_model(args, topology, durations, recipe.template)
+    model = make_model(args, topology, features_of(args, topology, durations, recipe.template), **training_of(args))
     steps = sum(map(len, documents))
     note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
     note(f"columns: {describe_features(documents, recipe)}")
@@ -311,28 +304,35 @@ def durations_of(args: argparse.Namespace) -> list[Any]:
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
 
 
-def make_model(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> Any:
-    """An estimator with the options' settings; durations replace those that limits bring by themselves."""
+def features_of(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> list[Any]:
+    """The specifications that the options ask for; durations replace those that limits bring by themselves."""
     from hscrf.cli.recipe import with_pairs
-    from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import Duration, default_specifications
 
     usual = default_specifications(topology)
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
-    return HSCRF(
-        topology,
-        features=with_pairs(specified(args, [*kept, *durations], topology), template, topology),
-        c1=args.c1,
-        c2=c2_of(args),
-        margin=margin_of(args),
-        solver=solver_of(args),
-        min_count=args.min_count,
-        missing=args.missing,
-        transitions=args.transitions,
-        n_jobs=args.jobs,
-        random_state=args.seed,
-        verbose={"lines": 2, "live": 1, "none": 0}[args.progress],
-    )
+    return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
+
+
+def make_model(args: argparse.Namespace, topology: Any, features: Any, **settings: Any) -> Any:
+    """An estimator with the settings of the options."""
+    from hscrf.estimator.hscrf import HSCRF
+
+    return HSCRF(topology, features=features, min_count=args.min_count, missing=args.missing, **settings)
+
+
+def training_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of an estimator that packed data do not depend on."""
+    return {
+        "c1": args.c1,
+        "c2": c2_of(args),
+        "margin": margin_of(args),
+        "solver": solver_of(args),
+        "transitions": args.transitions,
+        "n_jobs": args.jobs,
+        "random_state": args.seed,
+        "verbose": {"lines": 2, "live": 1, "none": 0}[args.progress],
+    }
 
 
 def c2_of(args: argparse.Namespace) -> float | str:

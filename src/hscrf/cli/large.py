@@ -26,10 +26,9 @@ def add_shards(parser: Parser, required: bool = False) -> None:
         help="pack the data into shards in this folder, and read them from there; they are found again",
     )
     group.add_argument("--skip-bad", action="store_true", help="with --shards: leave out bad sequences and count them")
-    if not required:
-        group.add_argument(
-            "--dask", metavar="ADDRESS", help="with --shards: of a Dask scheduler, or a number of local workers"
-        )
+    group.add_argument(
+        "--dask", metavar="ADDRESS", help="with --shards: of a Dask scheduler, or a number of local workers"
+    )
 
 
 def check_shards(args: argparse.Namespace) -> None:

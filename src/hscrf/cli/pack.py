@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 
 from hscrf.cli.fit import add_frame, files_of_fit, large_model
-from hscrf.cli.large import add_shards, say_skipped, shards_of
+from hscrf.cli.large import add_shards, cluster_of, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
-from hscrf.cli.shell import note
+from hscrf.cli.shell import note, whole
 
 HELP = f"""\
 Pack files into shards, for hscrf fit --shards with the same files and options to find them.
 
 fit packs by itself what it does not find; packing beforehand is for a machine that has the data at hand, or the time.
 
-  hscrf pack 'data/*.jsonl.gz' --shards cache/ --levels chunk,pos
+  hscrf pack 'data/*.jsonl.gz' --shards cache/ --levels chunk,pos -j 8
   hscrf fit  'data/*.jsonl.gz' --shards cache/ --levels chunk,pos -m m.hscrf
 
 {FILES}"""
@@ -24,6 +24,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("data", nargs="+", help="files, or patterns such as 'data/*.jsonl'")
     add_layout(parser)
     add_frame(parser)
+    parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="processes (default: %(default)s)")
     add_shards(parser, required=True)
     parser.set_defaults(verbose=1)
 
@@ -31,7 +32,9 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     paths = files_of_fit(args)
     shards = shards_of(args, recipe_of(args), paths)
-    shards.pack(large_model(args, shards.sources[0].recipe, verbose=1))
+    model = large_model(args, shards.sources[0].recipe, verbose=1, n_jobs=args.jobs)
+    with cluster_of(args.dask) as client:
+        shards.pack(model, client=client)
     say_skipped(shards)
     note(f"{args.shards}: {len(paths)} files are packed")
     return 0

@@ -124,7 +124,7 @@ def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, 
     from hscrf.families.hhmm.model import HHMM
 
     found: dict[str, list[tuple[float, str, str]]] = {}
-    for block, weights in model._weighted_blocks():
+    for block, weights in model.weighted_blocks():
         part, level = block.key
         if level != d or not weights.size:
             continue

@@ -35,10 +35,10 @@ class Calibrated(SequenceEstimator):
     temperature_: Mapping[str, Temperature] = MappingProxyType({})  # by level; empty before ``calibrate``
 
     if TYPE_CHECKING:  # what a predictor has
-        _answer: Callable[[Any, Any, Callable[[Any], Iterable[Any]]], list[Any]]
+        ask: Callable[[Any, Any, Callable[[Any], Iterable[Any]]], list[Any]]
         _decode: Callable[[str, Any], list[Labels]]
-        _to_score: Callable[[Any, Any], tuple[Any, list[Labels]]]
-        _check_fitted: Callable[[], None]
+        pack_to_score: Callable[[Any, Any], tuple[Any, list[Labels]]]
+        check_fitted: Callable[[], None]
         topology_: Topology
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
@@ -47,7 +47,7 @@ class Calibrated(SequenceEstimator):
         After :meth:`calibrate`, those of states are at the temperatures of their levels.
         """
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
-        found = self._answer(X, evidence, self._marginals)
+        found = self.ask(X, evidence, self._marginals)
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
     def _marginals(self, scored: Scored) -> list[Marginals]:
@@ -95,9 +95,9 @@ class Calibrated(SequenceEstimator):
         >>> bool(model.predict_marginals(X[:1])[0].state["label"].max() < sure)
         True
         """
-        self._check_fitted()
+        self.check_fitted()
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
-        truth = self._to_score(X, Y)[1]
+        truth = self.pack_to_score(X, Y)[1]
         former, self.temperature_ = self.temperature_, {}
         try:
             found, marginals = self._confident(X, None, "sequence"), self.predict_marginals(X)
@@ -108,7 +108,7 @@ class Calibrated(SequenceEstimator):
 
     def _confident(self, X: Any, evidence: Any, loss: str) -> list[Labels]:
         """The best labels with the posteriors of their segments, at the temperatures of their levels."""
-        found = self._answer(X, evidence, lambda scored: with_confidence(self, scored, self._decode(loss, scored)))
+        found = self.ask(X, evidence, lambda scored: with_confidence(self, scored, self._decode(loss, scored)))
         if not self.temperature_:
             return found
         marginals = self.predict_marginals(X, evidence)

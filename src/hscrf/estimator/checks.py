@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from hscrf.labels.stray import stray_line, unread_lines
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import check_several
 from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.estimator.contract import Learner
 
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
@@ -148,9 +151,11 @@ def warn_of_typos(topology: Topology, counts: Sequence[Ints]) -> None:
                 )
 
 
-def warn_of_tags(Y: Sequence[Any], scheme: Any, asked: Any) -> None:
-    """Warn of prefixes that were asked not to be read, and of tags that continue nothing."""
-    lines = unread_lines(Y, scheme, "scheme='plain'") if asked != "auto" else []
+def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
+    """Warn of prefixes that the model was asked not to read, and of tags that continue no segment."""
+    if "scheme" not in model.get_params(deep=False):  # other families read tags as they are
+        return
+    lines = unread_lines(Y, scheme, "scheme='plain'") if model.scheme != "auto" else []
     for line in [*lines, stray_line(Y, scheme)]:
         if line:
             warnings.warn(line, stacklevel=5)

@@ -64,7 +64,7 @@ def with_confidence(model: Any, scored: Scored | Posterior, labels: Sequence[Lab
 
 def attached(labels: Labels, posterior: Mapping[str, Floats]) -> Labels:
     """The same labels with posteriors; nothing is checked again."""
-    found = Labels._found(labels.topology, labels.states, labels.ends, labels.score)
+    found = Labels.unchecked(labels.topology, labels.states, labels.ends, labels.score)
     found.__dict__["posterior"] = {level: sealed(rows) for level, rows in posterior.items()}
     return found
 
@@ -196,7 +196,7 @@ def right_segments(truth: Labels, guess: Labels, level: str) -> NDArray[np.bool_
         return None
     whole = truth.ends.copy()
     whole[d] = np.append(ends == 1, True)
-    true = set(Labels._found(truth.topology, truth.states, whole).segments(d))
+    true = set(Labels.unchecked(truth.topology, truth.states, whole).segments(d))
     return np.array([segment in true for segment in guess.segments(own)], dtype=bool)
 
 

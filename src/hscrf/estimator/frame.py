@@ -13,9 +13,11 @@ from hscrf.features.specifications import Specification
 from hscrf.labels.labels import Labels
 from hscrf.labels.lengths import SegmentLengths
 from hscrf.labels.packed import pack_possible
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import Encoder, Numbers
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
+
+Rules = Callable[[Topology, int], Topology]
 
 
 class Part(NamedTuple):
@@ -64,6 +66,20 @@ class Meetings(Protocol):
 class Frame:
     """Everything of a model but its weights, learned from data in one piece or in parts.
 
+    Parameters
+    ----------
+    encoder : Encoder
+        Learns names and scales of what is observed.
+    statistics : Statistics
+        Learns states and rules from the labels.
+    scheme : str or mapping
+        How label columns are written, by level; never "auto".
+    rules : callable (learned topology, longest sequence) -> Topology, or None
+        Adds the rules of the model to the topology that was learned. It is not pickled: a frame that comes from
+        another process is merged into one that has it.
+
+    Notes
+    -----
     The first pass (``update``) learns feature names and counts, means and variances of columns, states, children,
     successors, longest durations and the mean lengths of segments (``lengths``); ``settle`` fixes them as ``encoder``
     and ``topology``. The second pass (``observe``) learns which features meet which states; ``blocks`` says which
@@ -74,13 +90,20 @@ class Frame:
     all the data, whatever the parts; means and variances up to rounding.
     """
 
-    def __init__(self, encoder: Encoder, statistics: Statistics) -> None:
+    def __init__(
+        self, encoder: Encoder, statistics: Statistics, scheme: Any = "plain", rules: Rules | None = None
+    ) -> None:
         self.encoder = encoder
         self.statistics = statistics
+        self.scheme = scheme
+        self.rules = rules
         self.lengths = SegmentLengths()
         self.topology: Topology | None = None  # until settled
         self.narrowed = False  # are there rules beyond those that were learned
         self.meetings: Any = None  # until the second pass
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "rules": None}
 
     def update(self, X: Sequence[Any], Y: Sequence[Any], offset: int = 0) -> Part:
         """Learn from one more part, whose first sequence has the number ``offset``; give it back packed."""
@@ -90,33 +113,40 @@ class Frame:
         self.lengths.update(labels)
         return Part(observations, labels, offset)
 
-    def merge(self, other: Frame) -> None:
-        """Take over what another frame has learned from later parts in the pass that is going on."""
+    def merge(self, other: Frame) -> Numbers | None:
+        """Take over what another frame has learned from later parts in the pass that is going on.
+
+        In the first pass, returns the numbers (names,) that the names of the other frame have in this one.
+        """
         if self.meetings is not None:
             self.meetings.merge(other.meetings)
-        else:
-            self.encoder.merge(other.encoder)
-            self.statistics.merge(other.statistics)
-            self.lengths.merge(other.lengths)
+            return None
+        numbers = self.encoder.merge(other.encoder)
+        self.statistics.merge(other.statistics)
+        self.lengths.merge(other.lengths)
+        return numbers
 
-    def settle(self, *parts: Part, narrow: Callable[[Topology], Topology] | None = None) -> list[Part]:
-        """End the first pass; the parts that ``update`` of this frame packed come back in their final form.
+    def settle(self, longest: int, *parts: Part) -> list[Part]:
+        """End the first pass over data whose longest sequence has that many steps.
 
-        ``narrow`` may add rules to the topology that was learned.
+        Parts that ``update`` of this frame packed come back in their final form.
         """
         learned = self.statistics.topology()
-        self.topology = learned if narrow is None else narrow(learned)
+        self.topology = learned if self.rules is None else self.rules(learned, longest)
         self.narrowed = self.topology.remembering({}) != learned.remembering({})
         self.encoder.settle()
         return [self.final(part) for part in parts]
 
-    def final(self, part: Part) -> Part:
-        """A part that ``update`` of this frame packed, in its final form, once the frame is settled."""
+    def final(self, part: Part, numbers: Numbers | None = None) -> Part:
+        """A part that ``update`` of this frame packed, in its final form, once the frame is settled.
+
+        If a frame that was merged into this one packed it, ``numbers`` are the final ones of that frame's names.
+        """
         assert self.topology is not None
         labels = self.statistics.over(part.labels, self.topology)
         if self.narrowed:
             check_rules(labels, part.offset)
-        return Part(self.encoder.final(part.observations), labels, part.offset)
+        return Part(self.encoder.final(part.observations, numbers), labels, part.offset)
 
     def observe(self, part: Part, meetings: Meetings) -> None:
         """Begin the second pass, or go on with it, by a part in its final form."""

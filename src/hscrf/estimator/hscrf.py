@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,8 +15,7 @@ from numpy.typing import NDArray
 from hscrf import solvers
 from hscrf.arrays import Floats, generator
 from hscrf.engine.tally import COUNTER
-from hscrf.estimator.blocks import dump_block
-from hscrf.estimator.checkpoint import Checkpoint
+from hscrf.estimator.checkpoint import Checkpoint, fingerprint_of
 from hscrf.estimator.checks import (
     check_development,
     check_durations,
@@ -28,22 +25,22 @@ from hscrf.estimator.checks import (
     warn_of_weights,
 )
 from hscrf.estimator.cost import foresee, report_logarithms
-from hscrf.estimator.frame import Frame, NestedMeetings, Part
+from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.estimator.predictor import Predictor
-from hscrf.estimator.stores import Lists, Packed, Store, check_schemes, check_store
+from hscrf.estimator.stores import Lists, Packed, Store, data_of
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import CellSpecification, Duration, Score, default_specifications, without_scores
 from hscrf.fillers import usual_fillers
+from hscrf.labels.columns import schemes_of
 from hscrf.labels.induction import LabelStatistics
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
-from hscrf.observations.stacked import cut_apart
 from hscrf.progress import waiting
 from hscrf.solvers.course import check_penalties
 from hscrf.topology import Topology
@@ -97,7 +94,8 @@ class HSCRF(Predictor):
     standardize : numeric columns are centred and scaled inside the model; cells that are missing do not count.
     missing : what becomes of a missing number, None or NaN. "indicator": it contributes nothing, and columns in which
         one is missing in training have one more feature, which tells where they are. "refuse": it is an error.
-    n_jobs : threads, -1 for one per core; the result does not depend on it.
+    n_jobs : threads, and processes that pack :class:`hscrf.scale.Shards`; -1 for one per core. The result does not
+        depend on it.
     random_state : seed of stochastic solvers and of the start for levels without labels.
     warm_start : a second ``fit`` starts from the weights of the first.
     verbose : 0 silent; 1 what is going on, packing, choosing features, training or predicting, if it takes
@@ -163,6 +161,8 @@ class HSCRF(Predictor):
         self.children = children
         self.missing = missing
 
+    factors_: dict[str, float]  # by level, and of transitions
+
     _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
 
     # -- learning ----------------------------------------------------------------------------------------------------
@@ -200,30 +200,22 @@ class HSCRF(Predictor):
         -------
         self
         """
-        check_options(self.get_params(deep=False))
-        if groups is not None and self.c2 != "auto":
-            raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
-        if not isinstance(self.c2, str):
-            check_penalties(self.c1, self.c2)
+        self._check_arguments(groups)
         check_development(development)
-        check_store(X, Y, lengths, client)
-        X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         warn_of_weights(sample_weight)
+        data = data_of(X, Y, lengths, client)
         before = COUNTER.total
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
-            objective, weights = self._objective(X, Y, sample_weight, workers, client)
+            packed, weights = self._learn(data)
+            objective = self._loss(packed, sample_weight, workers)
             weights = self._choose_penalties(objective, weights, groups)
-            saver = Checkpoint(checkpoint, self._fingerprint(objective)) if checkpoint is not None else None
+            saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client)
             solver = solvers.solver_of(self.solver)
             result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
         report_logarithms(self, before)
-        self.coef_, self.temperature_ = result.weights, {}
-        self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
-        self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
-        for name in ("online_", "n_seen_"):
-            self.__dict__.pop(name, None)
+        self._keep(result)
         return self
 
     def partial_fit(self: Self, X: Any, Y: Any, sample_weight: Any = None, *, lengths: Any = None) -> Self:
@@ -249,19 +241,23 @@ class HSCRF(Predictor):
         partial_fit(self, X, Y, sample_weight, lengths)
         return self
 
-    def _objective(
-        self, X: Any, Y: Any, sample_weight: Any, workers: Workers, client: Any = None
-    ) -> tuple[ShardedLoss, Floats]:
-        """Learn the frame of the model, pack the data in it: the loss to minimise, and the weights to start from."""
+    def _check_arguments(self, groups: Any = None) -> None:
+        """Refuse wrong arguments of the constructor before any work."""
+        check_options(self.get_params(deep=False))
+        if groups is not None and self.c2 != "auto":
+            raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
+        if not isinstance(self.c2, str):
+            check_penalties(self.c1, self.c2)
+        elif isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
+            raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration)
-        if self.c2 == "auto" and isinstance(solvers.solver_of(self.solver), solvers.Perceptron):  # before any work
-            raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
+
+    def _learn(self, data: Store | Lists) -> tuple[Packed, Floats]:
+        """Learn the frame and the features from data: the data packed in that frame, and the weights to start from."""
         former = getattr(self, "topology_", None)
-        data = X.on_cluster(client) if isinstance(X, Store) else Lists(X, Y)
         packed: Packed = data.packed_for(self)
         frame = packed.frame
-        check_schemes(frame, self)
         self._adopt(frame)
         with waiting("choosing features", self.verbose):
             meetings = self._meetings(frame)
@@ -271,21 +267,46 @@ class HSCRF(Predictor):
         weights = self._first_weights(frame.encoder, blocks, packed.labelled_levels(), former)
         self.encoder_, self.blocks_ = frame.encoder, blocks
         foresee(self, packed.lengths)
-        scorer = Scorer(self.topology_, blocks)
+        return packed, weights
+
+    def _loss(self, packed: Packed, sample_weight: Any, workers: Workers) -> ShardedLoss:
+        """The loss of packed data as a function of the weights."""
         costs = self._costs() if self.margin else None
-        return packed.objective(scorer, sample_weight, workers, costs), weights
+        return packed.objective(Scorer(self.topology_, self.blocks_), sample_weight, workers, costs)
 
-    def _new_frame(self) -> Frame:
-        """What learns names, scales, states and rules from the data."""
-        return Frame(Encoder(self.min_count, self.standardize, self.missing), self._statistics())
+    def _objective(
+        self, X: Any, Y: Any, sample_weight: Any, workers: Workers, client: Any = None
+    ) -> tuple[ShardedLoss, Floats]:
+        """The loss of data from which the frame is learned, and the weights to start from."""
+        packed, weights = self._learn(data_of(X, Y, client=client))
+        return self._loss(packed, sample_weight, workers), weights
 
-    def _settle(self, frame: Frame, longest: int, *parts: Part) -> list[Part]:
-        """End the first pass over data whose longest sequence has that many steps; the parts in their final form."""
+    def _keep(self, result: solvers.Result) -> None:
+        """Take over what the solver found; what belongs to earlier weights is forgotten."""
+        self.coef_, self.temperature_ = result.weights, {}
+        self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
+        self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
+        for name in ("online_", "n_seen_"):
+            self.__dict__.pop(name, None)
 
-        def narrow(learned: Topology) -> Topology:
-            return self._remembering(self._narrowed(learned).shortened(longest))
+    def new_frame(self, scheme: Any) -> Frame:
+        """Return a frame that learns names, scales, states and rules from data; part of the contract of models.
 
-        return frame.settle(*parts, narrow=narrow)
+        Parameters
+        ----------
+        scheme : str or mapping
+            How label columns are written, by level.
+
+        Returns
+        -------
+        Frame
+        """
+        encoder = Encoder(self.min_count, self.standardize, self.missing)
+        return Frame(encoder, self._statistics(scheme), scheme, self._ruled)
+
+    def _ruled(self, learned: Topology, longest: int) -> Topology:
+        """The topology that was learned from sequences of at most that many steps, with the rules of the model."""
+        return self._remembering(self._narrowed(learned).shortened(longest))
 
     def _remembering(self, topology: Topology) -> Topology:
         """The topology with the fillers that were asked for."""
@@ -300,16 +321,19 @@ class HSCRF(Predictor):
     def _adopt(self, frame: Frame) -> None:
         """Take over what the first pass has learned."""
         assert frame.topology is not None
+        if self.scheme != "plain":
+            schemes_of(frame.topology, frame.scheme)  # refuses a scheme of a level that is not there
         self.topology_, self.mean_lengths_ = frame.topology, frame.lengths.means()
+        self.scheme_ = frame.scheme
 
-    def _statistics(self) -> Any:
+    def _statistics(self, scheme: Any) -> Any:
         """What the topology is learned from."""
-        limited = {spec.level for spec in self._own_features() if spec.needs_limit} | {*(self.durations or ())}
+        limited = {spec.level for spec in self.asked_features() if spec.needs_limit} | {*(self.durations or ())}
         named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
-        return LabelStatistics(self.topology, self._scheme(), limited | {*named}, children=self.children)
+        return LabelStatistics(self.topology, scheme, limited | {*named}, children=self.children)
 
-    def _own_features(self) -> list[Any]:
-        """The features that were asked for, without the default ones."""
+    def asked_features(self) -> list[Any]:
+        """Return the specifications in ``features``, without the word "default"; part of the contract of models."""
         return [spec for spec in self.features or () if not isinstance(spec, str)]
 
     def _narrowed(self, topology: Topology) -> Topology:
@@ -321,8 +345,8 @@ class HSCRF(Predictor):
             limits = dict.fromkeys(self.durations or topology.levels[1:], limits)
         return topology.limited(limits)
 
-    def _specifications(self) -> Sequence[Any]:
-        """The blocks of weights: those that were asked for, or the default ones, or both; and the durations."""
+    def specifications(self) -> Sequence[Any]:
+        """Return the specifications of all weights: those in ``features``, default ones, and durations."""
         wanted = ["default"] if self.features is None else self.features
         added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
         mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}
@@ -347,7 +371,7 @@ class HSCRF(Predictor):
 
     def _meetings(self, frame: Frame) -> Any:
         """What finds out which features meet which states."""
-        return NestedMeetings(self._specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
+        return NestedMeetings(self.specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
 
     def _first_weights(
         self, encoder: Encoder, blocks: Sequence[Block], labelled: NDArray[np.bool_], former: Topology | None
@@ -355,7 +379,7 @@ class HSCRF(Predictor):
         """Zeros; the former weights for a warm start; random if a level has no labels at all (a symmetric saddle)."""
         size = sum(block.size for block in blocks)
         if self.warm_start and hasattr(self, "coef_") and former is not None:
-            old = named_weights(self._weighted_blocks(), self.encoder_, former)
+            old = named_weights(self.weighted_blocks(), self.encoder_, former)
             carried = carry_over(old, blocks, encoder, self.topology_)
             if self.coef_.any() and not carried.any():
                 warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=4)
@@ -372,7 +396,7 @@ class HSCRF(Predictor):
 
     def _weighting(self) -> Weighting:
         """The features of a level have a penalty in common, and so have transitions of all levels."""
-        specifications, levels = self._specifications(), self._shown_levels()
+        specifications, levels = self.specifications(), self._shown_levels()
         groups = [
             TRANSITIONS if isinstance(spec, CellSpecification) else levels.levels[levels.level(spec.level)]
             for spec in specifications
@@ -382,7 +406,7 @@ class HSCRF(Predictor):
     def _penalty_factors(self) -> list[float]:
         """How many times as strongly as others the weights of each specification are penalised."""
         levels = self._shown_levels()
-        return [float(spec.penalty_factor(levels, self.mean_lengths_)) for spec in self._specifications()]
+        return [float(spec.penalty_factor(levels, self.mean_lengths_)) for spec in self.specifications()]
 
     def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also says where to start from."""
@@ -407,7 +431,7 @@ class HSCRF(Predictor):
         if isinstance(development, Store):
             evaluate = development.on_cluster(client).scorer_for(self)
         elif development is not None:
-            evaluate = partial(self._accuracy, *self._to_score(*development))
+            evaluate = partial(self._accuracy, *self.pack_to_score(*development))
         return solvers.Monitor(
             evaluate,
             patience if development else None,
@@ -416,16 +440,3 @@ class HSCRF(Predictor):
             done=len(saver.former) if saver else 0,
             state=saver.state if saver else None,
         )
-
-    def _fingerprint(self, objective: Any) -> str:
-        """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
-        arrays: dict[str, NDArray[Any]] = {}
-        blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
-        names = [*self.encoder_.names, *self.encoder_.columns]
-        factors = [self.factors_, *self._penalty_factors()]
-        penalties = [self.c1, self.c2_, self.margin, factors]
-        frame = [self.topology_.to_json(), names, blocks, penalties]
-        digest = hashlib.sha256(json.dumps(frame).encode())
-        for array in (*arrays.values(), *objective.identity()):
-            digest.update(array.tobytes())
-        return digest.hexdigest()

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.estimator.checks import check_lengths, check_options, check_steps, unchanged_on_failure
+from hscrf.estimator.checks import check_lengths, check_steps, unchanged_on_failure
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
+from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.stacked import cut_apart
 
+if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
 
-def partial_fit(model: Any, X: Any, Y: Any, sample_weight: Any, lengths: Any) -> None:
+
+def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) -> None:
     """One epoch over a chunk, from where the last one ended; the first chunk fixes states, features and scales.
 
     The penalty c2 is meant for all data: a chunk has its share of it, by the number of sequences seen so far.
     """
-    check_options(model.get_params(deep=False))
+    model._check_arguments()
     solver: Any = solvers.solver_of(model.solver)
     if not isinstance(solver, (solvers.SGD, solvers.Perceptron)):
         raise ValueError(f"solver is {model.solver!r}, but partial_fit goes on online: expected 'sgd' or 'perceptron'")
@@ -30,6 +34,7 @@ def partial_fit(model: Any, X: Any, Y: Any, sample_weight: Any, lengths: Any) ->
     X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
     with unchanged_on_failure(model), Workers(model.n_jobs) as workers:
         state = getattr(model, "online_", None)
+        objective: ShardedLoss
         if hasattr(model, "coef_"):
             objective, weights = _chunk(model, X, Y, sample_weight, workers), model.coef_
         else:
@@ -57,11 +62,11 @@ def _plain(penalty: Any) -> float | Floats:
     return float(penalty) if penalty.ndim == 0 else penalty
 
 
-def _chunk(model: Any, X: Any, Y: Any, sample_weight: Any, workers: Workers) -> Likelihood:
+def _chunk(model: HSCRF, X: Any, Y: Any, sample_weight: Any, workers: Workers) -> Likelihood:
     """The loss of one more chunk in the frame of the first."""
     check_lengths(X, Y)
     observations = model.encoder_.pack(X).shared()
-    labels = model._evidence(Y, observations, "Y")
+    labels = model.read_evidence(Y, observations, "Y") or []
     check_steps(observations, labels)
     costs = model._costs() if model.margin else None
     return Likelihood(Scorer(model.topology_, model.blocks_), observations, labels, sample_weight, workers, costs)

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 from hscrf import metrics
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
-from hscrf.errors import FileFormatError
-from hscrf.estimator.blocks import check_function_names, dump_block, load_block
+from hscrf.estimator.blocks import check_function_names
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
-from hscrf.estimator.confidence import dump_temperatures, restored_temperatures
 from hscrf.estimator.container import write_container
 from hscrf.estimator.cost import foresee
 from hscrf.estimator.decoding import check_loss, expected_gains
-from hscrf.estimator.parameters import saved_parameters
-from hscrf.estimator.penalties import chosen
+from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.stores import Store
 from hscrf.estimator.weights import topology_from_weights
@@ -61,6 +58,7 @@ class Predictor(Calibrated):
     topology: Topology | None
     scheme: str | Mapping[str, str]
     n_jobs: int
+    verbose: int = 0
 
     topology_: Topology
     encoder_: Any
@@ -103,8 +101,8 @@ class Predictor(Calibrated):
         For :class:`hscrf.scale.Shards` the labels are written to files in ``folder``, whose names are returned; a Dask
         ``client`` lets its workers do it.
         """
-        self._check_fitted()
-        check_loss(loss, self._shown_levels(), self._scheme())
+        self.check_fitted()
+        check_loss(loss, self._shown_levels(), self.found_scheme())
         if not isinstance(X, list) and isinstance(X, Store):  # a protocol is slow to be asked for
             if evidence is not None:
                 raise ValueError("evidence is given, but X are Shards, which are labelled without any")
@@ -114,14 +112,14 @@ class Predictor(Calibrated):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         if confidence:
             return self._confident(X, evidence, loss)
-        return self._answer(X, evidence, partial(self._decode, loss))
+        return self.ask(X, evidence, partial(self._decode, loss))
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """The posterior of each sequence, encoded and scored once: for several questions about the same sequence.
 
         Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
         """
-        return self._answer(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
+        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
 
     def stream(self, lag: int = 20, *, marginals: bool = False) -> Stream:
         """Label a sequence step by step while it arrives.
@@ -139,14 +137,14 @@ class Predictor(Calibrated):
             ``push(x)`` takes an observation and returns the labels of the step ``lag`` steps before, ``flush()`` ends
             the sequence. See :class:`hscrf.streaming.Stream`.
         """
-        self._check_fitted()
+        self.check_fitted()
         scorer = StepScorer(Scorer(self.topology_, self.blocks_), self.coef_, self.encoder_)
         return Stream(scorer, expanded(self.topology_), self._shown_stacks, lag, marginals)
 
     def _shown_stacks(self, states: Ints) -> Shown:
         """How stacks of the engine's states (D, n) are shown."""
         own = shown(self.topology_, states.astype(np.int32))
-        labels = self._shown(Labels._found(self.topology_, own, np.ones(states.shape, np.int8)))
+        labels = self._shown(Labels.unchecked(self.topology_, own, np.ones(states.shape, np.int8)))
         return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
@@ -155,14 +153,14 @@ class Predictor(Calibrated):
 
     def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
         """Entropy in nats of the posterior of each sequence: how unsure the model is."""
-        return self._answer(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
+        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
 
     def sample(
         self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
     ) -> list[list[Labels]]:
         """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own."""
         seeds = generator(random_state).integers(2**63, size=len(X))
-        found = self._answer(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
+        found = self.ask(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
         return [[self._shown(labels) for labels in draws] for draws in found]
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
@@ -178,18 +176,18 @@ class Predictor(Calibrated):
             free = Batch(scored.topology, scored.offsets).log_partition(scored.values)
             return np.subtract(bound, free, out=np.full(len(bound), -np.inf), where=bound > -np.inf)
 
-        return self._of_possible(X, Y, answer)
+        return self.ask_possible(X, Y, answer)
 
-    def _of_possible(self, X: Sequence[Any], Y: Sequence[Any], answer: Callable[[Scored], Floats]) -> Floats:
-        """The answers (n,) about labels that the model holds possible, -inf for others."""
-        self._check_fitted()
-        observations, labels = self._to_score(X, Y)
+    def ask_possible(self, X: Sequence[Any], Y: Sequence[Any], answer: Callable[[Scored], Floats]) -> Floats:
+        """Return the answers (n,) about labels that the model allows, -inf for others."""
+        self.check_fitted()
+        observations, labels = self.pack_to_score(X, Y)
         found = [self._possible(y, n) for n, y in enumerate(labels)]
         known = [
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
         ]
         self._foresee(observations)
-        with waiting("scoring", self._verbose):
+        with waiting("scoring", self.verbose):
             values = np.array(self._in_chunks(observations, known, answer, "Y"))
         return np.where([z is not None for z in found], values, -np.inf)
 
@@ -204,22 +202,49 @@ class Predictor(Calibrated):
         measures see :func:`hscrf.metrics.scorer`. ``lengths`` as in predict; :class:`hscrf.scale.Shards` as X have
         labels of their own.
         """
-        self._check_fitted()
+        self.check_fitted()
         if isinstance(X, Store):
             return X.on_cluster(client).scorer_for(self)(self.coef_)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
-        observations, labels = self._to_score(X, Y)
+        observations, labels = self.pack_to_score(X, Y)
         self._foresee(observations)
-        with waiting("scoring", self._verbose):
+        with waiting("scoring", self.verbose):
             return self._accuracy(observations, labels, self.coef_)
 
     def _accuracy(self, observations: Observations, labels: Sequence[Labels], weights: Floats) -> float:
-        return metrics.joint_accuracy(
-            labels, self._in_chunks(observations, None, partial(self._decode, "sequence"), weights=weights)
-        )
+        return metrics.joint_accuracy(labels, self.label(observations, weights))
 
-    def _to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
-        """Packed observations and labels that need not keep the topology's rules nor have only its states."""
+    def label(self, observations: Observations, weights: Floats, loss: str = "sequence") -> list[Labels]:
+        """Return the best labels of packed sequences at some weights; part of the contract of models.
+
+        Parameters
+        ----------
+        observations : Observations
+            Sequences that ``encoder_`` has packed.
+        weights : array (weights,)
+        loss : str
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Labels
+        """
+        return self._in_chunks(observations, None, partial(self._decode, loss), weights=weights)
+
+    def pack_to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
+        """Pack observations, and read labels that need not keep the topology's rules nor have only its states.
+
+        Part of the contract of models.
+
+        Parameters
+        ----------
+        X, Y
+            Sequences and their labels.
+
+        Returns
+        -------
+        tuple of Observations and list of Labels
+        """
         given = self._given(Y)
         check_lengths(X, given)
         observations = self.encoder_.pack(X).shared()  # development data are scored again and again
@@ -228,7 +253,7 @@ class Predictor(Calibrated):
         return observations, labels
 
     def _read_to_score(self, given: Sequence[Any], lengths: Sequence[int]) -> list[Labels]:
-        return labels_to_score(given, lengths, self.topology_, self._scheme())
+        return labels_to_score(given, lengths, self.topology_, self.found_scheme())
 
     def _given(self, Y: Any, name: str = "Y") -> list[Any]:
         """What users bring as labels, in the form that is read."""
@@ -238,16 +263,16 @@ class Predictor(Calibrated):
         """The levels of what is predicted."""
         return self.topology_
 
-    def _scheme(self) -> Any:
-        """How columns are written: what was asked for, or what training found."""
+    def found_scheme(self) -> Any:
+        """Return how label columns are written: what training found, or what was asked for."""
         return getattr(self, "scheme_", self.scheme)
 
     # -- one pass over the data ----------------------------------------------------------------------------------------
 
-    def _evidence(
+    def read_evidence(
         self, evidence: Sequence[Any] | None, observations: Observations, name: str = "evidence"
     ) -> list[Labels] | None:
-        """Evidence as Labels of the model's topology; None stands for nothing known."""
+        """Return evidence as Labels of the model's topology; None means that nothing is known."""
         if evidence is None:
             return None
         evidence = self._given(evidence, name)
@@ -267,32 +292,28 @@ class Predictor(Calibrated):
             self.topology_.states,
         ):
             (y,) = over([y], self.topology_)  # the rules may be others
-        return as_labels(y, n, length, self.topology_, self._scheme(), name)
+        return as_labels(y, n, length, self.topology_, self.found_scheme(), name)
 
-    def _answer(
+    def ask(
         self,
         X: Sequence[Any],
         evidence: Sequence[Any] | None,
         answer: Callable[[Scored], Iterable[Any]],
         name: str = "evidence",
     ) -> list[Any]:
-        """Ask the sequences, encoded and scored in chunks on the model's threads; an answer for each."""
-        self._check_fitted()
-        with waiting("packing", self._verbose):
+        """Return an answer for each sequence: sequences are encoded and scored in chunks on the model's threads."""
+        self.check_fitted()
+        with waiting("packing", self.verbose):
             observations = self.encoder_.pack(X)
-            known = self._evidence(evidence, observations, name)
+            known = self.read_evidence(evidence, observations, name)
         self._foresee(observations)
-        with waiting("predicting", self._verbose):
+        with waiting("predicting", self.verbose):
             return self._in_chunks(observations, known, answer, name)
 
     def _foresee(self, observations: Observations) -> None:
         """Say what a prediction will cost, if anybody wants to know."""
-        if self._verbose:
+        if self.verbose:
             foresee(self, lengths_of(observations), learning=False)
-
-    @property
-    def _verbose(self) -> int:
-        return int(getattr(self, "verbose", 0))
 
     def _in_chunks(
         self,
@@ -321,7 +342,7 @@ class Predictor(Calibrated):
         states = shown(self.topology_, states)
         states.flags.writeable = ends.flags.writeable = False
         return [
-            self._shown(Labels._found(self.topology_, states[:, a:b], ends[:, a:b], value))
+            self._shown(Labels.unchecked(self.topology_, states[:, a:b], ends[:, a:b], value))
             for (a, b), value in zip(scored.spans, best.tolist(), strict=True)
         ]
 
@@ -350,9 +371,9 @@ class Predictor(Calibrated):
         """
         import pandas
 
-        self._check_fitted()
+        self.check_fitted()
         rows = []
-        for block, weights in self._weighted_blocks():
+        for block, weights in self.weighted_blocks():
             for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):
                 level, part, states = block.locate(self.topology_, place)
                 after = [block.remembered(self.topology_, place)] if self.topology_.remembers else []
@@ -360,8 +381,8 @@ class Predictor(Calibrated):
         after = ["after"] if self.topology_.remembers else []
         return pandas.DataFrame(rows, columns=["level", "part", "feature", "states", *after, "weight"])
 
-    def _weighted_blocks(self) -> list[tuple[Block, Floats]]:
-        """Each block with its weights."""
+    def weighted_blocks(self) -> list[tuple[Block, Floats]]:
+        """Return each block of features with its weights."""
         return Scorer(self.topology_, self.blocks_).pieces(self.coef_)
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
@@ -371,70 +392,27 @@ class Predictor(Calibrated):
         weight under some parent does. A pair without a weight (``transitions="seen"``) counts as zero. A parent that
         would be left without children keeps its strongest; levels without such weights stay as they are.
         """
-        self._check_fitted()
-        return topology_from_weights(self.topology_, self._weighted_blocks(), threshold)
+        self.check_fitted()
+        return topology_from_weights(self.topology_, self.weighted_blocks(), threshold)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON with a checksum, never pickle."""
-        self._check_fitted()
+        self.check_fitted()
         check_function_names(self.blocks_)
-        write_container(path, *self._content())
+        write_container(path, *self.content())
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What a file holds: a header for JSON, and arrays."""
-        settings, arrays = self.encoder_.state()
-        header: dict[str, Any] = {
-            "kind": "model",
-            "class": type(self).__name__,
-            "parameters": saved_parameters(self.get_params(deep=False)),
-            "topology": self.topology_.to_json(),
-            "topology_given": self.topology is not None,
-            "encoder": settings,
-            "training": {
-                "loss": self.loss_,
-                "converged": bool(self.converged_),
-                "n_iter": self.n_iter_,
-                "stop_reason": self.stop_reason_,
-                "history": self.history_,
-            },
-        }
-        if getattr(self, "penalties_", None):
-            header["training"]["penalties"] = self.penalties_
-            header["training"]["penalty_reason"] = self.penalty_reason_
-        if getattr(self, "mean_lengths_", None):
-            header["training"]["mean_lengths"] = self.mean_lengths_
-        if self._scheme() != getattr(self, "scheme", None):
-            header["scheme"] = dict(self._scheme())
-        if self.temperature_:
-            header["temperature"] = dump_temperatures(self.temperature_)
-        arrays = {"coef": self.coef_, **arrays}
-        header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(self.blocks_)]
-        return header, arrays
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file holds: a header for JSON, and arrays; part of the contract of models."""
+        return content_of(self)
 
-    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+    def restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
         """Become the model that a file holds."""
-        self.topology_ = Topology.from_dict(header["topology"])
-        self.topology = self.topology_ if header["topology_given"] else None
-        self.encoder_ = self._encoder_class.restore(header["encoder"], arrays)
-        self.blocks_ = [load_block(entry, arrays, functions) for entry in header["blocks"]]
-        self.coef_ = np.array(arrays["coef"])
-        if self.coef_.size != sum(block.size for block in self.blocks_):
-            raise FileFormatError(f"the model has {self.coef_.size} weights, which do not fit its features")
-        self.scheme_ = header.get("scheme", self.scheme)
-        self.temperature_ = restored_temperatures(header)
-        training = header["training"]
-        self.loss_, self.converged_, self.n_iter_ = training["loss"], training["converged"], training["n_iter"]
-        self.stop_reason_, self.history_ = training["stop_reason"], training["history"]
-        if training.get("mean_lengths"):
-            self.mean_lengths_ = training["mean_lengths"]
-        if training.get("penalties"):
-            self.penalties_ = training["penalties"]
-            self.c2_, self.factors_ = chosen(self.penalties_)
-            self.penalty_reason_ = training.get("penalty_reason", "")
+        restore_model(self, header, arrays, functions)
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise scikit-learn's NotFittedError unless the model is trained or loaded."""
         if not hasattr(self, "coef_") or not hasattr(self, "blocks_"):
             from sklearn.exceptions import NotFittedError
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.estimator.checks import check_lengths, count_states, lengths_of, warn_of_tags, warn_of_typos
+from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
-from hscrf.labels.columns import schemes_of
 from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
@@ -19,6 +19,7 @@ from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
+from hscrf.observations.stacked import cut_apart
 from hscrf.progress import waiting
 
 
@@ -48,13 +49,13 @@ class Store(Protocol):
     def on_cluster(self, client: Any) -> Store:
         """The same data, evaluated by the workers of a Dask client; by this process if it is None."""
 
-    def packed_for(self, model: Any) -> Packed:
+    def packed_for(self, model: Learner) -> Packed:
         """Learn the model's frame from the data and pack them in it."""
 
-    def scorer_for(self, model: Any) -> Callable[[Floats], float]:
+    def scorer_for(self, model: Model) -> Callable[[Floats], float]:
         """The accuracy on these data as a function of the weights, as ``model.score`` counts it."""
 
-    def predict_by(self, model: Any, folder: Any, loss: str) -> list[str]:
+    def predict_by(self, model: Model, folder: Any, loss: str) -> list[str]:
         """Write the best labels to files in a folder, and return their names."""
 
 
@@ -64,18 +65,18 @@ class Lists:
     def __init__(self, X: Sequence[Any], Y: Any) -> None:
         self.X, self.Y = X, Y
 
-    def packed_for(self, model: Any) -> PackedLists:
+    def packed_for(self, model: Learner) -> PackedLists:
         Y = given_labels(self.Y, () if model.topology is None else model.topology.levels[1:])
         check_lengths(self.X, Y)
-        model.scheme_ = schemes_in(Y, model.scheme, model.topology)
-        if "scheme" in model.get_params(deep=False):  # other families take tags as they are
-            warn_of_tags(Y, model.scheme_, model.scheme)
-        frame = model._new_frame()
+        scheme = schemes_in(Y, model.scheme, model.topology)
+        warn_of_tags(Y, scheme, model)
+        frame = model.new_frame(scheme)
         with waiting("packing", model.verbose):
             part = frame.update(self.X, Y)
-        (part,) = model._settle(frame, max(lengths_of(part.observations)), part)
+        (part,) = frame.settle(max(lengths_of(part.observations)), part)
+        topology = part.labels[0].topology
         if model.topology is None and not isinstance(Y[0], Labels):
-            warn_of_typos(frame.topology, count_states(frame.topology, part.labels))
+            warn_of_typos(topology, count_states(topology, part.labels))
         return PackedLists(frame, part)
 
 
@@ -97,20 +98,14 @@ class PackedLists:
         return Likelihood(scorer, self.part.observations, self.part.labels, sample_weight, workers, costs)
 
 
-def check_schemes(frame: Frame, model: Any) -> None:
-    """Refuse a scheme for a level that is not there."""
-    if model.scheme != "plain":
-        assert frame.topology is not None
-        schemes_of(frame.topology, model.scheme_)
-
-
-def check_store(X: Any, Y: Any, lengths: Any, client: Any) -> None:
-    """Refuse labels beside a store, which has its own, lists without labels, and a cluster for lists."""
+def data_of(X: Any, Y: Any, lengths: Any = None, client: Any = None) -> Store | Lists:
+    """The data that ``fit`` was given: a store, evaluated by the client's workers if there is one, or lists."""
     if isinstance(X, Store):
         if Y is not None or lengths is not None:
             raise ValueError(f"X is {type(X).__name__}, which have labels and lengths of their own: expected no other")
-        return
+        return X.on_cluster(client)
     if client is not None:
         raise ValueError(f"client is given, but X is a {type(X).__name__}: a cluster works on hscrf.scale.Shards")
     if Y is None:
         raise ValueError("Y is None, expected labels of each sequence")
+    return Lists(*cut_apart(lengths, ("X", X), ("Y", Y)))

@@ -100,7 +100,7 @@ class DynamicCRF(HSCRF):
 
     # labels by level <-> labels of combinations
 
-    def _statistics(self) -> CombinationStatistics:
+    def _statistics(self, scheme: Any) -> CombinationStatistics:
         if self.combinations not in ("seen", "all"):
             raise ValueError(f"combinations is {self.combinations!r}, expected 'seen' or 'all'")
         return CombinationStatistics(self.topology, self.combinations)
@@ -138,7 +138,7 @@ class DynamicCRF(HSCRF):
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
     def _meetings(self, frame: Frame) -> FactorMeetings:
-        specifications = self._specifications()
+        specifications = self.specifications()
         options = (frame.encoder, self.pairs, self.transitions)
         return FactorMeetings(specifications, self.levels_, self.combinations_, *options)
 
@@ -186,12 +186,12 @@ class DynamicCRF(HSCRF):
         """There is none: the levels of this model do not nest."""
         raise ValueError("the levels of a DynamicCRF do not nest, so there is no topology to learn")
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        header, arrays = super()._content()
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = super().content()
         return {**header, "levels": self.levels_.to_json()}, {**arrays, "combinations": self.combinations_}
 
-    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
-        super()._restore(header, arrays, functions)
+    def restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+        super().restore(header, arrays, functions)
         self.levels_ = Topology.from_dict(header["levels"])
         self.topology = self.levels_ if header["topology_given"] else None
         self.combinations_ = np.array(arrays["combinations"])

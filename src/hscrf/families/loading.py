@@ -26,26 +26,29 @@ from hscrf.solvers.choice import known_solver
 from hscrf.topology import Topology
 
 MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, SemiCRF, DynamicCRF, HHMM)}
-OPENERS: dict[str, Callable[..., Any]] = {}  # models of rooms above this one, by class
 KINDS = ("dicts", "strings", "dense", "table", "matrix")  # of observations
 
 
-def load(
-    path: str | os.PathLike[str],
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    trusted: Sequence[str] = (),
-) -> Any:
-    """Read a model that ``save`` wrote. Nothing in the file is executed, and all of it is checked.
+def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """Read a model of one of the families; :func:`hscrf.load` also reads stacked models.
 
-    A model with segment functions needs them again, by name: ``functions={"name": function}``. A solver of one's own
-    is not in the file: a warning names it, and ``model.solver`` is the default. ``trusted`` names types that the
-    classifiers of a stacked model may have beside those of scikit-learn, see :func:`hscrf.stacking.load`.
+    Parameters
+    ----------
+    path : str or path
+    functions : mapping or None
+        As in :func:`hscrf.load`.
+
+    Returns
+    -------
+    HSCRF, ChainCRF, SemiCRF, DynamicCRF or HHMM
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged or holds another model.
     """
     header, arrays = read_container(path)
     check_kind(path, header)
-    opener = OPENERS.get(str(header.get("class")))
-    if opener is not None:
-        return opener(path, header, arrays, functions, trusted)
     return model_of(path, header, arrays, functions or {})
 
 
@@ -79,7 +82,7 @@ def model_of(
         if "solver" in parameters:
             parameters["solver"] = known_solver(parameters["solver"])
         model = MODELS[name](**parameters)
-        model._restore(header, arrays, functions)
+        model.restore(header, arrays, functions)
     return model
 
 

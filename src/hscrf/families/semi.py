@@ -73,11 +73,11 @@ class SemiCRF(HSCRF):
         )
         self.max_duration = max_duration
 
-    def _statistics(self) -> LabelStatistics:
+    def _statistics(self, scheme: Any) -> LabelStatistics:
         limited: set[Any] = {1}  # the only level: its longest segment, if it is known
         if self.features is not None and "default" not in self.features:
-            limited = {spec.level for spec in self._own_features() if spec.needs_limit}
-        return LabelStatistics(self.topology, self._scheme(), limited)
+            limited = {spec.level for spec in self.asked_features() if spec.needs_limit}
+        return LabelStatistics(self.topology, scheme, limited)
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2:

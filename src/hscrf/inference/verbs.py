@@ -66,7 +66,7 @@ def score(potentials: Potentials, labels: Labels) -> float:
     labels.check()
     topology = potentials.topology
     states = hidden(topology, labels.states, labels.ends, np.array([0, labels.length]))
-    labels = Labels._found(expanded(topology), states, labels.ends)
+    labels = Labels.unchecked(expanded(topology), states, labels.ends)
     total = 0.0
     for d, level in enumerate(topology.levels):
         start, stop, state = labels.segment_arrays(d)

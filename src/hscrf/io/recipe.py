@@ -312,7 +312,7 @@ class Recipe:
 
     def save_with(self, model: Any, path: str) -> None:
         """Write a model together with this recipe into one file, which ``hscrf.load`` and the shell read."""
-        header, arrays = model._content()
+        header, arrays = model.content()
         write_container(path, {**header, "recipe": self.to_dict()}, arrays)
 
     def to_dict(self) -> dict[str, Any]:

@@ -67,13 +67,30 @@ class Labels:
         put("allowed", _sets(self.topology, self.allowed, self.length))
 
     @classmethod
-    def _found(
+    def unchecked(
         cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None
     ) -> Labels:
-        """Labels that are known to be sound, as those that decoding found: nothing is checked or copied."""
+        """Return labels that are known to be valid, such as those of decoding: nothing is checked or copied.
+
+        Parameters
+        ----------
+        topology : Topology
+        states : array (D, T) of int32
+            The state of each level at each step, -1 where unknown.
+        ends : array (D, T) of int8
+            Whether the segment of each level ends at each step: 0, 1, or -1 where unknown.
+        score : float or None
+            The score of the labels, if they were decoded.
+
+        Returns
+        -------
+        Labels
+        """
         labels = object.__new__(cls)
         labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None, posterior=None)
         return labels
+
+    _found = unchecked  # the former name, which the studio and the PyTorch layer still use
 
     @classmethod
     def unknown(cls, topology: Topology, length: int) -> Labels:

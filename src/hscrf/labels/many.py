@@ -52,14 +52,14 @@ def _read_columns(Y: Sequence[Any], topology: Topology, scheme: Any) -> list[Lab
     try:
         rows = {topology.level(level): list(chain.from_iterable(columns)) for level, columns in given.items()}
         fill_columns(topology, rows, schemes_of(topology, scheme), "runs", states, ends, last=last)
-        whole = Labels._found(topology, states, ends)
+        whole = Labels.unchecked(topology, states, ends)
         for rule in RULES_OF_MANY:
             rule(whole)
     except (ValueError, TypeError):
         return None
     sealed(states)
     sealed(ends)
-    return [Labels._found(topology, states[:, a:b], ends[:, a:b]) for a, b in pairwise(offsets.tolist())]
+    return [Labels.unchecked(topology, states[:, a:b], ends[:, a:b]) for a, b in pairwise(offsets.tolist())]
 
 
 def _columns(Y: Sequence[Any], topology: Topology) -> dict[str, list[Any]] | None:

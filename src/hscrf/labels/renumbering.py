@@ -34,7 +34,7 @@ def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
 def _with_rules(y: Labels, topology: Topology) -> Labels:
     """The same labels over a topology with the same states."""
     if y.allowed is None:
-        return Labels._found(topology, y.states, y.ends, y.score)
+        return Labels.unchecked(topology, y.states, y.ends, y.score)
     return replace(y, topology=topology)
 
 

@@ -142,10 +142,10 @@ class PackedShard:
         return self.data.observations.take([n]), self.data.labels[n]
 
 
-def cut_by_kind(lengths: Ints, complete: Any, which: Ints) -> list[Ints]:
+def cut_by_kind(lengths: Ints, complete: Any, which: Ints, size: int | None = None) -> list[Ints]:
     """Chunks of some sequences, those whose labels are not complete first; both arrays are of all sequences."""
     order = which[np.argsort(complete[which], kind="stable")]
-    return cut(lengths, order, complete)
+    return cut(lengths, order, complete, size)
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:

@@ -79,7 +79,7 @@ class ShardedLoss:
 
     def bundles(self, order: Ints, size: int) -> Bundles:
         """All sequences in fixed bundles of at most ``size``, each within a shard; the order deals them out."""
-        return Bundles(self.shards, order, size, self._explained, self.stays)
+        return Bundles(self.shards, order, size, self.explained, self.stays)
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Loss and gradient over all data."""
@@ -92,7 +92,7 @@ class ShardedLoss:
         def of_chunk(pair: tuple[Any, Any]) -> None:
             shard, item = pair
             which, chunk = shard.chunk(item)
-            with self._explained(weights, which):
+            with self.explained(weights, which):
                 found[which] = chunk.soft_errors(weights)
 
         for shard in self.shards:
@@ -121,7 +121,7 @@ class ShardedLoss:
 
         def add(item: tuple[Ints, Chunk], gradient: Floats) -> float:
             numbers, chunk = item
-            with self._explained(weights, numbers):
+            with self.explained(weights, numbers):
                 return chunk.add_to(gradient, weights)
 
         return self.workers.sum(add, [list(self._some(which))], self.size)
@@ -130,7 +130,7 @@ class ShardedLoss:
         """Score of the best configuration minus that of the best one that has the labels, and its gradient."""
         total, gradient = 0.0, np.zeros(self.size)
         for numbers, chunk in self._some(which):
-            with self._explained(weights, numbers):
+            with self.explained(weights, numbers):
                 distance, pull = chunk.mistakes(weights)
             total += distance
             gradient += pull
@@ -140,7 +140,7 @@ class ShardedLoss:
         def add(pair: tuple[Any, Any], gradient: Floats) -> float:
             shard, item = pair
             which, chunk = shard.chunk(item)
-            with self._explained(weights, which):
+            with self.explained(weights, which):
                 return chunk.add_to(gradient, weights)
 
         return self.workers.sum(add, shards, self.size)
@@ -163,7 +163,7 @@ class ShardedLoss:
         return next(shard for shard, _ in self._by_shard(np.array([n])))
 
     @contextmanager
-    def _explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
+    def explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
         """Say which labels of which sequence of the data set contradict each other."""
         try:
             yield

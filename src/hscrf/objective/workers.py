@@ -103,18 +103,23 @@ class Workers:
             self.pool.shutdown(cancel_futures=True)
 
 
-def cut(lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None) -> list[Ints]:
-    """Cut sequences, in the given order, into chunks of at most ``CHUNK`` steps (or one sequence) of one kind.
+def cut(
+    lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int | None = None
+) -> list[Ints]:
+    """Cut sequences, in the given order, into chunks of at most ``size`` steps (or one sequence) of one kind.
+
+    ``size`` is ``CHUNK`` unless it is given.
 
     The cut depends on the data alone, so that sums over chunks have the same bits for any number of threads.
     """
     order = np.arange(len(lengths)) if order is None else order
+    most = CHUNK if size is None else size
     chunks: list[list[int]] = []
     filled = 0
     for k, n in enumerate(order.tolist()):
         length = int(lengths[n])
         other_kind = kinds is not None and k > 0 and kinds[n] != kinds[order[k - 1]]
-        if not chunks or filled + length > CHUNK or other_kind:
+        if not chunks or filled + length > most or other_kind:
             chunks.append([])
             filled = 0
         chunks[-1].append(n)

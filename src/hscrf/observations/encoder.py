@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from array import array
 from collections import defaultdict
@@ -30,6 +31,8 @@ from hscrf.observations.readers import (
     stack_matrices,
 )
 from hscrf.observations.sieve import Sieve, Sieved, without_rare
+
+Numbers = NDArray[np.int32]  # (names,) numbers of names in another encoder
 
 MISSING = ("indicator", "refuse")  # what may become of missing numbers
 
@@ -88,6 +91,8 @@ class Encoder:
         self.frequent: NDArray[np.bool_] | None = None  # (names,) of all names met in training, those that were kept
         self.sieve: Sieve | None = None  # holds back names that are known to be rare
         self.moments: Moments | None = None  # of numeric columns to be standardised; None once settled
+        self.measures = True  # whether ``update`` takes moments; if not, ``measure`` is given them
+        self.n_names = 0  # once settled
         self.__dict__.pop("lookup", None)
 
     # -- learning
@@ -106,7 +111,8 @@ class Encoder:
         if kind == "dense":
             rows = read_rows(X, self.texts if self.kind else None, self.refuses)
             lengths = lengths_of(X)
-            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths) if self.standardize else None)
+            measured = self.standardize and self.measures
+            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths) if measured else None)
             dense = rows.numbers
             if rows.texts:
                 kind, sparse = "table", self._update_names([rows.names()], "strings")
@@ -139,13 +145,21 @@ class Encoder:
         found.default_factory = found.__len__
         return found
 
-    def merge(self, other: Encoder) -> None:
-        """Take over what another encoder has learned: its names come after those known here, its counts are added."""
+    def measure(self, moments: Moments) -> None:
+        """Take moments of numeric columns that were computed elsewhere, after those known here."""
+        self.moments = moments if self.moments is None else self.moments.merged(moments)
+
+    def merge(self, other: Encoder) -> Numbers:
+        """Take over what another encoder has learned: its names come after those known here, its counts are added.
+
+        Returns the numbers (names,) that its names have here.
+        """
+        numbers: list[int] = []
         settings = [(encoder.min_count, encoder.standardize, encoder.missing) for encoder in (self, other)]
         if settings[0] != settings[1]:
             raise ValueError("the encoders differ in min_count, standardize or missing, expected the same settings")
         if not other.kind:
-            return
+            return np.array(numbers, dtype=np.int32)
         other._check_learning(other.kind)
         self._check_learning(other.kind)
         if other.has_columns:
@@ -163,6 +177,7 @@ class Encoder:
             self._learn_names(names, counts)
         self.kind = other.kind
         self.steps += other.steps
+        return np.array(numbers, dtype=np.int32)
 
     def settle(self, *observations: Observations) -> list[Observations]:
         """End learning: rare names are dropped, the others numbered anew, and the scale of numeric columns is fixed.
@@ -179,19 +194,38 @@ class Encoder:
             self.frequent = counts >= self.min_count
             kept = [name for name, k in self.names.items() if self.frequent[k]]
             self.names = {name: k for k, name in enumerate(kept)}
+        self.n_names = len(self.names)
         return [self.final(part) for part in observations]
 
-    def final(self, observations: Observations) -> Observations:
-        """Observations that ``update`` has packed, in the numbering and scale of the settled encoder."""
+    def final(self, observations: Observations, numbers: Numbers | None = None) -> Observations:
+        """Observations that ``update`` has packed, in the numbering and scale of the settled encoder.
+
+        If an encoder that was merged into this one has packed them, ``numbers`` are its :meth:`final_numbers`.
+        """
         if self.has_columns:
             observations = replace(observations, dense=self._standardized(of_columns(observations)))
         if not self.has_names:
             return observations
         sparse = of_names(observations)
+        if numbers is not None:
+            sparse = without_rare(replace(sparse, indices=numbers[sparse.indices], size=self.n_names))
+        elif self.frequent is not None:  # names that came later are not in this part
+            sparse = sparse.keep(self.frequent[: sparse.size])
+        return replace(observations, sparse=replace(sparse, size=self.n_names))
+
+    def final_numbers(self, numbers: Numbers) -> Numbers:
+        """The numbers in the settled encoder of names that had these numbers before; -1 for rare names."""
         if self.frequent is None:
-            return replace(observations, sparse=replace(sparse, size=len(self.names)))
-        known = self.frequent[: sparse.size]  # names that came later are not in this part
-        return replace(observations, sparse=replace(sparse.keep(known), size=len(self.names)))
+            return numbers
+        new = np.where(self.frequent, np.cumsum(self.frequent) - 1, -1).astype(np.int32)
+        found: Numbers = new[numbers]
+        return found
+
+    def without_names(self) -> Encoder:
+        """A copy for other processes, which only put observations into their final form: without names."""
+        found = copy.copy(self)
+        found.names, found.frequent, found.sieve = {}, None, None
+        return found
 
     def _check_learning(self, kind: str) -> None:
         """Only an encoder that is not settled can learn, and only from observations of one kind."""

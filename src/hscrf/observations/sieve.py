@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.observations.packed import Sparse
@@ -19,7 +21,7 @@ class Sieve:
     than ``least`` times, and of what it lets through the exact count decides. So the result does not depend on hashes.
 
     >>> sieve = Sieve(least=2, slots=1 << 10)
-    >>> sieve.update(np.array([hash("a"), hash("b"), hash("a")]))
+    >>> sieve.update(np.array([hash_name("a"), hash_name("b"), hash_name("a")]))
     >>> sieve.is_rare("a"), sieve.is_rare("b")
     (False, True)
     """
@@ -34,9 +36,21 @@ class Sieve:
         places, counts = np.unique(hashes & self.mask, return_counts=True)
         self.counts[places] = np.minimum(self.counts[places] + counts, 255)
 
+    def merge(self, counts: NDArray[np.uint8]) -> None:
+        """Add the counts of another part of the data."""
+        room = 255 - self.counts
+        np.add(self.counts, np.minimum(counts, room), out=self.counts)
+
     def is_rare(self, name: str) -> bool:
         """Whether a name occurs fewer than ``least`` times, for certain."""
-        return bool(self.counts[hash(name) & self.mask] < self.least)
+        return bool(self.counts[hash_name(name) & self.mask] < self.least)
+
+
+def hash_name(name: str) -> int:
+    """The hash of a name; the same in all processes, which Python's own is not."""
+    if not isinstance(name, str):
+        raise TypeError(f"the feature {name!r} is a {type(name).__name__}, expected a string")
+    return crc32(name.encode(errors="surrogatepass"))
 
 
 class Sieved(dict[str, int]):

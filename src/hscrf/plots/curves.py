@@ -68,7 +68,7 @@ def _duration_scores(model: Any, d: int) -> Floats:
     """Log-potentials (L, S) of durations."""
     found = [
         block.basis @ weights.reshape(-1, block.states)
-        for block, weights in model._weighted_blocks()
+        for block, weights in model.weighted_blocks()
         if isinstance(block, DurationBlock) and block.key[1] == d
     ]
     if not found:

@@ -54,7 +54,7 @@ def _family_weights(model: Any, d: int) -> dict[str, Floats]:
     from hscrf.families.hhmm.model import HHMM  # loaded already if there is a model
 
     found: dict[str, Floats] = {}
-    for block, weights in model._weighted_blocks():
+    for block, weights in model.weighted_blocks():
         if isinstance(block, ConstantBlock) and block.key[1] == d:
             table = np.full(int(np.prod(block.shape)), -np.inf)
             table[block.cells] = weights

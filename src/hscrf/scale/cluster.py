@@ -57,6 +57,10 @@ class Cluster:
                 told = "shards must lie on a disk that all workers share, or as copies under the same name"
                 raise ClusterError(f"worker {worker} cannot read {missing[0]}: {told}")
 
+    def can_pack(self, paths: Sequence[str], folder: str) -> bool:
+        """Whether all workers can read the files and write into the folder."""
+        return not any(self.everywhere(unseen, list(paths), folder).values())
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """What a function gives on each worker, by address; workers that die meanwhile are left out."""
         from distributed import CancelledError, KilledWorker, TimeoutError
@@ -82,7 +86,7 @@ class Cluster:
 
     def workers(self) -> dict[str, Any]:
         """What the scheduler knows of each worker, by address."""
-        return dict(self.client.scheduler_info()["workers"])
+        return known_workers(self.client)
 
     # -- work
 
@@ -201,6 +205,11 @@ class ClusterLoss(StoredLoss):
         return plain
 
 
+def known_workers(client: Any) -> dict[str, Any]:
+    """What the scheduler of a client knows of each worker, by address."""
+    return dict(client.scheduler_info()["workers"])
+
+
 class Parcel:
     """Something that all workers take, pickled once: arrays that Dask pickles arrive read-only and at odd addresses."""
 
@@ -279,11 +288,12 @@ def compare_versions(ours: dict[str, str], theirs: dict[str, str], worker: str) 
         raise ClusterError(f"worker {worker} has {', '.join(other)}, expected the same versions everywhere")
 
 
-def unseen(paths: Sequence[str]) -> list[str]:
-    """Those of the files that cannot be read here."""
+def unseen(paths: Sequence[str], folder: str | None = None) -> list[str]:
+    """Those of the files that cannot be read here, and the folder if it cannot be written to."""
     import os
 
-    return [path for path in paths if not os.access(path, os.R_OK)]
+    found = [path for path in paths if not os.access(path, os.R_OK)]
+    return found if folder is None or os.access(folder, os.W_OK) else [*found, folder]
 
 
 async def remove_worker(dask_scheduler: Any, address: str) -> None:

@@ -8,27 +8,28 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.estimator.container import write_container
+from hscrf.estimator.contract import Model
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
 from hscrf.metrics.cells import pairs_of
-from hscrf.observations.packed import Observations, Sparse
+from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.replacing import replaced
+from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, opened
 from hscrf.scale.files import ALIGN, SHELF
 from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
 from hscrf.scale.memory import keep_memory
+from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import Item, PartSource
 from hscrf.topology import Topology
 
@@ -44,13 +45,7 @@ class SequencesFile(NamedTuple):
 
     def observations(self) -> Observations:
         file = SHELF.open(self.path, self.digest)
-        names = [name for name in ("offsets", "indptr", "indices", "data", "dense") if name in file.table]
-        found = file.read(names)
-        sparse = None
-        if "indptr" in found:
-            sparse = Sparse(found["indptr"], found["indices"], found["data"], file.header["features"])
-        offsets = found["offsets"]
-        return Observations(offsets, sparse, found.get("dense"), [None] * (len(offsets) - 1))
+        return observations_in(file.read([name for name in OBSERVED if name in file.table]), file.header["features"])
 
     def labels(self) -> list[Labels]:
         """The labels, over a topology of their own that has all their states."""
@@ -58,9 +53,8 @@ class SequencesFile(NamedTuple):
         if "states" not in file.table:
             raise ValueError(f"{file.header['sources'][0]} has no labels to compare with")
         topology = Topology.from_dict(file.header["topology"])
-        found = file.read(["states", "ends"])
-        offsets = file.read(["offsets"])["offsets"].tolist()
-        return [Labels._found(topology, found["states"][:, a:b], found["ends"][:, a:b]) for a, b in pairwise(offsets)]
+        found = file.read(["offsets"]) | file.read(["states", "ends"])
+        return [labels_in(found, topology, n) for n in range(len(found["offsets"]) - 1)]
 
     def places(self) -> Iterator[dict[str, Any]]:
         """Where each sequence comes from."""
@@ -74,9 +68,10 @@ class SequencesFile(NamedTuple):
 class Labelling:
     """Data packed by a fitted model, ready to be labelled."""
 
-    def __init__(self, shards: Any, model: Any) -> None:
+    def __init__(self, shards: Any, model: Model) -> None:
         self.shards, self.model = shards, model
         self.cluster = None if shards.client is None else Cluster(shards.client, model.n_jobs)
+        self.problems = Problems(shards.errors == "skip")
         self.files = self._packed()
         self.parcel: Any = None
 
@@ -89,18 +84,21 @@ class Labelling:
         digest = hashlib.sha256(json.dumps(settings).encode())
         for array in arrays.values():
             digest.update(array.tobytes())
-        frame = {"encoder": digest.hexdigest(), "topology": model.topology_.to_json(), "scheme": repr(model._scheme())}
+        frame = {
+            "encoder": digest.hexdigest(),
+            "topology": model.topology_.to_json(),
+            "scheme": repr(model.found_scheme()),
+        }
         key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
         found = shards.find(key)
         if found is None:
-            shards.note_problems(0, [])
-            with shards.cache.making(key) as folder, waiting("packing", model._verbose) as line:
-                header = {"kind": "sequences", "files": self._entries(folder, line)}
-                header |= {"skipped": shards.skipped, "told": list(shards.problems)}
+            with shards.cache.making(key) as folder, waiting("packing", model.verbose) as line:
+                header: dict[str, Any] = {"kind": "sequences", "files": self._entries(folder, line)}
+                header |= {"skipped": self.problems.count, "told": self.problems.told}
                 write_manifest(folder, header, {}, shards.sources)
             shards.note_packed(key)
             found = header, {}
-        shards.note_problems(found[0].get("skipped", 0), found[0].get("told", []))
+        shards.note_problems(found[0])
         path = shards.cache.path(key)
         return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
 
@@ -111,10 +109,10 @@ class Labelling:
             entry = self._write(folder, len(entries), items)
             if entry is not None:
                 entries.append(entry)
-        if not entries and self.shards.skipped:
+        if not entries and self.problems.count:
             raise ValueError(
-                f"all {self.shards.skipped} sequences are bad, expected a good one; "
-                f"the first problem is: {self.shards.problems[0]}"
+                f"all {self.problems.count} sequences are bad, expected a good one; "
+                f"the first problem is: {self.problems.told[0]}"
             )
         return entries
 
@@ -123,7 +121,7 @@ class Labelling:
         group: list[tuple[Item, int]] = []
         steps = done = 0
         for k, source in enumerate(self.shards.sources):
-            for item in source.items(self.shards.note_problem if self.shards.errors == "skip" else None):
+            for item in source.items(self.problems.note if self.problems.skip else None):
                 length = length_of(item.x)
                 if group and steps + length > STEPS:
                     yield group
@@ -141,23 +139,17 @@ class Labelling:
         try:
             observations, labels = self._read([item for item, _ in items])
         except (ValueError, TypeError) as error:
-            items = self._without_bad(items, error)
+            items = without_bad(items, lambda one: self._problem(one[0]), lambda one, e: self._refuse(*one, e), error)
             if not items:
                 return None
             observations, labels = self._read([item for item, _ in items])
         sources = [
             ("part" if isinstance(source, PartSource) else "file", source.name) for source in self.shards.sources
         ]
-        header: dict[str, Any] = {"kind": "sequences", "sources": sources, "features": 0}
+        header: dict[str, Any] = {"kind": "sequences", "sources": sources, "features": feature_count(observations)}
         arrays: dict[str, Any] = {"source": np.array([source for _, source in items], dtype=np.int32)}
         arrays["place"] = np.array([item.place for item, _ in items], dtype=np.int64)
-        arrays["offsets"] = observations.offsets
-        if isinstance(observations.sparse, Sparse):
-            x = observations.sparse
-            header["features"] = x.size
-            arrays |= {"indptr": x.indptr, "indices": x.indices, "data": x.data}
-        if observations.dense is not None:
-            arrays["dense"] = observations.dense
+        arrays |= observation_arrays(observations)
         if labels is not None:
             known = pack_labels(labels)
             header["topology"] = labels[0].topology.to_json()
@@ -172,24 +164,19 @@ class Labelling:
         kind_of(X)
         if all(item.y is None for item in items):
             return model.encoder_.pack(X), None
-        observations, labels = model._to_score(X, [item.y for item in items])
+        observations, labels = model.pack_to_score(X, [item.y for item in items])
         return observations, labels
 
-    def _without_bad(self, items: Sequence[tuple[Item, int]], error: Exception) -> list[tuple[Item, int]]:
-        """Raise for the first bad sequence with its place, or leave all of them out."""
-        good = []
-        for item, source in items:
-            try:
-                self._read([item])
-                good.append((item, source))
-            except (ValueError, TypeError) as problem:
-                placed = self.shards.error_at(source, item.place, problem)
-                if self.shards.errors != "skip":
-                    raise placed from None
-                self.shards.note_problem(placed)
-        if len(good) == len(items):  # each is good by itself
-            raise error
-        return good
+    def _problem(self, item: Item) -> Exception | None:
+        """What is wrong with one sequence."""
+        try:
+            self._read([item])
+        except (ValueError, TypeError) as problem:
+            return problem
+        return None
+
+    def _refuse(self, item: Item, source: int, problem: Exception) -> None:
+        self.problems.refuse(self.shards.error_at(source, item.place, problem))
 
     # -- labels
 
@@ -210,7 +197,7 @@ class Labelling:
             raise ValueError("folder is None, expected where to write the labels: they need not fit in memory")
         path = os.path.abspath(os.fspath(folder))
         os.makedirs(path, exist_ok=True)
-        with waiting("predicting", self.model._verbose):
+        with waiting("predicting", self.model.verbose):
             return list(self._each(written, self.model.coef_, path, loss))
 
     def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
@@ -223,7 +210,7 @@ class Labelling:
         return self.cluster.map(on_worker, self.files, *shipped)
 
 
-def light(model: Any) -> Any:
+def light(model: Model) -> Any:
     """The model without what only packing and learning need."""
     found = copy.copy(model)
     apart = ("encoder_", "history_", "penalties_", "coef_")
@@ -248,23 +235,22 @@ def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weig
     return function(file, opened(key, content), np.array(weights), *arguments)
 
 
-def labelled(file: SequencesFile, model: Any, weights: Floats, loss: str) -> list[Labels]:
+def labelled(file: SequencesFile, model: Model, weights: Floats, loss: str) -> list[Labels]:
     """The best labels of the sequences of a file."""
-    found: list[Labels] = model._in_chunks(file.observations(), None, partial(model._decode, loss), weights=weights)
-    return found
+    return model.label(file.observations(), weights, loss)
 
 
-def compared(file: SequencesFile, model: Any, weights: Floats) -> Counts:
+def compared(file: SequencesFile, model: Model, weights: Floats) -> Counts:
     """How many steps are known and how many are right."""
     return count_right(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"))
 
 
-def measured(file: SequencesFile, model: Any, weights: Floats, tolerance: int) -> Counts:
+def measured(file: SequencesFile, model: Model, weights: Floats, tolerance: int) -> Counts:
     """All counts that measures are made of."""
     return count_all(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"), tolerance)
 
 
-def written(file: SequencesFile, model: Any, weights: Floats, folder: str, loss: str) -> str:
+def written(file: SequencesFile, model: Model, weights: Floats, folder: str, loss: str) -> str:
     """Write the best labels of a file as JSON Lines, whole or not at all; its name."""
     path = os.path.join(folder, f"{file.number:06d}.jsonl")
     with replaced(path) as name, open(name, "w", encoding="utf-8") as output:

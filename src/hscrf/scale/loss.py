@@ -163,7 +163,7 @@ class StoredLoss(ShardedLoss):
 
     @contextmanager
     def _explained_in_place(self, weights: Any, which: Ints) -> Iterator[None]:
-        with self._placed(), self._explained(weights, which):
+        with self._placed(), self.explained(weights, which):
             yield
 
     def _placed(self) -> Any:

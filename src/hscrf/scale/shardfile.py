@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.objective.likelihood import closed_labels, cut_by_kind
 from hscrf.objective.workers import cut
-from hscrf.observations.packed import Divided, Observations, Sparse
+from hscrf.observations.packed import Divided, Observations
 from hscrf.potentials import Potentials
+from hscrf.scale.arrays import Arrays, allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.scale.files import ALIGN, SHELF, ContainerFile
 from hscrf.topology import Topology
 
-Arrays = dict[str, NDArray[Any]]
 DIVIDED = ("names", "begin", "found", "rare", "rows", "data")  # the arrays of features that are divided
 ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of allowed states by level
     ("complete", "which", "offsets", *DIVIDED[:-1], "indptr", "indices", "data", "dense")
@@ -38,11 +38,18 @@ ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of a
 
 
 def write_shard(
-    path: str, part: Part, topology: Topology, source: Ints, place: Ints, infer: bool = False
+    path: str,
+    part: Part,
+    topology: Topology,
+    source: Ints,
+    place: Ints,
+    infer: bool = False,
+    chunk: int | None = None,
 ) -> tuple[str, int]:
     """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks.
 
-    With ``infer`` partial labels that no configuration has are an error here, not when they are evaluated.
+    With ``infer`` partial labels that no configuration has are an error here, not when they are evaluated. ``chunk`` is
+    the number of steps of a chunk, if it is another than usual.
     """
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()
@@ -53,11 +60,12 @@ def write_shard(
     if infer:
         check_possible(part, closed, topology)
     arrays: Arrays = {"source": source, "place": place, "complete": complete}
-    arrays |= _observations(part.observations, "") | _labels(part.labels, known, topology)
-    chunks = cut_by_kind(lengths, complete, np.arange(len(lengths)))
+    arrays |= observation_arrays(part.observations) | {"states": known.states, "ends": known.ends}
+    arrays |= allowed_arrays(part.labels, topology, known.offsets)
+    chunks = cut_by_kind(lengths, complete, np.arange(len(lengths)), chunk)
     for k, which in enumerate(chunks):
         arrays |= _chunk(f"{k}.", part.observations, known, closed, complete, which, topology)
-    header = {"kind": "shard", "features": _size(part.observations), "depth": topology.depth}
+    header = {"kind": "shard", "features": feature_count(part.observations), "depth": topology.depth}
     return write_container(path, header, arrays, align=ALIGN), len(chunks)
 
 
@@ -71,52 +79,6 @@ def check_possible(part: Part, closed: Mapping[int, Labels], topology: Topology)
         for n in numbers[some][log_z == -np.inf].tolist():
             y = part.labels[n]
             raise Posterior(Potentials(topology, length=y.length), y).infeasible().of_sequence(n + part.offset)
-
-
-def _observations(observations: Observations, prefix: str) -> Arrays:
-    """Observations by steps."""
-    found: Arrays = {"offsets": observations.offsets}
-    if isinstance(observations.sparse, Sparse):
-        x = observations.sparse
-        found |= {"indptr": x.indptr, "indices": x.indices, "data": x.data}
-    if observations.dense is not None:
-        found["dense"] = observations.dense
-    return {prefix + name: array for name, array in found.items()}
-
-
-def _size(observations: Observations) -> int:
-    return observations.sparse.size if isinstance(observations.sparse, Sparse) else 0
-
-
-def _labels(labels: Sequence[Labels], known: Known, topology: Topology) -> Arrays:
-    """What is known of the labels, and the sets of states of sequences that have them."""
-    return {"states": known.states, "ends": known.ends, **pack_sets(labels, topology, known.offsets)}
-
-
-def pack_sets(labels: Sequence[Labels], topology: Topology, offsets: Ints) -> Arrays:
-    """Which sequences have sets of allowed states (n,), and the sets (N, S) of each level that has any."""
-    narrow = np.array([y.allowed is not None for y in labels])
-    if not narrow.any():
-        return {}
-    found: Arrays = {"narrow": narrow}
-    for d, level in enumerate(topology.levels):
-        own = [(n, labels[n].allowed or {}) for n in np.flatnonzero(narrow).tolist()]
-        if any(level in sets for _, sets in own):
-            found[f"allowed{d}"] = np.ones((int(offsets[-1]), topology.n_states[d]), dtype=bool)
-            for n, sets in own:
-                if level in sets:
-                    found[f"allowed{d}"][offsets[n] : offsets[n + 1]] = sets[level]
-    return found
-
-
-def unpack_labels(arrays: Mapping[str, NDArray[Any]], topology: Topology, n: int) -> Labels:
-    """What is known of one sequence, from the arrays of :func:`pack_sets`, states, ends and offsets."""
-    begin, stop = arrays["offsets"][n : n + 2].tolist()
-    states, ends = arrays["states"][:, begin:stop], arrays["ends"][:, begin:stop]
-    if "narrow" not in arrays or not arrays["narrow"][n]:
-        return Labels._found(topology, states, ends)
-    places = [(level, f"allowed{d}") for d, level in enumerate(topology.levels)]
-    return Labels(topology, states, ends, {level: arrays[k][begin:stop] for level, k in places if k in arrays})
 
 
 def _chunk(
@@ -158,7 +120,7 @@ class Rows(NamedTuple):
 
     def labels(self, n: int, topology: Topology) -> Labels:
         """What is known of one sequence."""
-        return unpack_labels(self.arrays, topology, n)
+        return labels_in(self.arrays, topology, n)
 
 
 @dataclass(frozen=True)
@@ -192,14 +154,10 @@ class ShardFile:
 
     def rows(self) -> Rows:
         """All sequences by steps."""
-        file = self.file
         found = self._read("")
-        offsets = found["offsets"]
-        sparse = None
-        if "indptr" in found:
-            sparse = Sparse(found["indptr"], found["indices"], found["data"], file.header["features"])
-        observations = Observations(offsets, sparse, found.get("dense"), [None] * self.count)
-        return Rows(observations, Known(found["states"], found["ends"], offsets), found["complete"], found)
+        observations = observations_in(found, self.file.header["features"])
+        known = Known(found["states"], found["ends"], found["offsets"])
+        return Rows(observations, known, found["complete"], found)
 
     def places(self) -> tuple[Ints, Ints]:
         """The source (n,) of each sequence, and its place there (n, 2)."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
 from hscrf.features.specifications import Segment
 from hscrf.objective.likelihood import checked_weights
@@ -24,9 +25,11 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import CHUNK, Workers
 from hscrf.observations import cutting
 from hscrf.scale.cache import Cache, key_of, write_manifest
-from hscrf.scale.cluster import Cluster, ClusterLoss
+from hscrf.scale.cluster import Cluster, ClusterLoss, known_workers
+from hscrf.scale.crew import Crew
 from hscrf.scale.loss import StoredLoss
-from hscrf.scale.packing import TOLD, Packer, load_frame, settings_of
+from hscrf.scale.packing import Packer, load_frame, settings_of
+from hscrf.scale.problems import Problems
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
@@ -63,8 +66,7 @@ class Shards:
             raise ValueError(f"errors is {errors!r}, expected 'raise' or 'skip'")
         self.sources, self.errors, self.key = list(sources), errors, key
         self.client: Any = None
-        self.problems: list[str] = []  # shared with copies that work on a cluster
-        self.counted = [0]  # of the sequences that were left out
+        self.bad = Problems(errors == "skip")  # when the data were packed last; shared with copies
         self.done: set[str] = set()  # keys that this object has packed
         self.whole: Any = None  # keeps a temporary folder as long as copies of this object
         if cache is None:
@@ -116,7 +118,12 @@ class Shards:
     @property
     def skipped(self) -> int:
         """How many bad sequences were left out when the data were packed last."""
-        return self.counted[0]
+        return self.bad.count
+
+    @property
+    def problems(self) -> list[str]:
+        """The first messages about them."""
+        return self.bad.told
 
     def __repr__(self) -> str:
         return f"Shards({len(self.sources)} sources, packed in {self.cache.folder})"
@@ -131,9 +138,9 @@ class Shards:
         found.client, found.whole = client, self  # the temporary folder lives as long as self
         return found
 
-    def packed_for(self, model: Any) -> PackedShards:
+    def packed_for(self, model: Learner) -> PackedShards:
         """Learn a model's frame and pack the data in it, or find them packed."""
-        if any(isinstance(spec, Segment) for spec in model._own_features()):
+        if any(isinstance(spec, Segment) for spec in model.asked_features()):
             raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
         settings = {"chunk": CHUNK, "model": settings_of(model)}
         key = self.key_for(settings)
@@ -144,23 +151,48 @@ class Shards:
             self._say_why(model, made_of)
             with self.cache.making(key) as folder:
                 before = [source.state() for source in self.sources]
-                header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip").run()
+                crew = self._crew(model, folder)
+                header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip", crew).run()
                 write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
                 self._check_unchanged(before)
             self.note_packed(key)
         else:
             header, arrays = found
-        self.note_problems(header["skipped"], header["told"])
+        self.note_problems(header)
         frame = load_frame(header, arrays, model) if frame is None else frame
-        model.scheme_ = header["scheme"]
         frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
         return PackedShards(frame, header, arrays, self.cache.path(key), self)
 
-    def pack(self, model: Any) -> None:
-        """Pack the data for a model like this one, so that its ``fit`` finds them in the cache."""
+    def pack(self, model: Learner, *, client: Any = None) -> None:
+        """Pack the data for a model like this one, so that its ``fit`` finds them in the cache.
+
+        Parameters
+        ----------
+        model : HSCRF, ChainCRF, SemiCRF or DynamicCRF
+            ``model.n_jobs`` processes pack; the result does not depend on their number.
+        client : Dask client or None
+            Its workers pack, if they can read the files and write to the cache.
+        """
         from sklearn.base import clone
 
-        self.packed_for(clone(model))
+        self.on_cluster(client).packed_for(clone(model))
+
+    def _crew(self, model: Learner, folder: str) -> Crew:
+        """Who packs into a folder: the workers of the client, or processes of this machine."""
+        jobs = (os.cpu_count() or 1) if model.n_jobs == -1 else model.n_jobs
+        if self.client is None:
+            return Crew(jobs)
+
+        def reach() -> Cluster | None:
+            cluster = Cluster(self.client, model.n_jobs)
+            files = [source.name for source in self.sources if isinstance(source, FileSource)]
+            if cluster.can_pack([os.path.abspath(name) for name in files[:1]], folder):
+                return cluster
+            if model.verbose:
+                print("not all workers can read the files and write to the cache: packing here", file=sys.stderr)
+            return None
+
+        return Crew(jobs, len(known_workers(self.client)), reach)
 
     # -- the cache
 
@@ -173,7 +205,7 @@ class Shards:
         names = [self._name(source) for source in self.sources]
         return {"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings}
 
-    def _say_why(self, model: Any, made_of: dict[str, Any]) -> None:
+    def _say_why(self, model: Learner, made_of: dict[str, Any]) -> None:
         """Say in which settings a set of the same sources differs, which therefore cannot be used."""
         differ = self.cache.difference(made_of, self.sources) if model.verbose else []
         if differ:
@@ -189,15 +221,9 @@ class Shards:
         """This object has packed its parts."""
         self.done.add(key)
 
-    def note_problems(self, skipped: int, told: Sequence[str]) -> None:
-        """Take over what is known of bad sequences, in the place of what was known before."""
-        self.counted[0], self.problems[:] = skipped, told
-
-    def note_problem(self, error: Exception) -> None:
-        """A bad sequence was left out."""
-        self.counted[0] += 1
-        if len(self.problems) < TOLD:
-            self.problems.append(str(error))
+    def note_problems(self, header: Mapping[str, Any]) -> None:
+        """Take over what a manifest says of bad sequences, in the place of what was known before."""
+        self.bad.count, self.bad.told[:] = header.get("skipped", 0), header.get("told", [])
 
     def _name(self, source: Source) -> Any:
         if isinstance(source, FileSource):
@@ -213,13 +239,13 @@ class Shards:
         """A problem with the place it comes from."""
         return self.sources[source].error(place, error)
 
-    def scorer_for(self, model: Any) -> Callable[[Floats], float]:
+    def scorer_for(self, model: Model) -> Callable[[Floats], float]:
         """The accuracy on these data as a function of the weights."""
         from hscrf.scale.labelling import Labelling
 
         return Labelling(self, model).accuracy
 
-    def predict_by(self, model: Any, folder: Any, loss: str = "sequence") -> list[str]:
+    def predict_by(self, model: Model, folder: Any, loss: str = "sequence") -> list[str]:
         """Write the best labels of each shard to a file in a folder."""
         from hscrf.scale.labelling import Labelling
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from hscrf.errors import DataFileError, InfeasibleError, SequenceError
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
+LEAST = 32 << 20  # bytes of files from which on several processes read them
+STRETCHES = 2  # for each process: one that is done early takes another
 SEEN = 100  # sequences of the first file that tell which features there are
 Skip = Callable[[Exception], object]
 
@@ -46,6 +51,12 @@ class Source(Protocol):
 
     def digest(self) -> str:
         """The checksum of its content."""
+
+    def travels(self) -> bool:
+        """Whether another process can read it."""
+
+    def absolute(self) -> Source:
+        """The same for processes with another working directory."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,12 @@ class FileSource:
                 digest.update(piece)
         return digest.hexdigest()
 
+    def travels(self) -> bool:
+        return True
+
+    def absolute(self) -> FileSource:
+        return replace(self, name=os.path.abspath(self.name))
+
 
 @dataclass(frozen=True)
 class PartSource:
@@ -124,6 +141,37 @@ class PartSource:
 
     def digest(self) -> str:
         return ""
+
+    def travels(self) -> bool:
+        """Functions that pickle do; delayed objects are computed where their scheduler is."""
+        if hasattr(self.part, "compute"):
+            return False
+        try:
+            pickle.dumps(self.part)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return False
+        return True
+
+    def absolute(self) -> PartSource:
+        return self
+
+
+def stretches_of(sources: Sequence[Source], size: int) -> list[tuple[int, Sequence[Source]]]:
+    """Neighbouring sources for ``size`` processes: the number of the first of each stretch, and its sources.
+
+    There is one stretch if one process reads the sources as fast, or if only this one can.
+    """
+    if size == 1 or not all(source.travels() for source in sources):
+        return [(0, sources)]
+    states = [source.state() for source in sources]
+    sizes = [LEAST if state is None else state["size"] for state in states]  # what a part holds is not known
+    total = sum(sizes)
+    if total < LEAST or not total:
+        return [(0, sources)]
+    middles = np.cumsum(sizes) - 0.5 * np.array(sizes)
+    groups = (middles * (size * STRETCHES) / total).astype(np.int64)
+    begins = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(sources)]
+    return [(a, sources[a:b]) for a, b in pairwise(begins)]
 
 
 def files_of(

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.estimator.frame import Part
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.packed import Observations, Sparse
-from hscrf.scale.shardfile import pack_sets, unpack_labels
+from hscrf.scale.arrays import allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.topology import Topology
+
+
+class Placed(NamedTuple):
+    """Sequences, and for each the number of its source (n,) and its place there (n, 2)."""
+
+    part: Part
+    source: Ints
+    place: Ints
+
+    def without(self, n: int | None) -> Placed:
+        """The same without one sequence."""
+        kept = np.flatnonzero(np.arange(len(self.part.labels)) != n)
+        part = self.part
+        rest = Part(part.observations.take(kept), [part.labels[k] for k in kept.tolist()], part.offset)
+        return Placed(rest, self.source[kept], self.place[kept])
 
 
 @dataclass(frozen=True)
@@ -24,69 +41,71 @@ class Piece:
 
     path: str
     topology: Topology  # over which its labels were read
+    count: int  # of its sequences
 
-    def read(self, offset: int) -> tuple[Part, Ints, Ints]:
-        """The sequences, the first of which has the number ``offset``, and the sources and places they come from."""
+    def read(self, begin: int, stop: int) -> Placed:
+        """Some of the sequences, with the sources and places they come from."""
+        arrays = self._arrays()
+        observations = observations_in(arrays, int(arrays["features"]))
+        labels = [labels_in(arrays, self.topology, n) for n in range(begin, stop)]
+        if stop - begin < self.count:
+            observations = observations.take(np.arange(begin, stop))
+        part = Part(plain(observations), labels, 0)
+        return Placed(part, arrays["source"][begin:stop], arrays["place"][begin:stop])
+
+    def columns(self, begin: int, stop: int) -> NDArray[np.float64]:
+        """The numeric columns (N, F) of some of the sequences, as they were given."""
+        arrays = self._arrays("offsets", "dense")
+        first, last = arrays["offsets"][[begin, stop]].tolist()
+        found: NDArray[np.float64] = arrays["dense"][first:last]
+        return found
+
+    def _arrays(self, *names: str) -> dict[str, NDArray[Any]]:
         with np.load(self.path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-        offsets, topology = arrays["offsets"], self.topology
-        sparse = None
-        if "indptr" in arrays:
-            sparse = Sparse(arrays["indptr"], arrays["indices"], arrays["data"], int(arrays["size"]))
-        raw = [None] * (len(offsets) - 1)
-        observations = Observations(offsets, sparse, arrays.get("dense"), raw)
-        labels = [unpack_labels(arrays, topology, n) for n in range(len(offsets) - 1)]
-        return Part(observations, labels, offset), arrays["source"], arrays["place"]
+            return {name: found[name] for name in names or found.files}
+
+
+def plain(observations: Observations) -> Observations:
+    """The same, without values if all of them are one: some sequences of a piece as if they had been packed alone."""
+    x = observations.sparse
+    if isinstance(x, Sparse) and x.data.size and (x.data == 1).all():
+        return Observations(
+            observations.offsets,
+            Sparse(x.indptr, x.indices, np.empty(0), x.size),
+            observations.dense,
+            observations.raw,
+        )
+    return observations
 
 
 class Spool:
-    """Pieces of shards in a folder, in their order."""
+    """The pieces of one stretch of sources in a folder, in their order."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.pieces: dict[int, list[Piece]] = {}  # by shard
+    def __init__(self, folder: str, stretch: int) -> None:
+        self.folder, self.stretch = folder, stretch
+        self.pieces: list[Piece] = []
         self.topologies: dict[str, Topology] = {}  # many pieces share one
-        self.size = 0  # bytes
 
-    def __len__(self) -> int:
-        return len(self.pieces)
-
-    def add(self, shard: int, part: Part, source: Sequence[int], place: Sequence[Any]) -> None:
+    def add(self, part: Part, source: Sequence[int], place: Sequence[Any]) -> None:
         """Keep a part on disk."""
         known, observations = pack_labels(part.labels), part.observations
-        arrays: dict[str, Any] = {"offsets": observations.offsets, "states": known.states, "ends": known.ends}
-        arrays |= {"source": np.array(source, dtype=np.int32), "place": np.array(place, dtype=np.int64)}
-        if isinstance(observations.sparse, Sparse):
-            x = observations.sparse
-            arrays |= {"indptr": x.indptr, "indices": x.indices, "data": x.data, "size": np.array(x.size)}
-        if observations.dense is not None:
-            arrays["dense"] = observations.dense
         topology = self._shared(part.labels[0].topology)
-        arrays |= pack_sets(part.labels, topology, known.offsets)
-        own = self.pieces.setdefault(shard, [])
-        path = os.path.join(self.folder, f"spool-{shard:06d}-{len(own):04d}.npz")
+        arrays: Any = observation_arrays(observations) | {"states": known.states, "ends": known.ends}
+        arrays |= {"source": np.array(source, dtype=np.int32), "place": np.array(place, dtype=np.int64)}
+        arrays |= {"features": np.array(feature_count(observations))}
+        arrays |= allowed_arrays(part.labels, topology, known.offsets)
+        path = os.path.join(self.folder, f"spool-{self.stretch:06d}-{len(self.pieces):06d}.npz")
         with open(path, "wb") as file:
             np.savez(file, **arrays)
-        self.size += os.path.getsize(path)
-        own.append(Piece(path, topology))
+        self.pieces.append(Piece(path, topology, len(part.labels)))
 
     def _shared(self, topology: Topology) -> Topology:
         key = json.dumps(topology.to_json())
         return self.topologies.setdefault(key, topology)
 
-    def shards(self) -> Iterator[list[Piece]]:
-        """The pieces of each shard; those of shards that are done are removed."""
-        for k in sorted(self.pieces):
-            yield self.pieces[k]
-            self._remove(self.pieces[k])
 
-    def clear(self) -> None:
-        """Remove all."""
-        for pieces in self.pieces.values():
-            self._remove(pieces)
-        self.pieces = {}
-
-    def _remove(self, pieces: Sequence[Piece]) -> None:
-        for piece in pieces:
-            if os.path.exists(piece.path):
-                os.unlink(piece.path)
+def remove(pieces: Iterable[Piece]) -> None:
+    """Remove the files of pieces."""
+    for piece in pieces:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(piece.path)

@@ -77,7 +77,7 @@ def load(
 def save(model: StackedCRF, path: File) -> None:
     """Write a fitted model."""
     settings, arrays = model.encoder_.state()
-    crf, inner = model.crf_._content()
+    crf, inner = model.crf_.content()
     arrays = dict(arrays) | {f"{CRF}{name}": array for name, array in inner.items()}
     scores = []
     for k, own in enumerate(model.scores_):

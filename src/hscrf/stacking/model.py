@@ -224,12 +224,12 @@ class StackedCRF(BaseEstimator):
         names, table = list(columns), np.stack(list(columns.values()), axis=1).tolist()
         steps = [{"bias": 1.0, **dict(zip(names, row, strict=True))} for row in table]
         if self.passthrough:
-            for step, own in zip(steps, self._own_features(packed), strict=True):
+            for step, own in zip(steps, self.asked_features(packed), strict=True):
                 step.update(own)
         offsets = packed.offsets.tolist()
         return [steps[a:b] for a, b in pairwise(offsets)]
 
-    def _own_features(self, packed: Observations) -> list[dict[str, float]]:
+    def asked_features(self, packed: Observations) -> list[dict[str, float]]:
         """The observations of each step by name."""
         if packed.dense is not None:
             return [dict(zip(self._columns(), row, strict=True)) for row in packed.dense.tolist()]
@@ -322,7 +322,7 @@ class StackedCRF(BaseEstimator):
     @property
     def scheme_(self) -> Any:
         """How label columns are written, as training found it."""
-        return self._fitted()._scheme()
+        return self._fitted().found_scheme()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, without pickle; see :func:`hscrf.stacking.load`."""

@@ -209,7 +209,7 @@ class HHMM(Predictor):
 
     def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         seen = self.encoder_.pack(X)
-        return seen, None if Y is None else self._evidence(Y, seen, "Y")
+        return seen, None if Y is None else self.read_evidence(Y, seen, "Y")
 
     def _new_blocks(self) -> list[Block]:
         """A block for each table of probabilities, of all that the topology allows, and last the emission's."""
@@ -334,7 +334,7 @@ class HHMM(Predictor):
         def answer(scored: Scored) -> Floats:
             return scored.batch.log_partition(scored.values)
 
-        return np.array(self._answer(X, None, answer)) if Y is None else self._of_possible(X, Y, answer)
+        return np.array(self.ask(X, None, answer)) if Y is None else self.ask_possible(X, Y, answer)
 
     def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
         """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
@@ -350,7 +350,7 @@ class HHMM(Predictor):
         Without ``root_ends``, a sequence stops as soon as it has ``length`` steps and all levels below the root end:
         with one level after ``length`` steps, with more perhaps a little later.
         """
-        self._check_fitted()
+        self.check_fitted()
         if (length is None) != self.root_ends:
             told = "the root ends by chance: give no length" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
@@ -405,7 +405,7 @@ class HHMM(Predictor):
         return Scorer(self.topology_, self.blocks_).pieces(flat)
 
     def _probabilities(self, part: str) -> dict[str, Floats]:
-        self._check_fitted()
+        self.check_fitted()
         names = self.topology_.levels
         return {names[b.key[1]]: dense(b, np.exp(w)) for b, w in self._pieces(self.coef_) if b.key[0] == part}
 
@@ -432,7 +432,7 @@ class HHMM(Predictor):
     @property
     def emission_(self) -> Categorical | Gaussian:
         """What the states of the bottom level emit."""
-        self._check_fitted()
+        self.check_fitted()
         block, weights = self._pieces(self.coef_)[-1]
         if isinstance(block, MomentBlock):
             linear, square, _ = block.split(weights)

@@ -1,0 +1,67 @@
+"""What stores, shards and wings may ask of a model: its public verbs beyond those of scikit-learn.
+
+A trained :class:`Model` labels packed sequences. A :class:`Learner` also gives the frame that learns from data. Names
+with an underscore are of the class and its families alone: families override them (``_statistics``, ``_narrowed``,
+``_default_features``, ``_meetings``, ``_adopt``), other rooms never touch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from hscrf.arrays import Floats
+from hscrf.features.blocks import Block
+from hscrf.labels.labels import Labels
+from hscrf.observations.packed import Observations
+from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.estimator.frame import Frame
+
+
+class Model(Protocol):
+    """A trained model; :class:`hscrf.estimator.predictor.Predictor` is one."""
+
+    n_jobs: int
+    verbose: int
+    topology_: Topology
+    encoder_: Any
+    coef_: Floats
+
+    def check_fitted(self) -> None:
+        """Raise unless the model is trained."""
+
+    def found_scheme(self) -> Any:
+        """How label columns are written, by level: what was asked for, or what training found."""
+
+    def pack_to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
+        """Packed observations, and labels that need not keep the topology's rules nor have only its states."""
+
+    def label(self, observations: Observations, weights: Floats, loss: str = "sequence") -> list[Labels]:
+        """The best labels of packed sequences at some weights."""
+
+    def weighted_blocks(self) -> list[tuple[Block, Floats]]:
+        """Each block of features with its weights."""
+
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a model file holds: a header for JSON, and arrays."""
+
+
+class Learner(Model, Protocol):
+    """A model that learns from stores of data; :class:`hscrf.HSCRF` is one."""
+
+    topology: Topology | None
+    scheme: str | Mapping[str, str]
+    min_count: int
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments of the constructor by name."""
+
+    def asked_features(self) -> list[Any]:
+        """The specifications that the caller gave, without the default ones."""
+
+    def new_frame(self, scheme: Any) -> Frame:
+        """A frame that learns names, scales, states and rules from data whose columns are written in that scheme."""

@@ -1,0 +1,136 @@
+"""The second pass of packing: sequences as the first pass kept them become a shard in its final form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hscrf.arrays import Ints
+from hscrf.errors import SequenceError
+from hscrf.estimator.checks import count_states
+from hscrf.estimator.frame import Frame, Part
+from hscrf.labels.packed import pack_labels
+from hscrf.observations.moments import Moments
+from hscrf.scale.arrays import joined
+from hscrf.scale.crew import is_stopped
+from hscrf.scale.memory import keep_memory
+from hscrf.scale.shardfile import write_shard
+from hscrf.scale.spool import Piece, Placed
+
+
+class Slice(NamedTuple):
+    """Some sequences of a piece, and the number of the stretch that it belongs to."""
+
+    piece: Piece
+    begin: int
+    stop: int
+    stretch: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The sequences of a shard that is to be written."""
+
+    number: int
+    slices: Sequence[Slice]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all shards of a packing share."""
+
+    frame: Frame  # settled, without names
+    numbers: Sequence[str | None]  # for each stretch the file of the final numbers of its names, if they change
+    folder: str
+    skip: bool  # whether bad sequences are left out
+    chunk: int  # steps of a chunk
+
+
+class PlacedError(Exception):
+    """A bad sequence: the number of its source, its place there, and what is wrong."""
+
+    def __init__(self, source: int, place: Any, error: SequenceError) -> None:
+        super().__init__(source, place, error)
+        self.source, self.place, self.error = source, place, error
+
+
+@dataclass
+class Written:
+    """A shard that was written; without an entry if none of its sequences is good."""
+
+    entry: dict[str, Any] = field(default_factory=dict)  # what the manifest says of it
+    counts: list[Ints] = field(default_factory=list)  # steps of each state of each level
+    lengths: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    bad: list[PlacedError] = field(default_factory=list)  # sequences that were left out
+
+
+def measure(draft: Draft) -> Moments:
+    """The moments of the numeric columns of a shard, as they were given."""
+    return Moments.of(np.concatenate([own.piece.columns(own.begin, own.stop) for own in draft.slices]))
+
+
+def write(draft: Draft, form: Form) -> Written:
+    """Write a shard; the first bad sequence is a :class:`PlacedError`, unless bad ones are left out."""
+    keep_memory()
+    return Written() if is_stopped(form.folder, draft.number) else Writer(draft, form).run()
+
+
+class Writer:
+    """Writes one shard."""
+
+    def __init__(self, draft: Draft, form: Form) -> None:
+        self.draft, self.form = draft, form
+        self.bad: list[PlacedError] = []
+
+    def run(self) -> Written:
+        topology = self.form.frame.topology
+        assert topology is not None
+        path = os.path.join(self.form.folder, f"{self.draft.number:06d}.shard")
+        parts = list(self._final())
+        if not parts:
+            return Written(bad=self.bad)
+        whole = Part(joined([own.part.observations for own in parts]), [y for own in parts for y in own.part.labels])
+        placed = Placed(whole, *(np.concatenate(places) for places in zip(*(own[1:] for own in parts), strict=True)))
+        while True:
+            try:
+                options = (placed.source, placed.place, self.form.skip, self.form.chunk)
+                digest, chunks = write_shard(path, placed.part, topology, *options)
+                break
+            except SequenceError as error:
+                self._leave_out(placed, error)
+                if len(placed.part.labels) == 1:
+                    return Written(bad=self.bad)
+                placed = placed.without(error.sequence)
+        labels, lengths = placed.part.labels, np.diff(placed.part.observations.offsets)
+        entry = {"file": os.path.basename(path), "digest": digest, "count": len(labels), "steps": int(lengths.sum())}
+        entry |= {"chunks": chunks, "complete": int(pack_labels(labels).complete_sequences().sum())}
+        return Written(entry, count_states(topology, labels), lengths, self.bad)
+
+    def _final(self) -> Iterator[Placed]:
+        """The sequences of each slice in their final form."""
+        for own in self.draft.slices:
+            placed = own.piece.read(own.begin, own.stop)
+            file = self.form.numbers[own.stretch]
+            numbers = None if file is None else np.load(file, mmap_mode="r")
+            while True:
+                try:
+                    yield placed._replace(part=self.form.frame.final(placed.part, numbers))
+                    break
+                except SequenceError as error:
+                    self._leave_out(placed, error)
+                    if len(placed.part.labels) == 1:
+                        break
+                    placed = placed.without(error.sequence)
+
+    def _leave_out(self, placed: Placed, error: SequenceError) -> None:
+        """Note the sequence that an error is about, or raise the error with its place."""
+        n = error.sequence
+        if n is None:
+            raise error
+        self.bad.append(PlacedError(int(placed.source[n]), tuple(placed.place[n].tolist()), error))
+        if not self.form.skip:
+            raise self.bad[-1]

@@ -1,0 +1,58 @@
+"""Bad sequences: an error, or left out and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+TOLD = 20  # messages about bad sequences that are kept
+Item = TypeVar("Item")
+
+
+@dataclass
+class Problems:
+    """What is wrong with sequences: the first one is raised or, with ``skip``, all are counted."""
+
+    skip: bool = False
+    count: int = 0
+    told: list[str] = field(default_factory=list)  # the first messages
+
+    def refuse(self, error: Exception) -> None:
+        """Raise the error of a bad sequence, or count the sequence as left out."""
+        if not self.skip:
+            raise error from None
+        self.note(error)
+
+    def note(self, error: Exception) -> None:
+        """Count a sequence that was left out."""
+        self.count += 1
+        if len(self.told) < TOLD:
+            self.told.append(str(error))
+
+    def add(self, other: Problems) -> None:
+        """Add what is wrong with later sequences."""
+        self.count += other.count
+        self.told += other.told[: TOLD - len(self.told)]
+
+
+def without_bad(
+    items: Sequence[Item],
+    problem_of: Callable[[Item], Exception | None],
+    refuse: Callable[[Item, Exception], object],
+    error: Exception,
+) -> list[Item]:
+    """The good ones of some items that fail together with ``error``; ``refuse`` is told of each bad one.
+
+    Raises ``error`` if each item is good by itself.
+    """
+    good = []
+    for item in items:
+        problem = problem_of(item)
+        if problem is None:
+            good.append(item)
+        else:
+            refuse(item, problem)
+    if len(good) == len(items):
+        raise error
+    return good

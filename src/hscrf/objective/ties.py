@@ -43,8 +43,10 @@ class Tied:
 
     def penalty(self, values: Any, power: float) -> Any:
         """A penalty of all weights, equal within sets, as one of sets: times sqrt(k) ** power."""
-        own = values if not np.ndim(values) else np.bincount(self.sets, values, self.size) / self.count**2
-        return own * self.count**power if np.any(own) else own
+        if np.ndim(values):
+            values, each = np.empty(self.size), values
+            values[self.sets] = each
+        return values * self.count**power if power and np.any(values) else values
 
 
 def tied_sets(objective: ShardedLoss) -> Ints:

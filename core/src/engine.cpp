@@ -103,14 +103,14 @@ struct Native final : Engine {
     bool side_by_side(const Batch& batch, const std::vector<Shared>& shared, Workshop& work, Counts* counts, int rows,
                       const int* which, bool keep, Use use) const {
         const Layer& layer = *model.layers[0];
-        const double reach = shared[0].reach + std::log(double(layer.tries[0]->nodes));
+        const double reach = shared[0].reach + std::log(double(layer.dense->nodes));
         if (is_linear<A> && reach > WIDE) return false;
         int64_t first[R];
         int length[R];
         for (int r = 0; r < rows; ++r)
             first[r] = batch.offsets[which[r]], length[r] = int(batch.offsets[which[r] + 1] - first[r]);
         Tokens<A, R> tokens(model.topology, batch, layer, work.space, rows, first, length, false, reach);
-        Sequences<A, R> kind(layer, *layer.tries[0], work.gates[0], work.space, counts, nullptr, reach, tokens, rows);
+        Sequences<A, R> kind(layer, *layer.dense, work.gates[0], work.space, counts, nullptr, reach, tokens, rows);
         Walk<A, Sequences<A, R>> walk(kind, work.space, (is_linear<A> ? shared[0].exps : shared[0].logs).data(), 0,
                                       keep);
         walk.forward();

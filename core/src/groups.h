@@ -33,9 +33,27 @@ INLINE void product_alone(const double* above, const double* entry, const double
     UNROLL for (int k = 0; k < N; ++k) put(v + k * W, 0, even[k]);
 }
 
+// The same for C children in B of R rows.
+template <class A, int R, int B, int C, class Put>
+INLINE void product_rows(const double* above, const double* entry, const double* before, const double* table, int count,
+                         int v, int r, Put put) {
+    constexpr int H = B / W;
+    V total[C][H];
+    UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) total[k][h] =
+        above ? A::times(load(above + r + h * W), splat(entry[v + k])) : splat(A::zero);
+    if (before) {
+        const double* x = before + r;
+        for (int u = 0; u < count; ++u, table += PAD, x += R)
+            UNROLL for (int h = 0; h < H; ++h) UNROLL for (int k = 0; k < C; ++k) total[k][h] =
+                A::plus(total[k][h], A::times(load(x + h * W), splat(table[k])));
+    }
+    UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) put(v + k, r + h * W, total[k][h]);
+}
+
+// ``width``: of the table; ``size``: of the group, which is padded like it or not.
 template <class A, int R, class Put>
 INLINE void product(const double* above, const double* entry, const double* before, const double* table, int count,
-                    int width, Put put) {
+                    int width, int size, Put put) {
     const int panel = width * PAD;
     if constexpr (is_log<A>) {
         static_assert(R == 1);
@@ -55,21 +73,15 @@ INLINE void product(const double* above, const double* entry, const double* befo
         if (width - v == 2 * PAD) product_alone<A, 2 * E>(above, entry, before, table, count, panel, v, put);
         if (width - v == PAD) product_alone<A, E>(above, entry, before, table, count, panel, v, put);
     } else {
-        constexpr int B = 8, H = B / W, C = 4;  // B rows and C children at a time
-        for (int r = 0; r < R; r += B)
-            for (int v = 0; v < width; v += C) {
-                V total[C][H];
-                UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) total[k][h] =
-                    above ? A::times(load(above + r + h * W), splat(entry[v + k])) : splat(A::zero);
-                if (before) {
-                    const double *row = table + v / PAD * panel + v % PAD, *x = before + r;
-                    for (int u = 0; u < count; ++u, row += PAD, x += R)
-                        UNROLL for (int h = 0; h < H; ++h) UNROLL for (int k = 0; k < C; ++k) total[k][h] =
-                            A::plus(total[k][h], A::times(load(x + h * W), splat(row[k])));
-                }
-                UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h)
-                    put(v + k, r + h * W, total[k][h]);
-            }
+        constexpr int B = 8, C = 4;  // B rows and C children at a time
+        for (int r = 0; r < R; r += B) {
+            const auto at = [&](int v) { return table + v / PAD * panel + v % PAD; };
+            int v = 0;
+            for (; v + C <= size; v += C) product_rows<A, R, B, C>(above, entry, before, at(v), count, v, r, put);
+            if (size - v == 3) product_rows<A, R, B, 3>(above, entry, before, at(v), count, v, r, put);
+            if (size - v == 2) product_rows<A, R, B, 2>(above, entry, before, at(v), count, v, r, put);
+            if (size - v == 1) product_rows<A, R, B, 1>(above, entry, before, at(v), count, v, r, put);
+        }
     }
 }
 
@@ -85,11 +97,18 @@ INLINE void gather(const double* value, const double* exit, int width, double* o
                                                     }));
 }
 
+// Where four children from v on lie in R rows. Behind the end of a group the last one stands in: what is counted for it
+// goes to the padding of the table, which nobody reads.
+template <int R>
+INLINE void four(int v, int size, size_t* at) {
+    UNROLL for (int i = 0; i < 4; ++i) at[i] = size_t(v + i < size ? v + i : size - 1) * R;
+}
+
 // grad[v] += the sum over steps and rows of a[step] * b[step][v] (* p[v]); steps lie some numbers apart.
 template <class A, int R>
 INLINE void count_row(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
-                      int width, double* grad) {
-    for (int v = 0; v < width; v += PAD) {
+                      int size, double* grad) {
+    for (int v = 0; v < size; v += PAD) {
         if constexpr (R == 1) {
             for (int k = 0; k < PAD; k += W) {
                 V total = load(grad + v + k);
@@ -98,12 +117,13 @@ INLINE void count_row(const double* a, size_t a_step, const double* b, size_t b_
                 store(grad + v + k, total);
             }
         } else {
-            for (int k = 0; k < PAD; k += 4) {
+            for (int k = 0; k < PAD && v + k < size; k += 4) {
                 V total[4] = {};
+                size_t at[4];
+                four<R>(v + k, size, at);
                 for (int t = 0; t < steps; ++t)
-                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i) total[i] =
-                        A::count(total[i], load(a + t * a_step + r), load(b + t * b_step + (v + k + i) * R + r),
-                                 splat(p[v + k + i]));
+                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i) total[i] = A::count(
+                        total[i], load(a + t * a_step + r), load(b + t * b_step + at[i] + r), splat(p[v + k + i]));
                 add_sums(total[0], total[1], total[2], total[3], grad + v + k);
             }
         }
@@ -113,9 +133,9 @@ INLINE void count_row(const double* a, size_t a_step, const double* b, size_t b_
 // grad[u, v] += the sum over steps and rows of a[step][u] * b[step][v] (* p[u, v]), for U children u.
 template <class A, int R, int U>
 INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
-                       int width, double* grad) {
+                       int width, int size, double* grad) {
     const int panel = width * PAD;
-    for (int v = 0; v < width; v += PAD, grad += panel, p += panel) {
+    for (int v = 0; v < size; v += PAD, grad += panel, p += panel) {
         if constexpr (R == 1) {
             for (int k = 0; k < PAD; k += W) {
                 V total[U];
@@ -126,13 +146,15 @@ INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b
                 UNROLL for (int u = 0; u < U; ++u) store(grad + u * PAD + k, total[u]);
             }
         } else {
-            for (int k = 0; k < PAD; k += 4) {
+            for (int k = 0; k < PAD && v + k < size; k += 4) {
                 V total[U][4] = {};
+                size_t at[4];
+                four<R>(v + k, size, at);
                 for (int t = 0; t < steps; ++t)
                     UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i)
                         UNROLL for (int u = 0; u < U; ++u) total[u][i] =
-                            A::count(total[u][i], load(a + t * a_step + u * R + r),
-                                     load(b + t * b_step + (v + k + i) * R + r), splat(p[u * PAD + k + i]));
+                            A::count(total[u][i], load(a + t * a_step + u * R + r), load(b + t * b_step + at[i] + r),
+                                     splat(p[u * PAD + k + i]));
                 UNROLL for (int u = 0; u < U; ++u)
                     add_sums(total[u][0], total[u][1], total[u][2], total[u][3], grad + u * PAD + k);
             }
@@ -142,12 +164,13 @@ INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b
 
 template <class A, int R>
 INLINE void count_pairs(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
-                        int count, int width, double* grad) {
+                        int count, int width, int size, double* grad) {
     constexpr int U = R == 1 ? 4 : 3;
     int u = 0;
     for (; u + U <= count; u += U)
-        count_rows<A, R, U>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, grad + u * PAD);
-    for (; u < count; ++u) count_rows<A, R, 1>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, grad + u * PAD);
+        count_rows<A, R, U>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, size, grad + u * PAD);
+    for (; u < count; ++u)
+        count_rows<A, R, 1>(a + u * R, a_step, b, b_step, steps, p + u * PAD, width, size, grad + u * PAD);
 }
 
 }  // namespace hscrf::ISA

@@ -131,7 +131,8 @@ struct Group {  // siblings
     const Family* family;
 };
 
-// The valid stacks below one top state, level by level; the top itself is node 0. Groups of siblings are padded.
+// The valid stacks below one top state, level by level; the top itself is node 0. Groups of siblings are padded unless
+// rows walk side by side, for then vectors hold rows, not siblings.
 struct Trie {
     int depth, nodes = 0, inner;
     std::vector<int> level_at;                // first node of each level; the top is level 0
@@ -139,22 +140,24 @@ struct Trie {
     std::vector<std::vector<Group>> groups;   // [level of the children]
     std::vector<const Group*> around, below;  // of each node: the group it is in, and that of its children
 
-    Trie(const Topology& topology, const Tables& tables, int top, int bottom, int s) : depth(bottom - top) {
+    Trie(const Topology& topology, const Tables& tables, int top, int bottom, int s, bool pads = true)
+        : depth(bottom - top) {
         groups.resize(depth + 1);
         std::vector<std::pair<int, int>> line{{0, s}};
         level_at.push_back(0);
-        state.assign(PAD, s), nodes = PAD;
+        nodes = pads ? PAD : 1;
+        state.assign(nodes, s);
         for (int level = 1; level <= depth; ++level) {
             std::vector<std::pair<int, int>> next;
             level_at.push_back(nodes);
             for (auto [node, x] : line) {
                 const Family& f = tables.levels[level - 1][x];
                 const bool together = f.count == 0 || f.kids.back() - f.kids.front() + 1 == f.count;
-                groups[level].push_back({node, nodes, f.count, f.width, together, &f});
+                const int width = pads ? f.width : f.count;
+                groups[level].push_back({node, nodes, f.count, width, together, &f});
                 for (int u = 0; u < f.count; ++u) next.push_back({nodes + u, f.kids[u]});
-                for (int u = 0; u < f.width; ++u)
-                    state.push_back(u < f.count ? f.kids[u] : topology.states[top + level]);
-                nodes += f.width;
+                for (int u = 0; u < width; ++u) state.push_back(u < f.count ? f.kids[u] : topology.states[top + level]);
+                nodes += width;
             }
             line = next;
         }
@@ -180,6 +183,7 @@ struct Layer {
     Leaf leaf;
     Tables tables;
     std::vector<std::unique_ptr<Trie>> tries;  // of each top state
+    std::unique_ptr<Trie> dense;               // of the first, for sequences side by side; nullptr below the root
     int widest = 1;                            // group of siblings
 
     Layer(const Topology& topology, int top, int bottom)
@@ -191,6 +195,7 @@ struct Layer {
           tables(topology, top, bottom) {
         for (int s = 0; s < topology.states[top]; ++s)
             tries.push_back(std::make_unique<Trie>(topology, tables, top, bottom, s));
+        if (top == 0) dense = std::make_unique<Trie>(topology, tables, top, bottom, 0, false);
         for (const auto& level : tables.levels)
             for (const Family& f : level) widest = std::max(widest, f.count);
     }

@@ -89,9 +89,9 @@ struct Walk {
                 const auto hand = [&](int v, int r, V value)
                                       ALWAYS { give(g, v, r, (g.first + v) * R + r - inner, value); };
                 if (level < trie.depth)
-                    product<A, R>(above, entry, prior, table, f.count, f.width, put);
+                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, put);
                 else
-                    product<A, R>(above, entry, prior, table, f.count, f.width, hand);
+                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, hand);
                 if (back && !opens) std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
             }
             if (level < trie.depth) {
@@ -111,7 +111,7 @@ struct Walk {
                 if (level < trie.depth)
                     std::fill(nodes + (g.first + g.count) * R, nodes + (g.first + g.width) * R, A::zero);
                 if (closes)
-                    gather<A, R>(nodes + g.first * R, pot_at(t) + (back ? f.init : f.end), f.width,
+                    gather<A, R>(nodes + g.first * R, pot_at(t) + (back ? f.init : f.end), g.width,
                                  nodes + g.parent * R);
                 else
                     std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
@@ -381,15 +381,15 @@ struct Walk {
                     const double *begun = down_bar + (a - t0) * all + g.first * R, *now = pot_at(a);
                     double* to = grad + a * grad_stride;
                     const int births = level > 1 ? b - a : std::clamp(kind.births() - a, 0, b - a);
-                    count_row<A, R>(down_at(a) + g.parent * R, inner, begun, all, births, now + f.init, f.width,
+                    count_row<A, R>(down_at(a) + g.parent * R, inner, begun, all, births, now + f.init, g.width,
                                     to + f.init);
                     count_row<A, R>(up_bar + (a - t0) * inner + g.parent * R, inner, up_at(a) + g.first * R, all, b - a,
-                                    now + f.end, f.width, to + f.end);
+                                    now + f.end, g.width, to + f.end);
                     const int skip = a == 0;
                     if (skip < b - a && (together || kind.crosses(level, a - 1)))
                         count_pairs<A, R>(up_at(a + skip) - all + g.first * R, all, begun + skip * all, all,
                                           b - a - skip, (together ? now : now - stride) + f.trans, f.count, f.width,
-                                          (together ? to : to - grad_stride) + f.trans);
+                                          g.width, (together ? to : to - grad_stride) + f.trans);
                 }
             }
     }

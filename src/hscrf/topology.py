@@ -91,9 +91,13 @@ class Topology:
 
     def has_limits(self, level: int) -> bool:
         """Whether durations of the level are limited; False for a unit bottom, which the engine treats apart."""
-        if self.unit_bottom and level == self.depth - 1:
-            return False
-        return bool((self.min_duration[level] > 1).any() or (self.max_duration[level] < UNLIMITED).any())
+        return self._limited[level]
+
+    @cached_property
+    def _limited(self) -> tuple[bool, ...]:
+        limits = zip(self.min_duration, self.max_duration, strict=True)
+        found = [bool((shortest > 1).any() or (longest < UNLIMITED).any()) for shortest, longest in limits]
+        return (*found[:-1], found[-1] and not self.unit_bottom)
 
     def level(self, name: str | int) -> int:
         """Return the index of a level given by name or index.

@@ -19,12 +19,15 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
 from hscrf.engine.kbest import KBest
+from hscrf.engine.stretches import Stretches
 from hscrf.engine.tally import COUNTER
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
     from hscrf import _core
+
+FEWEST = 8  # sequences of a batch that are worth to be cut
 
 
 class Compiled:
@@ -34,10 +37,11 @@ class Compiled:
         self.topology = topology
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.evidence = evidence
+        self._cut: Stretches | None = None
 
     def log_partition(self, values: Arrays) -> Floats:
         """Log Z (n,) of each sequence."""
-        log_z, in_logarithms = self._core(values).log_partition(values, self.offsets, self.evidence)
+        log_z, in_logarithms = (self.cut and self.cut.sums(values)) or self.sums(values)
         COUNTER.add(len(log_z), in_logarithms)
         return log_z
 
@@ -45,12 +49,34 @@ class Compiled:
         self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
     ) -> Expectations:
         """Log Z of each sequence, and the weighted counts and posteriors of all."""
+        cut = None if explicit else self.cut
+        found, in_logarithms = (cut and cut.counts(values, weights)) or self.counts(values, weights, explicit)
+        COUNTER.add(len(found.log_z), in_logarithms)
+        return found
+
+    @property
+    def cut(self) -> Stretches | None:
+        """The sequences cut where their upper levels are known, if there are any such and enough sequences."""
+        if self.evidence is None or self.offsets.size <= FEWEST:
+            return None
+        if self._cut is None:
+            self._cut = Stretches(self.topology, self.offsets, self.evidence, Compiled)
+        return self._cut if self._cut.useful else None
+
+    def sums(self, values: Arrays) -> tuple[Floats, int]:
+        """Log Z (n,) of each sequence in one piece, and how many of them needed logarithms."""
+        return self._core(values).log_partition(values, self.offsets, self.evidence)
+
+    def counts(
+        self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
+    ) -> tuple[Expectations, int]:
+        """The expectations of all sequences in one piece, and how many of them needed logarithms."""
         core = self._core(values, explicit or ())
         log_z, counts, state, ending, tables, in_logarithms = core.expectations(
             values, self.offsets, self.evidence, weights, bool(explicit)
         )
-        COUNTER.add(len(log_z), in_logarithms)
-        return Expectations(log_z, counts, state, ending, {d: tables.get(d, state[d][:, None]) for d in explicit or ()})
+        segments = {d: tables.get(d, state[d][:, None]) for d in explicit or ()}
+        return Expectations(log_z, counts, state, ending, segments), in_logarithms
 
     def best(self, values: Arrays) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
         """States and ends (D, N) of the best configuration of each sequence, and its score (n,)."""
@@ -84,7 +110,7 @@ def segmental_levels(topology: Topology, values: Arrays, explicit: Sequence[int]
     return tuple(is_segmental(d) for d in range(topology.depth))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)  # there is one for each state of a known level, see ``stretches``
 def make_core(topology: Topology, segmental: tuple[bool, ...]) -> _core.Engine:
     """The compiled engine of a topology."""
     assert native.core is not None

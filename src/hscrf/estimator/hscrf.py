@@ -25,6 +25,7 @@ from hscrf.estimator.checks import (
     warn_of_weights,
 )
 from hscrf.estimator.cost import foresee, report_logarithms
+from hscrf.estimator.descent import descend
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
@@ -212,8 +213,11 @@ class HSCRF(Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client)
-            solver = solvers.solver_of(self.solver)
-            result = solver.minimize(objective, weights, *self._penalties(), monitor, self.random_state)
+            solver, penalties = solvers.solver_of(self.solver), self._penalties()
+            if isinstance(solver, solvers.LBFGS):
+                result = descend(solver, objective, weights, *penalties, monitor)
+            else:
+                result = solver.minimize(objective, weights, *penalties, monitor, self.random_state)
         report_logarithms(self, before)
         self._keep(result)
         return self

@@ -9,8 +9,8 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.features.blocks import Block, ConstantBlock
-from hscrf.features.events import family_cells
 from hscrf.fillers import copies_of
+from hscrf.labels.events import family_cells
 from hscrf.observations.encoder import Encoder
 from hscrf.topology import Topology
 

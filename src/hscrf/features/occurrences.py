@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.features.events import Events, find_events
 from hscrf.features.segments import SegmentFunction, segment_vector
+from hscrf.labels.events import Events, find_events
 from hscrf.labels.packed import Known
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.kernels import mark_cells

@@ -20,9 +20,9 @@ from hscrf.features.blocks import (
     PairBlock,
     SegmentBlock,
 )
-from hscrf.features.events import family_cells
 from hscrf.features.occurrences import ConstantCells, FeatureCells, Occurrences, Record, SegmentValues
 from hscrf.features.segments import SegmentFunction
+from hscrf.labels.events import family_cells
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.readers import KINDS
 from hscrf.potentials import Key

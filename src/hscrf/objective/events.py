@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
-from hscrf.features.events import family_events
+from hscrf.labels.events import events
 from hscrf.labels.packed import Known
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -44,24 +44,3 @@ class LabelCounts:
             table = np.ascontiguousarray(counts[key])
             table.reshape(-1)[cells] += factor * amounts
             counts[key] = table
-
-
-def events(topology: Topology, shape: tuple[int, ...], known: Known, key: Key) -> tuple[Ints, Ints]:
-    """Flat indices into an array of the events of one part of complete labels, and the packed steps they happen at."""
-    part, d = key
-    if part in FAMILY:
-        steps, cells, _ = family_events(topology, known, key)
-        return (steps * int(np.prod(shape[1:])) + cells if shape[0] > 1 else cells), steps
-    states = topology.n_states[d]
-    if part == "token":
-        steps = np.arange(known.states.shape[1])
-        return steps * states + known.states[d], steps
-    stop = np.flatnonzero(known.ends[d] == 1)
-    start = np.concatenate([[0], stop[:-1] + 1])
-    state, length = known.states[d][stop].astype(np.int64), stop - start
-    if part == "duration":
-        return length * states + state, start
-    if part == "segment":
-        return (start * shape[1] + length) * states + state, start
-    at = start if part == "start" else stop
-    return at * states + state, at

@@ -45,17 +45,12 @@ class Likelihood(ShardedLoss):
         super().__init__(scorer, shards, workers)
         self.observations, self.labels, self.costs = observations, labels, costs
         self.sample_weight, self.complete = self.data.sample_weight, self.data.complete
-        self.stays = True
+        self.stays, self.is_complete = True, bool(self.complete.all())
 
     @property
     def chunks(self) -> list[tuple[Ints, Chunk]]:
         """All chunks in their order, each with the numbers of its sequences."""
         return [item for shard in self.shards for item in shard.items]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all labels are known."""
-        return bool(self.complete.all())
 
     def identity(self) -> list[NDArray[Any]]:
         """What tells these data from others: lengths, labels and weights."""
@@ -119,6 +114,10 @@ class PackedShard:
     def items(self) -> list[tuple[Ints, Chunk]]:
         """All chunks; made when first needed, for some solvers take bundles instead."""
         return [(some, self.data.chunk(some, again=True)) for some in self.data.cut(self.which)]
+
+    @property
+    def complete(self) -> Ints:
+        return self.which[self.data.complete[self.which]]
 
     def chunk(self, item: tuple[Ints, Chunk]) -> tuple[Ints, Chunk]:
         return item

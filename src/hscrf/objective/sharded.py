@@ -35,6 +35,10 @@ class Shard(Protocol):
     def items(self) -> Sequence[Any]:
         """What stands for the chunks of an evaluation, in their order."""
 
+    @property
+    def complete(self) -> Ints:
+        """Numbers of the sequences with complete labels."""
+
     def chunk(self, item: Any) -> tuple[Ints, Chunk]:
         """The numbers of the sequences of a chunk, and the chunk."""
 
@@ -71,6 +75,7 @@ class ShardedLoss:
         self.workers = workers or Workers()
         self.n_parts = sum(map(len, shards))
         self.stays = False  # do the shards stay in memory
+        self.is_complete = True  # are all labels known
 
     @property
     def groups(self) -> list[slice]:
@@ -109,6 +114,13 @@ class ShardedLoss:
             (self.over([shard for other in cuts if other is not own for shard in other]), self.over(own))
             for own in cuts
         ]
+
+    def of_complete(self: Self) -> Self | None:
+        """The loss of the sequences with complete labels; None if there are none, or no others."""
+        if self.is_complete:
+            return None
+        found = [shard.subset(own) for shard in self.shards if (own := shard.complete).size]
+        return self.over(found) if found else None
 
     def over(self: Self, shards: Sequence[Any]) -> Self:
         """The same over other shards of the same data."""

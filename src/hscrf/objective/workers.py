@@ -77,8 +77,8 @@ class Workers:
         found = self.each(run, chain.from_iterable(deals))
         tree = TreeSum()
         for strands in deals or [[]]:
-            total, vector = 0.0, np.zeros(size)
-            for number, partial in islice(found, len(strands)):
+            total, vector = next(found) if strands else (0.0, np.zeros(size))
+            for number, partial in islice(found, len(strands) - 1 if strands else 0):
                 total += number
                 add_and_clear(vector, partial)
                 self.spare.append(partial)

@@ -59,6 +59,13 @@ class StoredShard:
         """Numbers of chunks in the file or, of a subset, of the sequences of chunks that are made when asked for."""
         return range(self.file.chunks) if self.which is None else self._cut(self.which)
 
+    @property
+    def complete(self) -> Ints:
+        if not self.file.complete:
+            return np.zeros(0, dtype=np.int64)
+        which = np.flatnonzero(self._rows().complete) + self.first
+        return which if self.which is None else np.intersect1d(which, self.which)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "items"}
 

@@ -89,13 +89,16 @@ class _Descent:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
         self.scales = _scales(c2)
         self.losses: list[float] = []
+        self.pull, self.is_sparse = 2 * c2, bool(np.any(c1))
 
     def evaluate(self, weights: Floats) -> Value:
         """The penalised loss, and the gradient of its smooth part (all but the L1 term)."""
         loss, gradient = check_finite(self.objective(weights), f"iteration {self.run.iteration}")
-        loss += penalty_of(weights, self.c1, self.c2)
+        total = self.pull * weights  # of the penalty c2 * sum w^2
+        loss += float(total @ weights) / 2
+        if self.is_sparse:
+            loss += penalty_of(weights, self.c1, 0.0)
         self.run.offer(weights, loss)
-        total = 2 * self.c2 * weights
         total += gradient
         return loss, total
 

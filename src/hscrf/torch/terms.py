@@ -11,8 +11,8 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
+from hscrf.labels.events import events
 from hscrf.labels.packed import Known
-from hscrf.objective.events import events
 from hscrf.objective.margin import add_costs
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology

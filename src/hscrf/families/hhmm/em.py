@@ -12,7 +12,7 @@ from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
-from hscrf.features.events import family_events, own_events
+from hscrf.labels.events import family_events, own_events
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known
 from hscrf.objective.likelihood import closed_labels

@@ -30,7 +30,7 @@ from hscrf.families.hhmm.emissions import (
     scattered_moments,
 )
 from hscrf.features.blocks import Block, ConstantBlock
-from hscrf.features.events import family_cells
+from hscrf.labels.events import family_cells
 from hscrf.labels.given import given_labels, schemes_in
 from hscrf.labels.induction import encode_labels
 from hscrf.labels.labels import Labels

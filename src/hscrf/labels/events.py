@@ -100,3 +100,34 @@ def family_events(topology: Topology, known: Known, key: Key) -> Events:
     if part == "init":
         happens, may = after(happens, known.offsets), after(may, known.offsets)
     return events_of(happens, may, above * width + below, (above >= 0) & (below >= 0))
+
+
+def events(topology: Topology, shape: tuple[int, ...], known: Known, key: Key) -> tuple[Ints, Ints]:
+    """Flat indices into an array of the known events of one part, and the packed steps they happen at.
+
+    Levels are known in whole sequences or not at all: where a state is not known, nothing is.
+    """
+    part, d = key
+    if part in FAMILY:
+        steps, cells, _ = family_events(topology, known, key)
+        return (steps * int(np.prod(shape[1:])) + cells if shape[0] > 1 else cells), steps
+    states, own = topology.n_states[d], known.states[d].astype(np.int64)
+    if part == "token":
+        steps = np.flatnonzero(own >= 0)
+        return steps * states + own[steps], steps
+    start, stop = segments(known, d)
+    state, length = own[stop], stop - start
+    if part == "duration":
+        return length * states + state, start
+    if part == "segment":
+        return (start * shape[1] + length) * states + state, start
+    at = start if part == "start" else stop
+    return at * states + state, at
+
+
+def segments(known: Known, d: int) -> tuple[Ints, Ints]:
+    """The first and the last step of each segment of a level, in the sequences where it is known."""
+    stop = np.flatnonzero(known.ends[d] == 1)
+    start = np.concatenate([[0], stop[:-1] + 1])
+    here = known.states[d][stop] >= 0
+    return start[here], stop[here]

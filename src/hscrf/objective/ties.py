@@ -1,0 +1,70 @@
+"""Weights that stay equal in learning, taken as one.
+
+Features that occur at the same steps with the same values, such as the word, the prefix and the suffix of a word that
+occurs once, have the same gradient. If their weights start equal and have the same penalties they stay equal, whatever
+L-BFGS does. With k such weights w, z = sqrt(k) w is one weight with the same penalty c2 w^2 + ... = c2 z^2 and the same
+norms: the iterates are those of all weights, in vectors of a third of the length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hscrf.arrays import Floats, Ints
+from hscrf.objective.sharded import ShardedLoss
+
+
+class Tied:
+    """A loss as a function of one weight for each set of weights that stay equal."""
+
+    def __init__(self, objective: ShardedLoss, sets: Ints) -> None:
+        self.objective, self.sets = objective, sets
+        self.count = np.sqrt(np.bincount(sets))  # square root of the number of weights in each set
+        self.size = self.count.size
+
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        loss, gradient = self.objective(self.whole(weights))
+        return loss, self.joined(gradient)
+
+    def of_complete(self) -> Tied | None:
+        """The loss of the sequences with complete labels; None if there are none, or no others."""
+        found = self.objective.of_complete()
+        return None if found is None else Tied(found, self.sets)
+
+    def whole(self, weights: Floats) -> Floats:
+        """All weights."""
+        return (weights / self.count).take(self.sets)
+
+    def joined(self, vector: Floats) -> Floats:
+        """The sums over sets of a vector of all weights: the transpose of ``whole``, and its inverse."""
+        return np.bincount(self.sets, vector, self.size) / self.count
+
+    def penalty(self, values: Any, power: float) -> Any:
+        """A penalty of all weights, equal within sets, as one of sets: times sqrt(k) ** power."""
+        if np.ndim(values):
+            values, each = np.empty(self.size), values
+            values[self.sets] = each
+        return values * self.count**power if power and np.any(values) else values
+
+
+def tied_sets(objective: ShardedLoss) -> Ints:
+    """The number of the set of each weight: weights of one set always have the same gradient.
+
+    Found by the gradient for random counts: it is the same number, bit by bit, for equal features of the same state,
+    and another one for all others.
+    """
+    rng, pulled = np.random.default_rng(0), np.zeros(objective.size)
+    for shard in objective.shards:
+        for item in shard.items:
+            _, chunk = shard.chunk(item)
+            shapes = objective.scorer.shapes(chunk.observations.steps)
+            counts = {key: rng.standard_normal(shape) for key, shape in shapes.items()}
+            objective.scorer.pull(counts, chunk.observations, pulled)
+    sets, first = np.empty(objective.size, dtype=np.int64), 0
+    for piece in objective.groups:
+        _, place, own = np.unique(pulled[piece], return_index=True, return_inverse=True)
+        sets[piece] = first + np.argsort(np.argsort(place))[own]  # in the order of their first weights
+        first += place.size
+    return sets

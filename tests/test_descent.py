@@ -1,0 +1,154 @@
+"""How L-BFGS goes down: from a start at the complete sequences, with weights that stay equal taken as one."""
+
+import numpy as np
+import pytest
+
+from hscrf import HSCRF, LBFGS, Labels
+from hscrf.datasets import make_nested
+from hscrf.estimator import descent
+from hscrf.estimator.weights import weight_names
+from hscrf.objective.ties import Tied, tied_sets
+from hscrf.objective.workers import Workers
+from hscrf.solvers.course import INTERRUPTED, Result
+
+X, Y = make_nested(10, sizes=(2, 3), length=(8, 14), random_state=0)
+
+
+def partly(complete):
+    """The labels of some sequences, and of all others only the upper level."""
+    found = []
+    for n, y in enumerate(Y):
+        states, ends = y.states.copy(), y.ends.copy()
+        if n not in complete:
+            states[2], ends[2] = -1, -1
+        found.append(Labels(y.topology, states, ends))
+    return found
+
+
+def objective_of(labels, **options):
+    return HSCRF(**options)._objective(X, labels, None, Workers())
+
+
+def test_the_loss_of_the_complete_sequences():
+    whole, weights = objective_of(partly({1, 4, 5}))
+    weights = np.random.default_rng(0).normal(size=weights.size)
+    found, gradient = whole.of_complete()(weights)
+    loss, wanted = whole.part(weights, np.array([1, 4, 5]))
+    assert found == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("complete", [set(), set(range(10))], ids=["none", "all"])
+def test_nothing_to_start_from(complete):
+    whole, weights = objective_of(partly(complete))
+    assert whole.of_complete() is None
+    zeros = np.zeros(weights.size)
+    assert descent.start_at_complete(whole, zeros, LBFGS(), 0.0, 1.0) is zeros
+
+
+def test_the_start_is_the_fit_of_the_complete_sequences():
+    """Only as far as they have a say: features of other sequences keep zero weights."""
+    words = [[{f"{n}": 1.0, "bias": 1.0} for _ in x] for n, x in enumerate(X)]
+    whole, weights = HSCRF()._objective(words, partly({1, 4, 5}), None, Workers())
+    c2 = np.linspace(0.5, 1.0, weights.size)
+    found = descent.start_at_complete(whole, weights, LBFGS(max_iter=500, delta=0.0), 0.0, c2)
+    best = LBFGS(max_iter=descent.START).minimize(whole.of_complete(), weights, 0.0, c2)
+    complete = whole.of_complete()
+    assert complete(found)[0] + c2 @ found**2 == pytest.approx(best.loss, rel=1e-4)
+    untouched = complete(np.ones(weights.size))[1] == 0
+    assert 0 < untouched.sum() < weights.size
+    assert not found[untouched].any()
+
+
+def test_given_weights_start_where_they_are():
+    whole, weights = objective_of(partly({1, 4, 5}))
+    own = np.full(weights.size, 0.1)
+    assert descent.start_at_complete(whole, own, LBFGS(), 0.0, 1.0) is own
+
+
+def test_a_fit_starts_there(monkeypatch):
+    labels = partly({1, 4, 5})
+    model = HSCRF(solver=LBFGS(max_iter=1)).fit(X, labels)
+    monkeypatch.setattr(descent, "start_at_complete", lambda objective, weights, *_: weights)
+    plain = HSCRF(solver=LBFGS(max_iter=1)).fit(X, labels)
+    assert model.history_[0]["loss"] < plain.history_[0]["loss"]
+    assert model.n_iter_ == plain.n_iter_ == 1
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    one, two = (HSCRF(n_jobs=n, solver=LBFGS(max_iter=5)).fit(X, partly({1, 4, 5})) for n in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+
+
+def test_ctrl_c_at_the_start_leaves_the_model_unchanged(monkeypatch):
+    def interrupted(solver, objective, weights, *rest):
+        return Result(weights, 1.0, False, 0, INTERRUPTED, [])
+
+    monkeypatch.setattr(LBFGS, "minimize", interrupted)
+    model = HSCRF()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, partly({1}))
+    assert not hasattr(model, "coef_")
+
+
+# -- weights that stay equal -------------------------------------------------------------------------------------------
+
+NUMBERS = [(np.abs(10 * x[:, 0]).astype(int) % 7).tolist() for x in X]
+WORDS = [[[f"a{n}", f"b{n}", f"c{n}", "every"] for n in some] for some in NUMBERS]  # a, b and c are the same feature
+
+
+def test_features_of_the_same_steps_share_a_set():
+    model = HSCRF()
+    whole, _ = model._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    names = [name for block in model.blocks_ for name in weight_names(block, model.encoder_, model.topology_)]
+    kinds = [(kind, str(feature).lstrip("abc"), *rest) for kind, feature, *rest in names]
+    sets = tied_sets(whole).tolist()
+    assert len(set(zip(kinds, sets, strict=True))) == len(set(kinds)) == len(set(sets)) < len(names)
+    assert sorted(set(sets)) == list(range(len(set(sets))))
+
+
+def test_a_tied_loss_is_the_loss_of_all_weights():
+    whole, weights = HSCRF()._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    tied = Tied(whole, tied_sets(whole))
+    some = np.random.default_rng(0).normal(size=tied.size)
+    weights = tied.whole(some)
+    loss, gradient = tied(some)
+    assert loss == whole(weights)[0]
+    np.testing.assert_allclose(tied.whole(gradient), whole(weights)[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(tied.joined(weights), some, rtol=1e-12)
+    assert weights @ weights == pytest.approx(some @ some, rel=1e-12)
+    c1 = np.where(np.arange(weights.size) < whole.groups[0].stop, 0.3, 0.7)  # another penalty for the first block
+    assert c1 @ np.abs(weights) == pytest.approx(tied.penalty(c1, 1.0) @ np.abs(some), rel=1e-12)
+    assert c1 @ weights**2 == pytest.approx(tied.penalty(c1, 0.0) @ some**2, rel=1e-12)
+    assert np.sum(0.3 * np.abs(weights)) == pytest.approx(np.sum(tied.penalty(0.3, 1.0) * np.abs(some)), rel=1e-12)
+
+
+@pytest.mark.parametrize("c1", [0.0, 0.05])
+@pytest.mark.parametrize("complete", [{1, 4, 5}, set(range(10))], ids=["some", "all"])
+def test_ties_do_not_change_a_fit(c1, complete, monkeypatch):
+    found = []
+    for many in (10**9, 0):
+        monkeypatch.setattr(descent, "MANY", many)
+        model = HSCRF(c1=c1, solver=LBFGS(max_iter=12))
+        found.append(model.fit(WORDS, partly(complete), development=(WORDS[:3], Y[:3]), patience=50))
+    one, two = found
+    np.testing.assert_allclose(two.coef_, one.coef_, rtol=1e-6, atol=1e-7)
+    losses = [[entry["loss"] for entry in model.history_] for model in found]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9)
+    assert [entry["score"] for entry in two.history_] == [entry["score"] for entry in one.history_]
+
+
+def test_checkpoints_hold_all_weights(tmp_path, monkeypatch):
+    monkeypatch.setattr(descent, "MANY", 0)
+    file, options = tmp_path / "run.npz", {"checkpoint": tmp_path / "run.npz"}
+    first = HSCRF(solver=LBFGS(max_iter=3)).fit(WORDS, partly({1, 4, 5}), **options)
+    assert file.exists()
+    second = HSCRF(solver=LBFGS(max_iter=3)).fit(WORDS, partly({1, 4, 5}), **options)
+    assert second.coef_.shape == first.coef_.shape
+    assert second.loss_ < first.loss_
+
+
+def test_weights_that_differ_are_not_tied():
+    whole, weights = HSCRF()._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    assert descent.ties_of(whole, weights) is not None
+    assert descent.ties_of(whole, np.arange(weights.size, dtype=float)) is None

@@ -35,11 +35,12 @@ def to_topology(model):
         }
 
     shortest, longest = limits(model.min_duration, 10**9), limits(model.max_duration, twin.NO_LIMIT)
-    if (np.asarray(model.max_duration[-1]) == 1).all():
+    if (np.asarray(model.max_duration[-1]) == 1).all() and len(order) - 1 not in model.open:
         del longest[order[-1]]
         del shortest[order[-1]]
     root = states[0] if model.sizes[0] > 1 else None
-    return hscrf.Topology(levels, children, successors, root, shortest, longest)
+    opened = {order[d]: [s for s, yes in zip(states[d], row, strict=True) if yes] for d, row in model.open.items()}
+    return hscrf.Topology(levels, children, successors, root, shortest, longest, open_duration=opened)
 
 
 def to_potentials(model, topology):

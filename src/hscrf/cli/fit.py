@@ -110,6 +110,11 @@ def add_frame(parser: Parser) -> None:
         "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
     )
     parser.add_argument(
+        "--closed-durations",
+        action="store_true",
+        help="segments longer than those of the training data are impossible, even where these are long",
+    )
+    parser.add_argument(
         "--children",
         choices=("auto", "seen", "all"),
         default="auto",
@@ -188,6 +193,7 @@ def large_model(args: argparse.Namespace, recipe: Any, verbose: int, **options: 
         features=features,
         durations=args.durations or None,
         max_duration=args.max_duration or None,
+        open_duration=False if args.closed_durations else "auto",
         scheme=asked or "auto",
         children=args.children,
         missing=args.missing,
@@ -219,7 +225,13 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     described = label_file_of(args)
     given = None if described is None else described.topology
     topology, labels, unsure = learn_labels(
-        [*documents, *dev], recipe.scheme, durations, args.max_duration, args.children, given
+        [*documents, *dev],
+        recipe.scheme,
+        durations,
+        args.max_duration,
+        args.children,
+        given,
+        may_open=not args.closed_durations,
     )
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))

@@ -51,7 +51,8 @@ def make_engine(topology: Topology, offsets: Ints, evidence: Evidence | None) ->
     engine = choose_engine()
     if not topology.open_levels:
         return engine(topology, offsets, evidence)
-    return Lengthened(engine, topology, offsets, evidence)
+    core = engine(topology, offsets, evidence) if getattr(engine, "has_tails", False) else None
+    return Lengthened(engine, topology, offsets, evidence, core)
 
 
 def choose_engine() -> Callable[[Topology, Ints, Evidence | None], Engine]:

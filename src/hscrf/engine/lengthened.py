@@ -52,10 +52,20 @@ class Written(NamedTuple):
         return found
 
 
+def has_recursion(topology: Topology, values: Arrays) -> bool:
+    """Whether the core has a recursion for the tails: only the bottom is open, and L is not below its shortest."""
+    bottom = topology.depth - 1
+    if topology.open_levels != (bottom,):
+        return False
+    longest = explicit_lengths(topology, bottom, {key: table.shape for key, table in values.items()})
+    return bool((topology.min_duration[bottom] <= longest)[topology.open_duration[bottom]].all())
+
+
 class Lengthened:
     """The engine of a topology with open durations, by an engine of the same topology without them.
 
-    The methods are those of :class:`hscrf.engine.Batch`.
+    The methods are those of :class:`hscrf.engine.Batch`. ``core`` has a recursion for the tail of some topologies
+    (:func:`has_recursion`), at a cost that grows with L; tables of all segments are written out all the same.
     """
 
     def __init__(
@@ -64,8 +74,9 @@ class Lengthened:
         topology: Topology,
         offsets: Ints,
         evidence: Evidence | None,
+        core: Engine | None = None,
     ) -> None:
-        self.topology = topology
+        self.topology, self.core = topology, core
         self.longest = int(np.diff(offsets).max(initial=1))
         plain = topology._with(
             max_duration=tuple(topology.longest_legal(d) for d in range(topology.depth)),
@@ -75,12 +86,14 @@ class Lengthened:
 
     def log_partition(self, values: Arrays) -> Floats:
         """Log Z (n,) of each sequence."""
-        return self.engine.log_partition(self._written(values))
+        return self._engine(values).log_partition(self._given(values))
 
     def expectations(
         self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
     ) -> Expectations:
         """Log Z of each sequence, and the weighted counts and posteriors of all."""
+        if not explicit and self._engine(values) is self.core:
+            return self.core.expectations(values, weights)
         found = self.engine.expectations(self._written(values), weights, explicit)
         counts = dict(found.counts)
         for d in self.topology.open_levels:
@@ -96,17 +109,24 @@ class Lengthened:
 
     def best(self, values: Arrays) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
         """States and ends (D, N) of the best configuration of each sequence, and its score (n,)."""
-        return self.engine.best(self._written(values))
+        return self._engine(values).best(self._given(values))
 
     def k_best(self, values: Arrays, k: int) -> list[tuple[float, NDArray[np.int32], NDArray[np.int8]]]:
         """The k best configurations of a single sequence, fewer if there are fewer: score, states and ends (D, N)."""
-        return self.engine.k_best(self._written(values), k)
+        return self._engine(values).k_best(self._given(values), k)
 
     def draw(
         self, values: Arrays, draws: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]:
         """States and ends (draws, D, N) of exact samples from the posterior of each sequence, and log Z (n,)."""
-        return self.engine.draw(self._written(values), draws, rng)
+        return self._engine(values).draw(self._given(values), draws, rng)
+
+    def _engine(self, values: Arrays) -> Engine:
+        """The core, if it has a recursion for these tails."""
+        return self.core if self.core is not None and has_recursion(self.topology, values) else self.engine
+
+    def _given(self, values: Arrays) -> Arrays:
+        return values if self._engine(values) is self.core else self._written(values)
 
     def _written(self, values: Arrays) -> Arrays:
         """The values without tails, with durations of all lengths."""

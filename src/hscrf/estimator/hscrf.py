@@ -81,9 +81,9 @@ class HSCRF(Predictor):
         A limit beyond the longest sequence of training is cut to it.
     open_duration : whether segments of the levels in ``durations`` may be longer than the longest duration L: they then
         have the weights of L, and one weight more for each step beyond it. True: they may. False: longer segments are
-        impossible. "auto": they may where ``max_duration`` is not given and training has a segment of more than 100
-        steps; then L is the length that 3 in 4 training segments of the level do not exceed, at least 50. Inference
-        takes time by L, not by the longest segment.
+        impossible. "auto": they may at the bottom level, if ``max_duration`` is not given and training has a segment
+        of more than 100 steps; then L is the length that 3 in 4 training segments do not exceed, at least 50. At the
+        bottom inference takes time by L; at other levels by the longest sequence.
     c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Among the default
         features of nested models, transitions have a tenth of them, and the features of a level whose segments last
         have them times the mean length of its segments; see the guide for why. Features may be penalised more or less

@@ -101,7 +101,7 @@ class LabelStatistics:
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
     children: str = "auto"  # one of CHILDREN
-    opened: Collection[str] = ()  # limited levels whose longest duration is open where segments are long
+    opened: Collection[str] = ()  # limited levels; the bottom, if it is one of them, is opened where segments are long
 
     first: int | None = field(default=None, init=False)  # lowest number of a sequence noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
@@ -190,7 +190,7 @@ class LabelStatistics:
         for level in self._limited_levels():
             if level not in self.unmeasured:
                 arguments["max_duration"][level] = max(self.durations[level], default=0)
-        for level in self._named(self.opened):
+        for level in {*self._named(self.opened)} & {loose.levels[-1]}:  # there inference takes time by L only
             found = self.durations.get(level, Counter())
             if level not in self.unmeasured and max(found, default=0) > LONG:
                 arguments["max_duration"][level] = explicit_duration(found)

@@ -91,7 +91,9 @@ def columns(segments, k):
 def train(X, Y, iterations, **options):
     """A fitted model, the times of an evaluation at the first and last weights, and the tally of all evaluations."""
     before = COUNTER.total
-    model = hscrf.HSCRF(durations={"part": "gamma", "piece": "gamma"}, solver=LBFGS(max_iter=iterations), **options)
+    model = hscrf.HSCRF(
+        durations={"part": "gamma", "piece": "gamma"}, solver=LBFGS(max_iter=iterations, delta=0.0), **options
+    )
     model.fit(X, Y)
     tally = COUNTER.total.since(before)
     with Workers() as workers:

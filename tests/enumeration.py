@@ -466,10 +466,13 @@ def _transitions(model, d, possible, p):
 # ------------------------------------------------------------------------------------------ random models
 
 
-def random_model(rng, depth, max_states=3, max_length=5, cap=30_000):
-    """A random model of every mix of parts, with at least one and at most ``cap`` configurations."""
+def random_model(rng, depth, max_states=3, max_length=5, cap=30_000, tails=True):
+    """A random model of every mix of parts, with at least one and at most ``cap`` configurations.
+
+    ``tails``: may states be open.
+    """
     for _ in itertools.count():
-        model = _draw_model(rng, depth, max_states, max_length, cap)
+        model = _draw_model(rng, depth, max_states, max_length, cap, tails)
         try:
             if len(table(model).log_scores):
                 return model
@@ -477,7 +480,7 @@ def random_model(rng, depth, max_states=3, max_length=5, cap=30_000):
             continue
 
 
-def _draw_model(rng, depth, max_states, max_length, cap):
+def _draw_model(rng, depth, max_states, max_length, cap, tails):
     length = int(rng.integers(1, max_length + 1))
     roots = 1 if rng.random() < 0.5 else int(rng.integers(1, max_states + 1))
     sizes = [roots, *(int(n) for n in rng.integers(1, max_states + 1, depth - 1))]
@@ -495,7 +498,7 @@ def _draw_model(rng, depth, max_states, max_length, cap):
         for part in (model.token, model.start, model.stop):
             if rng.random() < 0.5:
                 part[d] = draw(length, size)
-        _draw_lengths(rng, draw, model, d)
+        _draw_lengths(rng, draw, model, d, tails)
     for d, (parents, below) in enumerate(itertools.pairwise(sizes)):
         for part, shape in (
             (model.init, (parents, below)),
@@ -536,7 +539,7 @@ def _table_drawer(rng):
     return draw
 
 
-def _draw_lengths(rng, draw, model, d):
+def _draw_lengths(rng, draw, model, d, tails):
     """Decide the kind of a level: unit (bottom only), Markov, or segmental with any of tables and limits."""
     length, size = model.length, model.sizes[d]
     if d == 0:  # its only segment lasts T steps
@@ -563,7 +566,7 @@ def _draw_lengths(rng, draw, model, d):
         if "max" in chosen:
             model.max_duration[d] = model.min_duration[d] + rng.integers(0, length, size)
             model.max_duration[d][rng.random(size) < 0.2] = NO_LIMIT
-            if rng.random() < 0.5:
+            if tails and rng.random() < 0.5:
                 _open_tail(rng, draw, model, d)
 
 

@@ -55,10 +55,10 @@ def to_labels(topology, evidence):
     return hscrf.Labels(topology, evidence.states, evidence.ends, allowed or None)
 
 
-def draw(depth, seed):
+def draw(depth, seed, tails=True):
     """A random model and, for two seeds in three, consistent evidence on states, ends and sets."""
     rng = np.random.default_rng([depth, seed])
-    model = twin.random_model(rng, depth)
+    model = twin.random_model(rng, depth, tails=tails)
     evidence = twin.random_evidence(rng, model) if seed % 3 else None
     topology = to_topology(model)
     return model, evidence, to_potentials(model, topology), to_labels(topology, evidence)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 NO_LIMIT = 10**9
-PARTS = ("token", "start", "stop", "duration", "segment", "init", "trans", "end")
+PARTS = ("token", "start", "stop", "duration", "segment", "tail", "init", "trans", "end")
 
 
 class TooManyConfigurations(Exception):
@@ -49,9 +49,11 @@ class Model:
     stop: dict = field(default_factory=dict)  # level: (T, S_d), at the last time of a segment
     duration: dict = field(default_factory=dict)  # level: (L, S_d); longer than L is impossible
     segment: dict = field(default_factory=dict)  # level: (T, L, S_d) by first time; longer is impossible
+    tail: dict = field(default_factory=dict)  # level: (S_d,) each step beyond the longest duration of an open state
     init: dict = field(default_factory=dict)  # parent's level: (T or 1, S_d, S_{d+1}), at its first time
     trans: dict = field(default_factory=dict)  # parent's level: (T or 1, S_d, S_{d+1}, S_{d+1}), u ends at t
     end: dict = field(default_factory=dict)  # parent's level: (T or 1, S_d, S_{d+1}), at its last time
+    open: dict = field(default_factory=dict)  # level: (S_d,) bool, may segments be longer than limits and tables
     cap: int = 200_000  # more configurations than this raise TooManyConfigurations
     _table: Table | None = field(default=None, init=False, repr=False)
 
@@ -106,10 +108,16 @@ def _at(part, level, time, *states):
 
 def persist(model, level, i, j, state):
     """Log potential of ``state`` living from i to j at ``level``; -inf where a limit or a table ends."""
-    length = j - i + 1
-    if level > 0 and not model.min_duration[level][state] <= length <= model.max_duration[level][state]:
+    length, score = j - i + 1, 0.0
+    if level > 0 and length < model.min_duration[level][state]:
         return -math.inf
-    score = 0.0
+    if level in model.open and model.open[level][state]:
+        explicit = longest_explicit(model, level, state)
+        if length > explicit and level in model.tail:
+            score += (length - explicit) * float(model.tail[level][state])
+        length = min(length, explicit)
+    if level > 0 and length > model.max_duration[level][state]:
+        return -math.inf
     if level in model.token:
         score += float(model.token[level][i : j + 1, state].sum())
     if level in model.start:
@@ -123,6 +131,16 @@ def persist(model, level, i, j, state):
         table = model.segment[level]
         score += float(table[i, length - 1, state]) if length <= table.shape[1] else -math.inf
     return score
+
+
+def longest_explicit(model, level, state):
+    """The longest duration that limits and tables tell of a state."""
+    found = model.max_duration[level][state]
+    if level in model.duration:
+        found = min(found, len(model.duration[level]))
+    if level in model.segment:
+        found = min(found, model.segment[level].shape[1])
+    return int(found)
 
 
 # ------------------------------------------------------------------------------------------- enumeration
@@ -336,7 +354,8 @@ def counts(model, evidence=None):
         "start": _starts,
         "stop": _stops,
         "duration": _durations,
-        "segment": _segments,
+        "segment": _explicit_segments,
+        "tail": _tails,
         "init": _inits,
         "trans": _transitions,
         "end": _ends,
@@ -349,7 +368,7 @@ def counts(model, evidence=None):
 
 def _fitted(count, like):
     """A count brought to the shape of its potential: summed over time, cut or padded over lengths."""
-    if like.shape[0] == 1 and like.shape[1:] == count.shape[1:]:
+    if like.shape[0] == 1 and like.ndim > 1 and like.shape[1:] == count.shape[1:]:
         return count.sum(axis=0, keepdims=True)
     out = np.zeros(like.shape)
     common = tuple(slice(min(a, b)) for a, b in zip(count.shape, like.shape, strict=True))
@@ -398,8 +417,28 @@ def _segments(model, d, possible, p):
     return out
 
 
+def _explicit_segments(model, d, possible, p):
+    """Segments of open states longer than their explicit durations count as segments of the longest of these."""
+    found = _segments(model, d, possible, p)
+    for s in np.flatnonzero(model.open.get(d, [])):
+        longest = longest_explicit(model, d, s)
+        found[:, longest - 1 : longest, s] += found[:, longest:, s].sum(axis=1, keepdims=True)
+        found[:, longest:, s] = 0.0
+    return found
+
+
 def _durations(model, d, possible, p):
-    return _segments(model, d, possible, p).sum(axis=0)
+    return _explicit_segments(model, d, possible, p).sum(axis=0)
+
+
+def _tails(model, d, possible, p):
+    """Steps beyond the longest explicit duration."""
+    lengths = _segments(model, d, possible, p).sum(axis=0)
+    found = np.zeros(model.sizes[d])
+    for s in np.flatnonzero(model.open[d]):
+        beyond = np.arange(1, model.length + 1) - longest_explicit(model, d, s)
+        found[s] = lengths[:, s] @ np.maximum(beyond, 0)
+    return found
 
 
 def _inits(model, d, possible, p):
@@ -427,10 +466,13 @@ def _transitions(model, d, possible, p):
 # ------------------------------------------------------------------------------------------ random models
 
 
-def random_model(rng, depth, max_states=3, max_length=5, cap=30_000):
-    """A random model of every mix of parts, with at least one and at most ``cap`` configurations."""
+def random_model(rng, depth, max_states=3, max_length=5, cap=30_000, tails=True):
+    """A random model of every mix of parts, with at least one and at most ``cap`` configurations.
+
+    ``tails``: may states be open.
+    """
     for _ in itertools.count():
-        model = _draw_model(rng, depth, max_states, max_length, cap)
+        model = _draw_model(rng, depth, max_states, max_length, cap, tails)
         try:
             if len(table(model).log_scores):
                 return model
@@ -438,7 +480,7 @@ def random_model(rng, depth, max_states=3, max_length=5, cap=30_000):
             continue
 
 
-def _draw_model(rng, depth, max_states, max_length, cap):
+def _draw_model(rng, depth, max_states, max_length, cap, tails):
     length = int(rng.integers(1, max_length + 1))
     roots = 1 if rng.random() < 0.5 else int(rng.integers(1, max_states + 1))
     sizes = [roots, *(int(n) for n in rng.integers(1, max_states + 1, depth - 1))]
@@ -456,7 +498,7 @@ def _draw_model(rng, depth, max_states, max_length, cap):
         for part in (model.token, model.start, model.stop):
             if rng.random() < 0.5:
                 part[d] = draw(length, size)
-        _draw_lengths(rng, draw, model, d)
+        _draw_lengths(rng, draw, model, d, tails)
     for d, (parents, below) in enumerate(itertools.pairwise(sizes)):
         for part, shape in (
             (model.init, (parents, below)),
@@ -497,7 +539,7 @@ def _table_drawer(rng):
     return draw
 
 
-def _draw_lengths(rng, draw, model, d):
+def _draw_lengths(rng, draw, model, d, tails):
     """Decide the kind of a level: unit (bottom only), Markov, or segmental with any of tables and limits."""
     length, size = model.length, model.sizes[d]
     if d == 0:  # its only segment lasts T steps
@@ -524,6 +566,18 @@ def _draw_lengths(rng, draw, model, d):
         if "max" in chosen:
             model.max_duration[d] = model.min_duration[d] + rng.integers(0, length, size)
             model.max_duration[d][rng.random(size) < 0.2] = NO_LIMIT
+            if tails and rng.random() < 0.5:
+                _open_tail(rng, draw, model, d)
+
+
+def _open_tail(rng, draw, model, d):
+    """Let limited states go on beyond their limit."""
+    limited = model.max_duration[d] < NO_LIMIT
+    opened = limited & (rng.random(limited.size) < 0.8)
+    if opened.any():
+        model.open[d] = opened
+        if rng.random() < 0.9:
+            model.tail[d] = draw(model.sizes[d])
 
 
 def random_evidence(rng, model, listed=None):

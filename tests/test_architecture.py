@@ -19,6 +19,7 @@ ROOMS = (  # in the order of their dependencies: each may import those before it
     "replacing",
     "locking",
     "names",
+    "limits",
     "topology",
     "fillers",
     "potentials",

@@ -16,7 +16,7 @@ class Given:
         self.durations = {
             d + 1: rng.normal(size=(longest, sizes[d + 1])) for d, k in enumerate(kinds) if k == "segmental"
         }
-        self.limits = {}
+        self.limits, self.tails = {}, {d: rng.uniform(-2.0, -0.4, sizes[d]) for d in topology.open_levels}
         shapes = {}
         for d in range(topology.depth):
             shapes |= {(part, d): (sizes[d],) for part in ("token", "start", "stop")}
@@ -49,12 +49,13 @@ class Given:
             if d not in self.durations and not topology.has_limits(d):
                 continue
             parts["segment"][topology.levels[d]] = self.lengths(topology, d, n, finished, best)
-        loose = {**topology.to_dict(), "min_duration": {}}
+        loose = {**topology.to_dict(), "min_duration": {}, "open_duration": {}}
+        loose["max_duration"] |= {topology.levels[d]: None for d in topology.open_levels}
         return hscrf.Potentials(hscrf.Topology.from_dict(loose), n, **parts)
 
     def lengths(self, topology, d, n, finished, best):
         """A table (n, n, S) of the lengths of all segments; those that reach the end may go on unless finished."""
-        low, high = topology.min_duration[d], topology.max_duration[d]
+        low, high, opened = topology.min_duration[d], topology.max_duration[d], topology.open_duration[d]
         table = np.full((n, n, topology.n_states[d]), -np.inf)
         bounded = d in self.durations or (high < 10**9).all()
         for s in range(topology.n_states[d]):
@@ -63,6 +64,8 @@ class Given:
                 length: self.durations[d][length - 1, s] if d in self.durations else 0.0
                 for length in range(int(low[s]), min(longest, 200) + 1)
             }
+            if opened[s]:
+                own |= {length: own[longest] + (length - longest) * self.tails[d][s] for length in range(longest, 200)}
             for i in range(n):
                 for length in range(1, n - i + 1):
                     if i + length < n or finished:
@@ -120,6 +123,19 @@ def test_every_step_is_that_of_the_prefix(kinds, seed):
     length, longest, lag = int(rng.integers(4, 7)), int(rng.integers(2, 5)), int(rng.integers(0, 4))
     topology = draw_topology(rng, kinds, classes=int(rng.integers(1, 3)), sparse=bool(rng.integers(2)), longest=longest)
     check_stream(Given(rng, topology, kinds, length, longest, bool(rng.integers(2))), topology, lag)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "kinds", [("segmental",), ("segmental", "unit"), ("segmental", "segmental"), ("markov", "segmental")]
+)
+def test_open_durations(kinds, seed):
+    rng = np.random.default_rng([seed, len(kinds)])
+    closed = draw_topology(rng, kinds, sparse=bool(rng.integers(2)), longest=2)
+    levels = [chr(97 + d) for d, kind in enumerate(kinds) if kind == "segmental"]
+    opened = {level: True if rng.integers(2) else [f"{level}0"] for level in levels}
+    topology = hscrf.Topology.from_dict({**closed.to_dict(), "open_duration": opened})
+    check_stream(Given(rng, topology, kinds, 6, 2, bool(rng.integers(2))), topology, int(rng.integers(0, 4)))
 
 
 @pytest.mark.parametrize("seed", range(3))

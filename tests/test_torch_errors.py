@@ -201,3 +201,9 @@ def test_a_wrong_call_says_what_is_wrong(name):
 
 def test_there_are_at_least_forty():
     assert len(WRONG) >= 40
+
+
+def test_open_durations_are_refused():
+    topology = hscrf.Topology({"part": ["A", "B"]}, max_duration={"part": 3}, open_duration={"part": True})
+    with pytest.raises(ValueError, match="level 'part' has an open longest duration, which this layer has no"):
+        CRF(topology)

@@ -35,11 +35,12 @@ def to_topology(model):
         }
 
     shortest, longest = limits(model.min_duration, 10**9), limits(model.max_duration, twin.NO_LIMIT)
-    if (np.asarray(model.max_duration[-1]) == 1).all():
+    if (np.asarray(model.max_duration[-1]) == 1).all() and len(order) - 1 not in model.open:
         del longest[order[-1]]
         del shortest[order[-1]]
     root = states[0] if model.sizes[0] > 1 else None
-    return hscrf.Topology(levels, children, successors, root, shortest, longest)
+    opened = {order[d]: [s for s, yes in zip(states[d], row, strict=True) if yes] for d, row in model.open.items()}
+    return hscrf.Topology(levels, children, successors, root, shortest, longest, open_duration=opened)
 
 
 def to_potentials(model, topology):
@@ -54,10 +55,10 @@ def to_labels(topology, evidence):
     return hscrf.Labels(topology, evidence.states, evidence.ends, allowed or None)
 
 
-def draw(depth, seed):
+def draw(depth, seed, tails=True):
     """A random model and, for two seeds in three, consistent evidence on states, ends and sets."""
     rng = np.random.default_rng([depth, seed])
-    model = twin.random_model(rng, depth)
+    model = twin.random_model(rng, depth, tails=tails)
     evidence = twin.random_evidence(rng, model) if seed % 3 else None
     topology = to_topology(model)
     return model, evidence, to_potentials(model, topology), to_labels(topology, evidence)

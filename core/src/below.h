@@ -4,7 +4,7 @@
 // LINEAR: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above one, and
 // sums over lags need no exponentials. What is possible but fainter than exp(-faint) is raised to that.
 #pragma once
-#include "segments.h"
+#include "beyond.h"
 
 namespace hscrf::ISA {
 
@@ -19,6 +19,7 @@ struct Below {
     int leaves = 0;
     double drop = 0, faint = FAINT, faintest = 0;  // how far a step may fall because of its segments; exp(-faint)
     bool clipped = false;
+    Beyond beyond;
     // So faint a segment adds less than the last digit to all that is above FLOOR; what is not is noted anyway.
     bool unsure() const { return clipped && faint < SURE; }
 
@@ -46,6 +47,8 @@ struct Below {
             if constexpr (is_linear<A>) take_off_gauge(to, space);
             mass = to;
         }
+        const auto above = [&](int t, int x) { return path ? path[size_t(t) * parents() + parent_of(x)] : 0.0; };
+        beyond.read(given, c, levels[given.depth], space, counted, above);
         if (counted) post = space.filled(POST, size_t(c.lines) * leaves, 0.0);
     }
 
@@ -67,6 +70,10 @@ struct Below {
                     if (factor[x] == faintest) doubt += std::fabs(from[x]);
         }
         if (trie->depth > 1) count_path(levels, space, states);
+        if (beyond.any) {
+            beyond.leave(*trie, c, space.get(TAIL_FOUND, 3 * size_t(c.steps) * c.wide));
+            beyond.forget(c);
+        }
         std::fill(post, post + size_t(c.lines) * leaves, 0.0);
         return doubt;
     }
@@ -172,6 +179,15 @@ struct Below {
                         passed[size_t(t - lag) * trie->inner + first + parent_of(x)] += found;
                         passed[size_t(t + 1) * trie->inner + first + parent_of(x)] -= found;
                     }
+        for (int t = 0; beyond.any && t < c.steps; ++t)
+            for (int x = 0; x < leaves; ++x)
+                if (const int last = beyond.lasts[x]) {
+                    const double injected = beyond.injected[size_t(t) * leaves + x];
+                    const double stepped = beyond.stepped[size_t(t) * leaves + x];
+                    double* to = passed + size_t(t) * trie->inner + first + parent_of(x);
+                    to[0] += injected + stepped, to[trie->inner] -= stepped;
+                    if (injected != 0.0) to[size_t(last) * trie->inner] -= injected;
+                }
         for (int t = 0; t < c.steps; ++t) {
             double* here = passed + size_t(t) * trie->inner;
             for (int k = trie->depth - 1; k > 0; --k)

@@ -18,7 +18,7 @@ namespace {
 using Floats = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
 using Steps = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-constexpr const char* OWN_NAMES[OWN] = {"token", "start", "stop", "duration", "segment"};
+constexpr const char* OWN_NAMES[OWN] = {"token", "start", "stop", "duration", "segment", "tail"};
 constexpr const char* EVENT_NAMES[EVENTS] = {"init", "trans", "end"};
 
 // A new array of zeros that belongs to Python.
@@ -78,10 +78,10 @@ struct Given {
     void read(const Topology& topology, const std::string& name, int d, const Floats& array) {
         if (d < 0 || d >= topology.depth()) wrong(name, d);
         const size_t S = topology.states[d], U = d + 1 < topology.depth() ? topology.states[d + 1] : 0;
-        const size_t rows = array.ndim() ? array.shape(0) : 0;
+        const size_t rows = name == OWN_NAMES[TAIL] ? 1 : array.ndim() ? array.shape(0) : 0;
         for (int part = 0; part < OWN; ++part)
             if (name == OWN_NAMES[part]) {
-                const bool timed = part != DURATION;
+                const bool timed = part != DURATION && part != TAIL;
                 const size_t lags = part == SEGMENT && array.ndim() == 3 ? array.shape(1) : 1;
                 if (array.size() != rows * lags * S || rows < 1 || (timed && rows != steps)) wrong(name, d);
                 values.own[part][d] = {array.data(), int64_t(rows), int64_t(lags)};
@@ -147,7 +147,8 @@ struct PyEngine {
     std::unique_ptr<Engine> engine;
 
     PyEngine(std::vector<int> states, std::vector<Flags> children, std::vector<Flags> successors,
-             std::vector<Steps> shortest, std::vector<Steps> longest, std::vector<bool> segmental, bool unit_bottom) {
+             std::vector<Steps> shortest, std::vector<Steps> longest, std::vector<bool> segmental, bool unit_bottom,
+             std::vector<Flags> open) {
         if (states.size() > 45) throw nb::value_error("a topology has at most 45 levels here, the root included");
         topology.states = states, topology.unit_bottom = unit_bottom;
         topology.segmental.assign(segmental.begin(), segmental.end());
@@ -155,6 +156,7 @@ struct PyEngine {
         for (auto& a : successors) topology.successors.emplace_back(a.data(), a.data() + a.size());
         for (auto& a : shortest) topology.shortest.emplace_back(a.data(), a.data() + a.size());
         for (auto& a : longest) topology.longest.emplace_back(a.data(), a.data() + a.size());
+        for (auto& a : open) topology.open.emplace_back(a.data(), a.data() + a.size());
         engine = engines().make(topology);
     }
 
@@ -198,6 +200,7 @@ struct PyEngine {
         for (auto [part, d] : given.own) {
             const Part& from = given.values.own[part][d];
             std::vector<size_t> shape{size_t(from.rows), size_t(topology.states[d])};
+            if (part == TAIL) shape.erase(shape.begin());
             if (part == SEGMENT) shape.insert(shape.begin() + 1, size_t(from.lags)), counts.lags[d] = from.lags;
             const nb::tuple key = nb::make_tuple(OWN_NAMES[part], d);
             if (part == TOKEN)
@@ -281,7 +284,7 @@ void bind_engine(nb::module_& module) {
     module.def("poison", [](bool poisoned) { engines().poison(poisoned); });
     nb::class_<PyEngine>(module, "Engine")
         .def(nb::init<std::vector<int>, std::vector<Flags>, std::vector<Flags>, std::vector<Steps>, std::vector<Steps>,
-                      std::vector<bool>, bool>())
+                      std::vector<bool>, bool, std::vector<Flags>>())
         .def("log_partition", &PyEngine::log_partition, nb::arg("values"), nb::arg("offsets"),
              nb::arg("evidence").none())
         .def("expectations", &PyEngine::expectations, nb::arg("values"), nb::arg("offsets"), nb::arg("evidence").none(),

@@ -7,15 +7,16 @@
 
 namespace hscrf {
 
-enum Own { TOKEN, START, STOP, DURATION, SEGMENT };  // parts of a level's own segments
-enum Event { INIT, TRANS, END };                     // parts of a parent and its children, named by the parent's level
-constexpr int OWN = 5, EVENTS = 3;
+enum Own { TOKEN, START, STOP, DURATION, SEGMENT, TAIL };  // parts of a level's own segments
+enum Event { INIT, TRANS, END };  // parts of a parent and its children, named by the parent's level
+constexpr int OWN = 6, EVENTS = 3;
 
 struct Topology {
     std::vector<int> states;                              // of each level, the root's first
     std::vector<std::vector<uint8_t>> children;           // [level] (S, U)
     std::vector<std::vector<uint8_t>> successors;         // [level] (S, S)
     std::vector<std::vector<int64_t>> shortest, longest;  // [level] (S,) durations
+    std::vector<std::vector<uint8_t>> open;               // [level] (S,) may segments be longer than ``longest``
     std::vector<uint8_t> segmental;                       // [level] has it a table of segments; the root always has
     bool unit_bottom = true;
 

@@ -40,8 +40,8 @@ struct Pass {
         }
     }
 
-    double* table(int d) { return space.get(TABLE + d, size_t(work.columns[d].lines) * work.columns[d].wide); }
-    double* posterior(int d) { return space.get(POSTERIOR + d, size_t(work.columns[d].lines) * work.columns[d].wide); }
+    double* table(int d) { return space.get(TABLE + d, work.columns[d].size()); }
+    double* posterior(int d) { return space.get(POSTERIOR + d, work.columns[d].size()); }
 
     // ------------------------------------------------------------------------------------------------ inside
 
@@ -51,7 +51,7 @@ struct Pass {
             const Layer& layer = *model.layers[n];
             if (layer.leaf == SEGMENTS && layer.bottom + 1 == model.topology.depth()) fill_table(layer.bottom, 0.0);
             if (layer.top == 0) break;
-            std::fill_n(table(layer.top), size_t(work.columns[layer.top].lines) * work.columns[layer.top].wide, -INF);
+            std::fill_n(table(layer.top), work.columns[layer.top].size(), -INF);
             sweep(n, false);
             add_own(work.columns[layer.top], batch.values, layer.top, space, table(layer.top));
         }
@@ -89,12 +89,10 @@ struct Pass {
         int nodes = 1;
         for (const auto& trie : model.layers[n]->tries) nodes = std::max(nodes, trie->nodes);
         reach += std::log(double(nodes));
-        lost |= is_linear<A> && reach > WIDE;
-        return !lost;
+        return !(lost |= is_linear<A> && reach > WIDE);
     }
     const double* pot = nullptr;
     size_t stride = 0;
-
     double* grad(size_t n) { return work.grads[n].data(); }
     size_t grad_stride(size_t n) const { return stride ? model.layers[n]->tables.counted : 0; }
 
@@ -153,8 +151,8 @@ struct Pass {
 
     template <class Kind>
     void judge(const Kind& kind) {
-        lost |= kind.lost;
         for (int r = 0; r < Kind::rows; ++r) unsure |= kind.unsure[r], doubt += kind.doubt[r];
+        lost |= kind.lost;
     }
 
     // Call with<rows>(number, starts, lengths) for the starts of a state, side by side where enough of them are alive.
@@ -335,7 +333,8 @@ struct Pass {
         for (const auto& layer : model.layers)
             if (layer->leaf == SEGMENTS) {
                 const Columns& c = work.columns[layer->bottom];
-                std::fill_n(posterior(layer->bottom), size_t(c.lines) * c.wide, 0.0);
+                std::fill_n(posterior(layer->bottom), c.size(), 0.0);
+                if (c.open) space.filled(TAIL_FOUND, 3 * size_t(c.steps) * c.wide, 0.0);
             }
         if (again) each_markov_row([](double* from, double* to) { std::fill(from, to, 0.0); });
     }
@@ -372,12 +371,13 @@ struct Pass {
                 std::vector<double>& to = is_linear<A> ? totals[n].counts : totals[n].log_counts;
                 for (size_t k = 0; k < found.size(); ++k) to[k] += weight * found[k];
             }
-            if (layer.leaf == SEGMENTS)
-                count_own(work.columns[layer.bottom], layer.bottom, space, posterior(layer.bottom), weight, *counts);
+            if (layer.leaf != SEGMENTS) continue;
+            const Columns& c = work.columns[layer.bottom];
+            count_own(c, layer.bottom, space, posterior(layer.bottom), weight, *counts);
+            if (c.open) count_beyond(c, layer.bottom, space.get(TAIL_FOUND, 0), weight, *counts);
         }
         count_roots(weight);
     }
-
     void count_roots(double weight) {
         const int states = model.topology.states[0];
         for (int s = 0; s < states; ++s) {

@@ -57,6 +57,7 @@ struct Sequences : Rows<A, R> {
     }
 
     bool has(int part, int level) const { return tokens.own[part][level] != nullptr; }
+    int since_of(int) const { return 0; }
     int births() const { return 1; }  // steps in which rows may begin
 
     bool born(int t, double* top, double*) {
@@ -269,6 +270,7 @@ struct Starts : Rows<A, R> {
     }
 
     bool has(int part, int level) const { return part != TOKEN && tokens.own[part][level] != nullptr; }
+    int since_of(int r) const { return r < used ? since[r] : 0; }
     int births() const { return since[used - 1] + 1; }
 
     bool born(int t, double* top, double* scale) {

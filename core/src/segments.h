@@ -16,27 +16,37 @@ struct Columns {
     std::vector<int64_t> base;     // (T)
     std::vector<int> skip, until;  // (T): lags skip .. until - 1 have lines
     const std::vector<int64_t>* shortest = nullptr;
+    const std::vector<uint8_t>* opened = nullptr;  // (S): states with segments beyond their limit
+    std::vector<int> limit;                        // (S): the longest explicit duration
+    std::vector<uint8_t> may_end, going;           // (T), if any state is open: may a segment end, or go on
+    bool open = false;
     bool ragged = false;  // are some of the lines inadmissible for some states
 
+    size_t size() const { return size_t(lines) * wide; }
     size_t line(int t, int lag) const { return size_t(base[t] + lag) * wide; }
     bool ends(int t) const { return until[t] > 0; }
 
     void plan(const Topology& topology, const Batch& batch, int d, int64_t begin, int length) {
         first = begin, steps = length, states = topology.states[d], wide = padded(states);
         shortest = &topology.shortest[d];
-        std::vector<int> limit(states);
+        limit.assign(states, 0), opened = &topology.open[d];
+        open = std::any_of(opened->begin(), opened->end(), [](uint8_t yes) { return yes; });
         for (int s = 0; s < states; ++s) {
             int64_t most_of = std::min<int64_t>(topology.longest[d][s], steps);
             if (batch.values.own[DURATION][d].data) most_of = std::min(most_of, batch.values.own[DURATION][d].rows);
             if (batch.values.own[SEGMENT][d].data) most_of = std::min(most_of, batch.values.own[SEGMENT][d].lags);
             limit[s] = int(most_of);
         }
-        find_reach(batch, d, limit);
+        find_reach(batch, d);
         find_lines(batch, d);
+        if (!open) return;
+        const uint8_t *ends = flags(batch.evidence.may_end, batch, d), *on = flags(batch.evidence.may_go_on, batch, d);
+        may_end.assign(steps, 1), going.assign(steps, 1);
+        if (ends) std::copy(ends, ends + steps, may_end.begin()), std::copy(on, on + steps, going.begin());
     }
 
   private:
-    void find_reach(const Batch& batch, int d, const std::vector<int>& limit) {
+    void find_reach(const Batch& batch, int d) {
         const uint8_t* allowed = batch.evidence.allowed.empty() ? nullptr : batch.evidence.allowed[d];
         const uint8_t *may_end = flags(batch.evidence.may_end, batch, d),
                       *goes_on = flags(batch.evidence.may_go_on, batch, d);

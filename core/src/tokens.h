@@ -12,6 +12,7 @@ constexpr double FLOOR = 1e-100, STEP = 260, WIDE = 130;
 constexpr double SAFE = 1e-80;              // to numbers above it, what was raised to FLOOR, or clipped, adds nothing
 constexpr size_t CACHED = size_t(1) << 18;  // so many exponentials are kept for the way back
 constexpr double LOW = 1e-20, HIGH = 1e20;  // rows are rescaled when their highest leaves this range
+constexpr double RANGE = 46;                // logarithm of HIGH
 constexpr double DOUBT = 1e-13;             // the posterior mass of what was raised may be so much
 
 // The log-potentials of a level at each step. All that a unit bottom has is like tokens; so is a set of allowed states.

@@ -106,6 +106,8 @@ struct Trace {
                     walk.kind.below->mass[walk.kind.below->line(walk.kind.start + t, lag) + node - trie.inner];
                 put(times<A>(walk.waiting_at(t - lag)[x], mass), STARTS, node, t - lag);
             }
+            const auto start = [&](int since, double value) { put(value, STARTS, node, since); };
+            if (walk.tail) walk.tail->each_start(t, node - trie.inner, r, start);
         } else if (kind == LIVES) {
             put(walk.is_unit() ? A::one : walk.fresh_at(t)[x], STARTS, node, t);
             if (walk.lives_on() && t > 0 && walk.kind.goes_on(t - 1)) put(walk.alive_at(t - 1)[x], LIVES, node, t - 1);

@@ -11,6 +11,8 @@
 #include "groups.h"
 #include "lags.h"
 #include "rows.h"
+#include "scales.h"
+#include "tail.h"
 
 namespace hscrf::ISA {
 
@@ -27,10 +29,10 @@ struct Walk {
     const size_t all, inner, leaves;  // numbers of one step: of all nodes, of inner ones, of leaves
     bool stops, starts;               // have leaves that may go on potentials of last, or first, steps
     double *up, *down, *alive, *fresh;
-    double *entered, *waiting;  // SEGMENTS: leaves that start, as they were, and on the scale of the latest step
-    double *gain, *scale,
-        *exponent;  // (steps, R): what a row was multiplied by; (R); (steps, R): sum of its logarithms
+    double *entered, *waiting;        // SEGMENTS: leaves that start, as they were, and on the scale of the latest step
+    double *gain, *scale, *exponent;  // (steps, R): what a row was multiplied by; (R); (steps, R): sum of its powers
     uint8_t *rescaled, *raised;
+    std::unique_ptr<Tail<A, R>> tail;  // of open segments
 
     Walk(Kind& kind, Space& space, const double* pot, size_t stride, bool keep)
         : trie(kind.trie),
@@ -54,6 +56,8 @@ struct Walk {
         gain = space.get(GAIN, 2 * steps * R), exponent = gain + steps * R;
         scale = space.filled(SCALE, R, 0.0);
         rescaled = space.flags(FLAGS, 2 * steps), raised = rescaled + steps;
+        if (over_segments() && kind.below->beyond.any)
+            tail = std::make_unique<Tail<A, R>>(kind, space, keep, entered, exponent);
     }
 
     // What the leaves are; a kind of rows may know it beforehand.
@@ -129,6 +133,7 @@ struct Walk {
         double risk = 0;
         for (int t = 0; t < steps; ++t) {
             kind.prepare(t);
+            if (tail) tail->live(t);
             if constexpr (is_linear<A>) {
                 const double drop = kind.drop(t);
                 if (t > 0 && (over_segments() || risk + drop > STEP)) check(t - 1), risk = 0;
@@ -144,6 +149,7 @@ struct Walk {
                                ALWAYS { store(to + x, is_unit() ? A::times(value, kind.token(g, v, r)) : value); });
             if (lives_on()) live(t, u);
             if (over_segments()) end_segments(t, u + inner);
+            if (tail) kind.lost |= !tail->leave(t, u + inner), tail->enter(t);
             ascend<false>(u, t);
             kind.closed(t, u, scale);
         }
@@ -188,51 +194,33 @@ struct Walk {
 
     // ------------------------------------------------------------------------------------------- LINEAR: scales
 
-    // The highest of some numbers in each row, and the lowest above zero.
-    static INLINE void extremes(const double* begin, const double* end, double* high, double* low) {
-        UNROLL for (int h = 0; h < H; ++h) {
-            V most = splat(0.0), least = splat(INF);
-            for (const double* x = begin + h * W; x < end; x += H * W) {
-                const V value = load(x);
-                most = larger(most, value);
-                least = smaller(least, value > V{} ? value : least);
-            }
-            if (R == 1)
-                high[0] = highest(most), low[0] = -highest(-least);
-            else
-                store(high + h * W, most), store(low + h * W, least);
-        }
-    }
-
-    static INLINE void multiply(double* begin, double* end, const double* factor) {
-        if constexpr (R == 1)
-            for (; begin < end; ++begin) *begin *= *factor;
-        else
-            for (; begin < end; begin += R)
-                for (int r = 0; r < R; r += W) store(begin + r, load(begin + r) * load(factor + r));
-    }
-
     // Bring rows whose highest leaf has left the range back into it, and raise what is possible but too faint.
     void check(int t) {
-        double high[R], low[R], *here = alive_at(t), *factor = gain + t * R;
-        extremes(here, here + leaves, high, low);
+        double high[R], low[R], most[R] = {}, next[R], *here = alive_at(t), *factor = gain + t * R;
+        extremes<R>(here, here + leaves, high, low);
+        std::fill(next, next + R, -INF);
+        if (tail && t + 1 < steps) tail->highest(t + 1, next);
         bool out = false;
-        for (int r = 0; r < R; ++r) out |= high[r] > 0.0 && !(LOW < high[r] && high[r] < HIGH);
+        for (int r = 0; r < R; ++r) {
+            out |= high[r] > 0.0 && !(LOW < high[r] && high[r] < HIGH);
+            out |= next[r] > RANGE || (next[r] > -INF && next[r] < -RANGE && high[r] == 0.0);
+        }
         if (out && over_segments()) {  // what waits for its end must not be lifted too far
-            double most[R], least[R];
-            extremes(waiting_at(oldest(t)), waiting_at(t + 1), most, least);
+            double least[R];
+            extremes<R>(waiting_at(oldest(t)), waiting_at(t + 1), most, least);
             for (int r = 0; r < R; ++r) high[r] = high[r] > 0.0 ? std::max(high[r], 1e-20 * most[r]) : high[r];
         }
         if (out) {  // all rows at once: they grow alike
             for (int r = 0; r < R; ++r) {
                 int power = 0;
                 if (high[r] > 0.0) std::frexp(high[r], &power);
-                factor[r] = std::ldexp(1.0, -power), scale[r] += power * 0.6931471805599453;
+                if (next[r] > -INF) power = power_for(next[r], power, high[r], most[r]);
+                factor[r] = std::ldexp(1.0, std::clamp(-power, -1000, 1000)), scale[r] += power * 0.6931471805599453;
                 if (over_segments()) exponent[t * R + r] += power;
                 low[r] *= factor[r];
             }
-            multiply(up_at(t), up_at(t) + all, factor);
-            if (stops) multiply(here, here + leaves, factor);
+            multiply<R>(up_at(t), up_at(t) + all, factor);
+            if (stops) multiply<R>(here, here + leaves, factor);
             rescaled[t] = true;
             if (over_segments()) rescale_waiting(t, t);
         }
@@ -242,6 +230,17 @@ struct Walk {
         }
         if (raised[t])
             for (size_t x = 0; x < leaves; ++x) here[x] = here[x] > 0.0 && here[x] < FLOOR ? FLOOR : here[x];
+    }
+
+    // LINEAR: the power of two to take off a row for what leaves a tail at the next step, given by its logarithm.
+    int power_for(double next, int power, double high, double most) {
+        const double wanted = std::ceil(next / Tail<A, R>::LN2);
+        double found = high > 0.0 ? std::max(wanted, double(power)) : wanted;
+        if (most > 0.0) found = std::max(found, std::ceil(std::log2(most) - 66));
+        const double held = std::clamp(found, -1000.0, 1000.0);
+        const bool matters = high > 0.0 || most > 0.0;
+        kind.lost |= held != found && matters;
+        return int(matters ? held : found);
     }
 
     int oldest(int t) const { return std::max(0, t + 1 - kind.below->columns->longest); }
@@ -277,6 +276,7 @@ struct Walk {
         const int chunk = std::clamp<int>((1 << 15) / all, 4, 16);
         double *down_bar = space.get(DOWN_BAR, (chunk + 1) * all), *up_bar = space.get(UP_BAR, chunk * inner);
         ended = space.get(ENDED, leaves), ahead = space.filled(AHEAD, leaves, A::zero);
+        if (tail) tail->prepare_back(space);
         if (over_segments()) started = space.filled(STARTED, steps * leaves, A::zero);
         grad += kind.start * grad_stride;
         for (int t0 = (steps - 1) / chunk * chunk; t0 >= 0; t0 -= chunk) {
@@ -351,6 +351,7 @@ struct Walk {
                     if (u[x] == FLOOR) kind.doubt[x % R] += std::fabs(u[x] * ended[x]);
             if (gains) unscale_waiting(t, gains);
         }
+        if (tail) tail->back(t, ended);
         if (first < end) {
             const size_t line = kind.below->line(kind.start + t, first);
             spread_lags<A, R>(waiting_at(t - first), started_at(t - first), leaves, kind.below->mass + line,
@@ -358,6 +359,7 @@ struct Walk {
         }
         const double *bars = started_at(t), *value = waiting_at(t);
         for (size_t x = 0; x < leaves; ++x) begun[inner + x] = value[x] > A::zero ? bars[x] : A::zero;
+        if (tail) kind.lost |= !tail->begin(t, begun + inner);
     }
 
     // Go back to the time before the leaves of a step were rescaled.
@@ -366,8 +368,8 @@ struct Walk {
             for (size_t x = 0; x < leaves; ++x)
                 if (waiting_at(i)[x] == FLOOR) kind.doubt[x % R] += std::fabs(FLOOR * started_at(i)[x]);
         rescale_waiting(t, t - 1);
-        multiply(started_at(oldest(t)), started_at(t + 1), gains);
-        multiply(ended, ended + leaves, gains);
+        multiply<R>(started_at(oldest(t)), started_at(t + 1), gains);
+        multiply<R>(ended, ended + leaves, gains);
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.

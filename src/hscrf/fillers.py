@@ -65,6 +65,7 @@ def copies_of(topology: Topology) -> Copies | None:
         min_duration=tuple(sealed(row[own]) for row, own in zip(topology.min_duration, origin, strict=True)),
         max_duration=tuple(sealed(row[own]) for row, own in zip(topology.max_duration, origin, strict=True)),
         fillers=tuple(sealed(np.zeros(own.size, dtype=bool)) for own in origin),
+        open_duration=tuple(sealed(row[own]) for row, own in zip(topology.open_duration, origin, strict=True)),
     )
     return Copies(hidden, origin, memory, begin, place, later)
 

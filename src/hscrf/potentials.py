@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hscrf.fillers import expanded
 from hscrf.topology import Topology
 
-OWN = ("token", "start", "stop", "duration", "segment")  # parts of a level's own segments
+OWN = ("token", "start", "stop", "duration", "segment", "tail")  # parts of a level's own segments
 FAMILY = ("init", "trans", "end")  # parts of a parent and its children, named by the parent's level
 PARTS = OWN + FAMILY
 Part = Mapping[str, ArrayLike]
@@ -30,6 +30,7 @@ class Potentials:
     stop       (T, S)               a segment of s has its last step at t
     duration   (L, S)               a segment of s has length l + 1; longer than L is impossible
     segment    (T, L, S)            a segment of s starts at t and has length l + 1; likewise
+    tail       (S,)                 each step of a segment of s beyond its longest duration, where that is open
     init       (T or 1, S, U)       parent s starts at t with first child u
     trans      (T or 1, S, U, U)    under parent s, child u has its last step at t and v starts at t + 1
     end        (T or 1, S, U)       parent s has its last step at t, with last child u
@@ -38,6 +39,10 @@ class Potentials:
     A time axis of length 1 means the same at every time. ``-inf`` forbids. What the topology forbids is forbidden
     whatever the arrays say. A filler that remembers has a place in the arrays for each of its copies
     (:mod:`hscrf.fillers`).
+
+    Where ``open_duration`` of the topology names s, let L be its ``max_duration``, or the length of ``duration`` or
+    ``segment`` if that is less. A segment of l > L steps scores ``(l - L) * tail``, and ``duration[L - 1]`` and
+    ``segment[t, L - 1]`` in the place of ``duration[l - 1]`` and ``segment[t, l - 1]``.
 
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
@@ -49,6 +54,7 @@ class Potentials:
     stop: dict[str, NDArray[np.float64]]
     duration: dict[str, NDArray[np.float64]]
     segment: dict[str, NDArray[np.float64]]
+    tail: dict[str, NDArray[np.float64]]
     init: dict[str, NDArray[np.float64]]
     trans: dict[str, NDArray[np.float64]]
     end: dict[str, NDArray[np.float64]]
@@ -63,6 +69,7 @@ class Potentials:
         stop: Part | None = None,
         duration: Part | None = None,
         segment: Part | None = None,
+        tail: Part | None = None,
         init: Part | None = None,
         trans: Part | None = None,
         end: Part | None = None,
@@ -71,7 +78,7 @@ class Potentials:
             raise ValueError(f"a sequence has at least one step, but length is {length}")
         self.topology = topology
         self.length = int(length)
-        given = (token, start, stop, duration, segment, init, trans, end)
+        given = (token, start, stop, duration, segment, tail, init, trans, end)
         for part, arrays in zip(PARTS, given, strict=True):
             setattr(self, part, self._checked(part, arrays or {}))
 
@@ -89,6 +96,8 @@ class Potentials:
             d = self.topology.level(level)
             if part in FAMILY and d == self.topology.depth - 1:
                 raise ValueError(f"{part} is indexed by the parent's level, but {level!r} is the bottom")
+            if part == "tail" and d not in self.topology.open_levels:
+                raise ValueError(f"tail[{level!r}] is given, but open_duration does not name the level")
             values = np.ascontiguousarray(array, dtype=np.float64)
             check_shape(f"{part}[{level!r}]", values.shape, part_shape(self.topology, part, d, self.length))
             check_values(f"{part}[{level!r}]", values)
@@ -127,6 +136,8 @@ def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis
     states = topology.n_states[d]
     if part == "duration":
         return (None, states)
+    if part == "tail":
+        return (states,)
     if part == "segment":
         return (length, None, states)
     if part in OWN:
@@ -134,6 +145,15 @@ def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis
     below = topology.n_states[d + 1]
     times = (length, 1)
     return (times, states, below, below) if part == "trans" else (times, states, below)
+
+
+def explicit_lengths(topology: Topology, d: int, shapes: Mapping[Key, tuple[int, ...]]) -> NDArray[np.int64]:
+    """The longest duration (S,) of each state of level d that tables tell; open ones go on beyond it by ``tail``."""
+    longest = topology.max_duration[d]
+    for part, axis in (("duration", 0), ("segment", 1)):
+        if (part, d) in shapes:
+            longest = np.minimum(longest, shapes[part, d][axis])
+    return longest
 
 
 def check_shape(name: str, shape: tuple[int, ...], expected: tuple[Axis, ...]) -> None:

@@ -12,14 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
+from hscrf.limits import UNLIMITED, Limits, by_level, duration_limits, named_limits, open_rows
 from hscrf.names import State, state_names, unknown_name
 
-UNLIMITED = int(np.iinfo(np.int64).max)
-"""The maximal duration of a state without a limit."""
-
-
 Relation = Mapping[str, Mapping[State, Sequence[State]]]
-Limits = Mapping[str, "int | Mapping[State, int | None] | None"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -33,6 +29,10 @@ class Topology:
     ``max_duration`` limit a level or single states, None meaning no limit; the bottom level has length 1
     unless ``max_duration`` names it. ``fillers`` names states, one or several a level, that remember which other state
     came last before them under the same parent (:mod:`hscrf.fillers`); labels show nothing of it.
+
+    ``open_duration`` names levels (``{"phrase": True}``) or states of a level (``{"phrase": ["NP"]}``) whose longest
+    duration L is not a limit: segments may be longer, and each step beyond L scores the part ``tail`` of
+    :class:`hscrf.Potentials`.
 
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V", "J"]},
     ...                     children={"phrase": {"NP": ["N", "J"]}}, max_duration={"phrase": 15})
@@ -51,6 +51,7 @@ class Topology:
     min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
     max_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), UNLIMITED by default
     fillers: tuple[NDArray[np.bool_], ...]  # D rows (S_d,): the states that remember
+    open_duration: tuple[NDArray[np.bool_], ...]  # D rows (S_d,): states whose segments may be longer than max_duration
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Topology:
         min_duration: Limits | None = None,
         max_duration: Limits | None = None,
         fillers: Mapping[str, State | Sequence[State]] | None = None,
+        open_duration: Mapping[str, bool | Sequence[State]] | None = None,
     ) -> None:
         _check_level_names(levels)
         named = {"root": ["root"] if root is None else root, **levels}
@@ -69,9 +71,10 @@ class Topology:
         put("states", tuple(state_names(level, states) for level, states in named.items()))
         put("children", _child_tables(self, children or {}))
         put("successors", _successor_tables(self, successors or {}))
-        shortest, longest = _duration_limits(self, min_duration or {}, max_duration or {})
+        shortest, longest = duration_limits(self, min_duration or {}, max_duration or {})
         put("min_duration", shortest)
         put("max_duration", longest)
+        put("open_duration", open_rows(self, open_duration or {}, max_duration or {}))
         put("fillers", _filler_rows(self, fillers or {}))
 
     @property
@@ -87,7 +90,7 @@ class Topology:
     @cached_property
     def unit_bottom(self) -> bool:
         """Whether every segment of the bottom level has length one."""
-        return bool((self.max_duration[-1] == 1).all())
+        return bool((self.max_duration[-1] == 1).all() and not self.open_duration[-1].any())
 
     def has_limits(self, level: int) -> bool:
         """Whether durations of the level are limited; False for a unit bottom, which the engine treats apart."""
@@ -129,13 +132,15 @@ class Topology:
 
         ``Topology.from_dict(topology.to_dict()) == topology``; levels keep their order as the dict's keys.
         """
-        named = {} if not self.remembers else {"fillers": self.filler_names}
+        named: dict[str, Any] = {"fillers": self.filler_names} if self.remembers else {}
+        if self.open_levels:
+            named["open_duration"] = {self.levels[d]: self._open_names(d) for d in self.open_levels}
         return {
             "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
             "children": _restricted_rows(self, self.children, 0, 1),
             "successors": _restricted_rows(self, self.successors[1:], 1, 0),
             "root": None if self.states[0] == ("root",) else list(self.states[0]),
-            "min_duration": _named_limits(self, self.min_duration, 1),
+            "min_duration": named_limits(self, self.min_duration, 1),
             "max_duration": self._named_maxima(),
             **named,
         }
@@ -210,6 +215,34 @@ class Topology:
         """
         return self.with_fields(fillers=_filler_rows(self, fillers)) if fillers or self.remembers else self
 
+    @cached_property
+    def open_levels(self) -> tuple[int, ...]:
+        """The levels with segments that may be longer than their ``max_duration``."""
+        return tuple(d for d, row in enumerate(self.open_duration) if row.any())
+
+    def longest_legal(self, d: int) -> NDArray[np.int64]:
+        """The longest legal duration (S_d,) of each state: ``max_duration``, or UNLIMITED where that is open.
+
+        >>> levels, opened = {"part": ["exon", "intron"]}, {"part": ["intron"]}
+        >>> Topology(levels, max_duration={"part": 9}, open_duration=opened).longest_legal(1) > 9
+        array([False,  True])
+        """
+        return np.where(self.open_duration[d], UNLIMITED, self.max_duration[d])
+
+    def opened(self, levels: Sequence[str]) -> Topology:
+        """Return this topology with open durations of some levels besides those that are open already.
+
+        >>> Topology({"action": ["walk", "sit"]}, max_duration={"action": 9}).opened(["action"]).open_levels
+        (1,)
+        """
+        arguments = self.to_dict()
+        named = {self.levels[self.level(level)]: True for level in levels}
+        return Topology.from_dict({**arguments, "open_duration": {**arguments.get("open_duration", {}), **named}})
+
+    def _open_names(self, d: int) -> bool | list[State]:
+        row = self.open_duration[d]
+        return bool(row.all()) or [self.states[d][s] for s in np.flatnonzero(row)]
+
     def limited(self, max_duration: Limits) -> Topology:
         """Return this topology with other longest durations of some levels.
 
@@ -234,7 +267,7 @@ class Topology:
 
     def _named_maxima(self) -> dict[str, Any]:
         """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
-        limits: dict[str, Any] = _named_limits(self, self.max_duration, UNLIMITED)
+        limits: dict[str, Any] = named_limits(self, self.max_duration, UNLIMITED)
         if self.unit_bottom:
             del limits[self.levels[-1]]
         else:
@@ -248,6 +281,7 @@ class Topology:
     @cached_property
     def _content(self) -> tuple[Any, ...]:
         arrays = (*self.children, *self.successors, *self.min_duration, *self.max_duration, *self.fillers)
+        arrays += self.open_duration
         return self.levels, self.states, tuple(array.tobytes() for array in arrays)
 
     def __eq__(self, other: object) -> bool:
@@ -297,15 +331,8 @@ def _table(topology: Topology, rows: Mapping[State, Sequence[State]], source: in
     return table
 
 
-def _by_level(topology: Topology, named: Mapping[str, Any], what: str) -> dict[int, Any]:
-    """The same mapping with level indices for names."""
-    if not isinstance(named, Mapping):
-        raise ValueError(f"{what} is {named!r}; expected a mapping from level name")
-    return {topology.level(level): value for level, value in named.items()}
-
-
 def _child_tables(topology: Topology, children: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = _by_level(topology, children, "children")
+    rows = by_level(topology, children, "children")
     if topology.depth - 1 in rows:
         raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
     tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
@@ -327,7 +354,7 @@ def _check_child_table(topology: Topology, d: int, table: NDArray[np.bool_]) -> 
 
 
 def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = _by_level(topology, successors, "successors")
+    rows = by_level(topology, successors, "successors")
     if 0 in rows:
         raise ValueError("successors names 'root', which nothing follows; expected a level below it")
     tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
@@ -335,58 +362,9 @@ def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray
     return tuple(map(sealed, tables))
 
 
-def _duration_limits(
-    topology: Topology, min_duration: Limits, max_duration: Limits
-) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.int64], ...]]:
-    shortest = _durations(topology, min_duration, 1, "min_duration")
-    longest = _durations(topology, max_duration, UNLIMITED, "max_duration")
-    bottom = topology.levels[-1]
-    if topology.depth - 1 not in map(topology.level, max_duration):
-        longest[-1][:] = 1
-        if (shortest[-1] > 1).any():
-            raise ValueError(
-                f"min_duration names {bottom!r}, but the bottom level has length 1; let it persist "
-                f"by naming it in max_duration too, as in max_duration={{{bottom!r}: None}}"
-            )
-    _check_limits(topology, shortest, longest)
-    return tuple(map(sealed, shortest)), tuple(map(sealed, longest))
-
-
-def _durations(topology: Topology, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:
-    """One row (S_d,) for each level; None and states not named get the default."""
-    rows = [np.full(size, default, dtype=np.int64) for size in topology.n_states]
-    for d, limit in _by_level(topology, limits, what).items():
-        if d == 0:
-            raise ValueError(f"{what} names 'root', which spans the sequence; expected a level below it")
-        named = limit if isinstance(limit, Mapping) else dict.fromkeys(topology.states[d], limit)
-        for name, value in named.items():
-            rows[d][topology.state(d, name)] = _steps(value, default, f"{what} of {topology.levels[d]} {name!r}")
-    return rows
-
-
-def _steps(value: object, default: int, what: str) -> int:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{what} is {value!r}; expected a positive integer or None")
-    return min(int(value), UNLIMITED)
-
-
-def _check_limits(
-    topology: Topology, shortest: Sequence[NDArray[np.int64]], longest: Sequence[NDArray[np.int64]]
-) -> None:
-    for level, names, low, high in zip(topology.levels, topology.states, shortest, longest, strict=True):
-        if (low > high).any():
-            s = int((low > high).argmax())
-            raise ValueError(
-                f"state {names[s]!r} of level {level!r} has min_duration {low[s]}; "
-                f"expected at most its max_duration {high[s]}"
-            )
-
-
 def _filler_rows(topology: Topology, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
     rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in _by_level(topology, fillers, "fillers").items():
+    for d, named in by_level(topology, fillers, "fillers").items():
         if d == 0:
             raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
         for name in named if isinstance(named, (list, tuple)) else [named]:
@@ -410,13 +388,3 @@ def _restricted_rows(
         if rows:
             relation[topology.levels[d]] = rows
     return relation
-
-
-def _named_limits(topology: Topology, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[State, int]]:
-    """The durations that differ from the default, by name."""
-    limits = {}
-    for level, names, row in zip(topology.levels, topology.states, rows, strict=True):
-        limited = {names[s]: int(row[s]) for s in np.flatnonzero(row != default)}
-        if limited:
-            limits[level] = limited
-    return limits

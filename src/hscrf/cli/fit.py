@@ -117,6 +117,11 @@ def add_frame(parser: Parser) -> None:
         "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
     )
     parser.add_argument(
+        "--closed-durations",
+        action="store_true",
+        help="segments longer than those of the training data are impossible, even where these are long",
+    )
+    parser.add_argument(
         "--children",
         choices=("auto", "seen", "all"),
         default="auto",
@@ -186,6 +191,7 @@ def large_model(args: argparse.Namespace, recipe: Any, **training: Any) -> Any:
         features = with_pairs(default_specifications(stub), recipe.template, stub)
     described = label_file_of(args)
     learned = {"durations": args.durations or None, "max_duration": args.max_duration or None}
+    learned |= {"open_duration": False if args.closed_durations else "auto"}
     learned |= {"scheme": recipe_of(args).scheme or "auto", "children": args.children}
     return make_model(args, None if described is None else described.topology, features, **learned, **training)
 
@@ -212,7 +218,13 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     described = label_file_of(args)
     given = None if described is None else described.topology
     topology, labels, unsure = learn_labels(
-        [*documents, *dev], recipe.scheme, durations, args.max_duration, args.children, given
+        [*documents, *dev],
+        recipe.scheme,
+        durations,
+        args.max_duration,
+        args.children,
+        given,
+        may_open=not args.closed_durations,
     )
     model = make_model(args, topology, features_of(args, topology, durations, recipe.template), **training_of(args))
     steps = sum(map(len, documents))

@@ -31,11 +31,13 @@ def learn_labels(
     longest: Mapping[str, int] | None = None,
     children: str = "auto",
     given: Topology | None = None,
+    may_open: bool = False,
 ) -> tuple[Topology, list[Labels], dict[str, list[str]]]:
     """The topology of the labels of all documents, the labels over it, and the states that may have every child.
 
     These are, by level, the parents whose known labels show too little of their children; ``children`` is the rule of
-    :class:`LabelStatistics`. A topology that is ``given`` is kept, but for the longest durations.
+    :class:`LabelStatistics`. A topology that is ``given`` is kept, but for the longest durations. ``may_open`` opens
+    the durations of a level with long segments, unless longest ones are given.
     """
     for document in documents:
         if document.labels is None:
@@ -44,7 +46,8 @@ def learn_labels(
         topology = given.limited(longest) if longest else given
         return topology, [io.to_labels(document, topology, scheme) for document in documents], {}
     limited = {duration.level for duration in durations}
-    statistics = LabelStatistics(None, scheme, limited, children=children)
+    opened = limited if may_open and not longest else ()
+    statistics = LabelStatistics(None, scheme, limited, children=children, opened=opened)
     loose = statistics.collect([document.labels for document in documents])
     labels = [io.to_labels(document, loose, scheme) for document in documents]
     statistics.note(labels)

@@ -109,8 +109,11 @@ def describe_durations(model: Any, d: int) -> list[str]:
     from hscrf.topology import UNLIMITED
 
     topology = model.topology_
-    rows = zip(topology.states[d], topology.min_duration[d].tolist(), topology.max_duration[d].tolist(), strict=True)
-    return [f"{name} {low} to {'any' if high == UNLIMITED else high}" for name, low, high in rows]
+    limits = (topology.min_duration[d].tolist(), topology.max_duration[d].tolist(), topology.open_duration[d].tolist())
+    return [
+        f"{name} {low} to {'any' if high == UNLIMITED else high}{' and more' if more else ''}"
+        for name, low, high, more in zip(topology.states[d], *limits, strict=True)
+    ]
 
 
 def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:

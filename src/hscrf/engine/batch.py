@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.engine.choice import Engine, choose_engine
+from hscrf.engine.choice import Engine, make_engine
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
 from hscrf.fillers import expanded
@@ -58,7 +58,7 @@ class Batch:
     def engine(self) -> Engine:
         """What does the work."""
         if self._engine is None:
-            self._engine = choose_engine()(self.topology, self.offsets, self.evidence)
+            self._engine = make_engine(self.topology, self.offsets, self.evidence)
         return self._engine
 
     def log_partition(self, values: Arrays) -> Floats:

@@ -18,6 +18,7 @@ from hscrf import native
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
+from hscrf.engine.lengthened import Lengthened
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
 
@@ -43,6 +44,15 @@ class Engine(Protocol):
     def draw(
         self, values: Arrays, draws: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int32], NDArray[np.int8], Floats]: ...
+
+
+def make_engine(topology: Topology, offsets: Ints, evidence: Evidence | None) -> Engine:
+    """The engine in use, for a topology that may have open durations."""
+    engine = choose_engine()
+    if not topology.open_levels:
+        return engine(topology, offsets, evidence)
+    core = engine(topology, offsets, evidence) if getattr(engine, "has_tails", False) else None
+    return Lengthened(engine, topology, offsets, evidence, core)
 
 
 def choose_engine() -> Callable[[Topology, Ints, Evidence | None], Engine]:

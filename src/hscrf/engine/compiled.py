@@ -33,6 +33,8 @@ FEWEST = 8  # sequences of a batch that are worth to be cut
 class Compiled:
     """Sequences of one topology; the methods are those of :class:`hscrf.engine.Batch`."""
 
+    has_tails = True  # for topologies of which :func:`hscrf.engine.lengthened.has_recursion` says so
+
     def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None = None) -> None:
         self.topology = topology
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -126,6 +128,7 @@ def make_core(topology: Topology, segmental: tuple[bool, ...]) -> _core.Engine:
         rows(topology.max_duration),
         list(segmental),
         topology.unit_bottom,
+        rows(topology.open_duration),
     )
     return engine
 

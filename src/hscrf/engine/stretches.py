@@ -93,12 +93,12 @@ class Part:
 
 
 class Stretches:
-    """The sequences of a batch in parts; ``useful`` if any sequence could be cut."""
+    """The sequences of a batch in parts; ``useful`` if any sequence could be cut. Open durations are not cut."""
 
     def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence, make: Make) -> None:
         self.topology, self.offsets = topology, offsets
         self.known, levels = known_labels(topology, offsets, evidence)
-        self.useful = bool((levels > 0).any())
+        self.useful = bool((levels > 0).any()) and not topology.open_levels
         if not self.useful:
             return
         self.sequence = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))  # of each step
@@ -175,7 +175,7 @@ class Stretches:
     def _known(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
         """The cells of what is known in an array of some shape, and the sequence of each."""
         if key not in self.cells or self.cells[key][0] != shape:
-            cells, steps = events(self.topology, shape, self.known, key)
+            cells, steps = events(self.topology, {key: shape}, self.known, key)
             self.cells[key] = shape, cells, self.sequence[steps]
         return self.cells[key][1:]
 

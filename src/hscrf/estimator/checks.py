@@ -178,12 +178,16 @@ def warn_of_weights(sample_weight: Any) -> None:
         warnings.warn(f"{count} sequences have a sample_weight of 0: {told}; leave them out of X", stacklevel=4)
 
 
-def check_durations(durations: Any, max_duration: Any) -> None:
+def check_durations(durations: Any, max_duration: Any, open_duration: Any = False) -> None:
     """Refuse what is neither None nor a mapping by level; the values are checked where they are used."""
     if not isinstance(durations, Mapping | None):
         raise ValueError(f"durations is {durations!r}, expected a dict such as {{'action': 'gamma'}}")
     if isinstance(max_duration, bool) or not isinstance(max_duration, int | np.integer | Mapping | None):
         raise ValueError(f"max_duration is {max_duration!r}, expected a number of steps or a dict by level")
+    if open_duration not in (True, False, "auto"):
+        raise ValueError(f"open_duration is {open_duration!r}, expected True, False or 'auto'")
+    if open_duration is True and not durations:
+        raise ValueError("open_duration is True, but durations names no level; expected one")
 
 
 def lengths_of(observations: Observations) -> list[int]:

@@ -101,7 +101,9 @@ def _segments(sizes: Any, longest: int) -> Any:
 
 
 def _longest(topology: Topology, d: int) -> int:
-    return int(topology.max_duration[d].max())
+    """The longest segments that have a place in tables: those of open states above the bottom all have."""
+    limits = topology.max_duration[d] if d == topology.depth - 1 else topology.longest_legal(d)
+    return int(limits.max())
 
 
 def _layer_size(topology: Topology, top: int, end: int) -> tuple[float, float]:

@@ -196,7 +196,7 @@ def check_blocks(
         block = entry.read(Block)
         with entry.blamed():
             block.check(topology, names, columns)
-            if not block.timed and block.key[0] not in (*FAMILY, "duration"):
+            if not block.timed and block.key[0] not in (*FAMILY, "duration", "tail"):
                 raise ValueError(f"key is of the part {block.key[0]!r}, which differs from step to step")
         blocks.append(block)
     weights = array_of(given.arrays, "coef", np.float64)

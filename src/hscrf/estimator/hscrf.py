@@ -33,7 +33,14 @@ from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.stores import Lists, Packed, Store, data_of
 from hscrf.estimator.weights import carry_over, named_weights
 from hscrf.features.blocks import Block
-from hscrf.features.specifications import CellSpecification, Duration, Score, default_specifications, without_scores
+from hscrf.features.specifications import (
+    CellSpecification,
+    Duration,
+    Score,
+    default_specifications,
+    with_tails,
+    without_scores,
+)
 from hscrf.fillers import usual_fillers
 from hscrf.labels.columns import schemes_of
 from hscrf.labels.induction import LabelStatistics
@@ -70,6 +77,11 @@ class HSCRF(Predictor):
     max_duration : longest durations by level, ``{"action": 40}`` or by state ``{"action": {"wait": 90}}``; a number is
         that of the levels in ``durations``, or of all. None takes the longest of training where weights need a limit.
         A limit beyond the longest sequence of training is cut to it.
+    open_duration : whether segments of the levels in ``durations`` may be longer than the longest duration L: they then
+        have the weights of L, and one weight more for each step beyond it. True: they may. False: longer segments are
+        impossible. "auto": they may at the bottom level, if ``max_duration`` is not given and training has a segment
+        of more than 100 steps; then L is the length that 3 in 4 training segments do not exceed, at least 50. At the
+        bottom inference takes time by L; at other levels by the longest sequence.
     c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Among the default
         features of nested models, transitions have a tenth of them, and the features of a level whose segments last
         have them times the mean length of its segments; see the guide for why. Features may be penalised more or less
@@ -140,6 +152,7 @@ class HSCRF(Predictor):
         verbose: int = 0,
         children: str = "auto",
         missing: str = "indicator",
+        open_duration: bool | str = "auto",
     ) -> None:
         self.topology = topology
         self.features = features
@@ -161,6 +174,7 @@ class HSCRF(Predictor):
         self.verbose = verbose
         self.children = children
         self.missing = missing
+        self.open_duration: Any = open_duration
 
     factors_: dict[str, float]  # by level, and of transitions
 
@@ -255,7 +269,7 @@ class HSCRF(Predictor):
         elif isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         check_specifications(self.features, self._feature_classes)
-        check_durations(self.durations, self.max_duration)
+        check_durations(self.durations, self.max_duration, self.open_duration)
 
     def _learn(self, data: Store | Lists) -> tuple[Packed, Floats]:
         """Learn the frame and the features from data: the data packed in that frame, and the weights to start from."""
@@ -334,7 +348,9 @@ class HSCRF(Predictor):
         """What the topology is learned from."""
         limited = {spec.level for spec in self.asked_features() if spec.needs_limit} | {*(self.durations or ())}
         named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
-        return LabelStatistics(self.topology, scheme, limited | {*named}, children=self.children)
+        opened = {*(self.durations or ())} if self.open_duration and self.max_duration is None else set()
+        opened -= {spec.level for spec in self.asked_features() if spec.needs_limit and spec.part == "segment"}
+        return LabelStatistics(self.topology, scheme, limited | {*named}, None, self.children, opened)
 
     def asked_features(self) -> list[Any]:
         """Return the specifications in ``features``, without the word "default"; part of the contract of models."""
@@ -342,12 +358,12 @@ class HSCRF(Predictor):
 
     def _narrowed(self, topology: Topology) -> Topology:
         """The topology that was learned or given, with the rules of this kind of model."""
-        if self.max_duration is None:
-            return topology
         limits = self.max_duration
-        if not isinstance(limits, Mapping):
-            limits = dict.fromkeys(self.durations or topology.levels[1:], limits)
-        return topology.limited(limits)
+        if limits is not None:
+            if not isinstance(limits, Mapping):
+                limits = dict.fromkeys(self.durations or topology.levels[1:], limits)
+            topology = topology.limited(limits)
+        return topology.opened([*(self.durations or ())]) if self.open_duration is True else topology
 
     def specifications(self) -> Sequence[Any]:
         """Return the specifications of all weights: those in ``features``, default ones, and durations."""
@@ -363,7 +379,7 @@ class HSCRF(Predictor):
                 found += [default for default in usual if self._identity(default) not in mine]
             else:
                 found.append(spec)
-        return found + added
+        return with_tails(found + added, self._shown_levels())
 
     def _identity(self, spec: Any) -> Any:
         """Equal for two specifications of the same weights, whatever their penalties; durations of one level are."""

@@ -173,6 +173,43 @@ class DurationBlock(Block):
 
 
 @dataclass(frozen=True)
+class TailBlock(Block):
+    """A weight for each state: what ``longest`` steps beyond the longest explicit duration score.
+
+    score[s] = w[s] / longest; gradient[s] = counts[s] / longest.
+    """
+
+    key: Key
+    longest: int
+    states: int
+    timed = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.states,)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.states
+
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
+        out += factor / self.longest * weights
+
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        gradient += factor / self.longest * counts
+
+    def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        check_key(self.key, topology, ["tail"])
+        check_longest(self.longest, topology, self.key[1])
+        check_same("states", self.states, topology.n_states[self.key[1]])
+        if self.key[1] not in topology.open_levels:
+            raise ValueError(f"key is of level {topology.levels[self.key[1]]!r}, which has no open durations")
+
+    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+        return [(f"(length - {self.longest}) / {self.longest}", (s,)) for s in range(self.states)]
+
+
+@dataclass(frozen=True)
 class PairBlock(Block):
     """A weight for each of some pairs of a named feature and a cell: feature f has pair_at[f] .. pair_at[f + 1].
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from hscrf.features.blocks import (
     MixedBlock,
     PairBlock,
     SegmentBlock,
+    TailBlock,
 )
 from hscrf.features.occurrences import ConstantCells, FeatureCells, Occurrences, Record, SegmentValues
 from hscrf.features.segments import SegmentFunction
@@ -180,7 +181,8 @@ class Duration(Specification):
     """Weights for the length l of a segment.
 
     ``"gamma"``: log l and l, the sufficient statistics of a gamma density; ``"bins"``: one weight for lengths
-    1, 2, 3-4, 5-8, 9-16 and so on; ``"each"``: one weight for every length.
+    1, 2, 3-4, 5-8, 9-16 and so on; ``"each"``: one weight for every length. Where the longest duration is open, longer
+    segments have the weight of the longest one, and a :class:`Tail` for the steps beyond.
     """
 
     kind: str = "gamma"
@@ -194,6 +196,34 @@ class Duration(Specification):
     def fit(self, frame: Occurrences) -> Block:
         key, topology = self.key(frame.topology), frame.topology
         return DurationBlock(key, self.kind, self.longest(topology), topology.n_states[key[1]])
+
+
+@dataclass(frozen=True, repr=False)
+class Tail(Specification):
+    """A weight for each step of a segment beyond the longest explicit duration, where ``open_duration`` names it.
+
+    ``Duration`` of such a level brings it along.
+    """
+
+    part: ClassVar[str] = "tail"
+    needs_limit: ClassVar[bool] = True
+
+    def fit(self, frame: Occurrences) -> Block:
+        key, topology = self.key(frame.topology), frame.topology
+        if key[1] not in topology.open_levels:
+            raise ValueError(f"{self!r} needs open durations, but open_duration does not name level {self.level!r}")
+        return TailBlock(key, self.longest(topology), topology.n_states[key[1]])
+
+
+def with_tails(specifications: Sequence[Specification], topology: Topology) -> list[Specification]:
+    """The specifications, and a :class:`Tail` after the durations of each level that is open."""
+    named = {topology.level(spec.level) for spec in specifications if isinstance(spec, Tail)}
+    found: list[Specification] = []
+    for spec in specifications:
+        found.append(spec)
+        if isinstance(spec, Duration) and topology.level(spec.level) in {*topology.open_levels} - named:
+            found.append(Tail(spec.level, penalty=spec.penalty))
+    return found
 
 
 @dataclass(frozen=True, repr=False)

@@ -53,6 +53,8 @@ def segment_probabilities(batch: Batch, values: Mapping[Key, Floats], asked: Ask
     topology, d = batch.topology, asked.level
     if d == 0 or (topology.unit_bottom and d == topology.depth - 1):
         return _of_steps(batch, values, asked)
+    if d in topology.open_levels:
+        return _of_ratios(batch, values, asked)
     if topology.has_limits(d) or ("duration", d) in values or ("segment", d) in values:
         return _of_tables(batch, values, asked)
     return _of_ratios(batch, values, asked)
@@ -112,7 +114,7 @@ def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: 
 
 def is_timed(key: Key, table: Floats) -> bool:
     """Whether the first axis of a table of potentials is time."""
-    return key[0] != "duration" and (key[0] not in FAMILY or len(table) > 1)
+    return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or len(table) > 1)
 
 
 def _parts(lengths: Ints) -> Sequence[slice]:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from hscrf.fillers import expanded, hidden
-from hscrf.inference.posterior import Marginals, Posterior, check_fit
+from hscrf.inference.posterior import Marginals, Posterior, check_fit, values_of
 from hscrf.labels.labels import Labels
-from hscrf.potentials import Potentials
+from hscrf.potentials import Potentials, explicit_lengths
+from hscrf.topology import UNLIMITED
 
 
 def log_partition(potentials: Potentials, evidence: Labels | None = None) -> float:
@@ -79,8 +80,15 @@ def score(potentials: Potentials, labels: Labels) -> float:
 
 def own_score(p: Potentials, level: str, start: Any, last: Any, state: Any) -> float:
     """Score of the segments of a level by themselves: the paper's persistence."""
-    length = last - start
-    total = 0.0
+    length, total = last - start, 0.0
+    d = p.topology.level(level)
+    if d in p.topology.open_levels:  # longer ones count as the longest explicit ones, and some steps more
+        engine, shapes = expanded(p.topology), {key: values.shape for key, values in values_of(p).items()}
+        longest = np.where(engine.open_duration[d], explicit_lengths(engine, d, shapes), UNLIMITED)[state]
+        beyond = np.maximum(length + 1 - longest, 0)
+        length = length - beyond
+        if level in p.tail:
+            total += beyond[beyond > 0] @ p.tail[level][state[beyond > 0]]
     if level in p.token:
         total += sum(p.token[level][i : j + 1, s].sum() for i, j, s in zip(start, last, state, strict=True))
     if level in p.start:

@@ -35,9 +35,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hscrf.io.label_studio import read_label_config
-from hscrf.topology import Topology
+from hscrf.topology import UNLIMITED, Topology
 
-RULES = ("children", "successors", "min_duration", "root", "fillers")
+RULES = ("children", "successors", "min_duration", "root", "fillers", "open_duration")
 KNOWN = ("levels", *RULES, "max_duration", "lasting", "durations", "colours")
 
 
@@ -155,8 +155,9 @@ def label_file_text(topology: Topology, colours: Mapping[str, Mapping[str, str]]
     for name, own in {**parts, "max_duration": limits, "colours": colours or {}}.items():
         for level, rows in own.items():
             lines += [f"[{name}.{_key(level)}]", *(f"{_key(s)} = {_value(v)}" for s, v in rows.items()), ""]
-    if table.get("fillers"):
-        lines += ["[fillers]", *(f"{_key(level)} = {_value(names)}" for level, names in table["fillers"].items()), ""]
+    for name in ("fillers", "open_duration"):
+        if table.get(name):
+            lines += [f"[{name}]", *(f"{_key(level)} = {_value(own)}" for level, own in table[name].items()), ""]
     return "\n".join(lines)
 
 
@@ -187,6 +188,9 @@ def narrowed(topology: Topology, rules: Topology) -> Topology:
             where = "the model" if odd & set(mine) else "the file of labels"
             raise ValueError(f"level {level!r} has the label {min(map(str, odd))!r} only in {where}")
     arguments, others_arguments = topology.to_dict(), rules.to_dict()
+    for d in topology.open_levels:
+        if rules.max_duration[d].min() < UNLIMITED:
+            raise ValueError(f"level {topology.levels[d]!r} has open durations in the model: expected no max_duration")
     for name in ("children", "successors"):
         for level, rows in others_arguments[name].items():
             own = arguments[name].setdefault(level, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints
 from hscrf.fillers import copies_of, expanded
 from hscrf.labels.packed import Known
-from hscrf.potentials import FAMILY, Key
-from hscrf.topology import Topology
+from hscrf.potentials import FAMILY, Key, explicit_lengths
+from hscrf.topology import UNLIMITED, Topology
 
 
 class Events(NamedTuple):
@@ -102,12 +103,15 @@ def family_events(topology: Topology, known: Known, key: Key) -> Events:
     return events_of(happens, may, above * width + below, (above >= 0) & (below >= 0))
 
 
-def events(topology: Topology, shape: tuple[int, ...], known: Known, key: Key) -> tuple[Ints, Ints]:
+def events(topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Known, key: Key) -> tuple[Ints, Ints]:
     """Flat indices into an array of the known events of one part, and the packed steps they happen at.
 
-    Levels are known in whole sequences or not at all: where a state is not known, nothing is.
+    Levels are known in whole sequences or not at all: where a state is not known, nothing is. ``shapes`` are those of
+    all arrays. A segment of an open state counts as one of the longest explicit duration, and as an event of ``tail``
+    for each step beyond it.
     """
     part, d = key
+    shape = shapes[key]
     if part in FAMILY:
         steps, cells, _ = family_events(topology, known, key)
         return (steps * int(np.prod(shape[1:])) + cells if shape[0] > 1 else cells), steps
@@ -117,6 +121,12 @@ def events(topology: Topology, shape: tuple[int, ...], known: Known, key: Key) -
         return steps * states + own[steps], steps
     start, stop = segments(known, d)
     state, length = own[stop], stop - start
+    if part in ("duration", "segment", "tail") and d in topology.open_levels:
+        longest = np.where(topology.open_duration[d], explicit_lengths(topology, d, shapes), UNLIMITED)[state]
+        beyond = np.maximum(length + 1 - longest, 0)
+        length = length - beyond
+        if part == "tail":
+            return np.repeat(state, beyond), np.repeat(start, beyond)
     if part == "duration":
         return length * states + state, start
     if part == "segment":

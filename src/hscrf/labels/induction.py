@@ -26,6 +26,26 @@ CHILDREN = ("auto", "seen", "all")
 ENOUGH = 20  # known runs of children that show what parents contain, if at most 1 in so many occurs only once
 
 
+LONG = 100  # steps: a level with longer segments is opened, if that was asked for
+SHARE, LEAST = 0.75, 50  # the explicit durations of an opened level: those of 3 in 4 segments, and at least so many
+
+
+def explicit_duration(lengths: Mapping[int, int]) -> int:
+    """The longest explicit duration L of an opened level, from how many segments have each length.
+
+    The length that 3 in 4 segments do not exceed, at least 50 steps.
+
+    >>> explicit_duration({20: 5, 130: 4, 600: 1})
+    130
+    """
+    enough, seen = SHARE * sum(lengths.values()), 0
+    for length in sorted(lengths):
+        seen += lengths[length]
+        if seen >= enough:
+            return max(length, LEAST)
+    return LEAST
+
+
 def encode_labels(
     Y: Sequence[Any],
     lengths: Sequence[int],
@@ -81,6 +101,7 @@ class LabelStatistics:
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
     children: str = "auto"  # one of CHILDREN
+    opened: Collection[str] = ()  # limited levels; the bottom, if it is one of them, is opened where segments are long
 
     first: int | None = field(default=None, init=False)  # lowest number of a sequence noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
@@ -89,11 +110,11 @@ class LabelStatistics:
     persists: bool = field(default=False, init=False)  # segments of the bottom may be longer than one step
     missing: set[str] = field(default_factory=set, init=False)  # levels below the root with an unknown state
     families: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
-    longest: dict[str, int] = field(default_factory=dict, init=False)  # known duration, by limited level
+    durations: dict[str, Counter[int]] = field(default_factory=dict, init=False)  # known ones, by limited level
     unmeasured: set[str] = field(default_factory=set, init=False)  # limited levels with an unknown end
 
     def __post_init__(self) -> None:
-        self.limited = frozenset(self.limited)
+        self.limited, self.opened = frozenset(self.limited), frozenset(self.opened)
         self.levels = None if self.levels is None else tuple(self.levels)
         if self.children not in CHILDREN:
             raise ValueError(f"children is {self.children!r}, expected {', '.join(map(repr, CHILDREN))}")
@@ -140,7 +161,7 @@ class LabelStatistics:
 
     def merge(self, other: LabelStatistics) -> LabelStatistics:
         """Add what another object has noted, and return this one; the other stays as it is."""
-        if (self.scheme, self.limited, self.children) != (other.scheme, other.limited, other.children):
+        if any(getattr(self, name) != getattr(other, name) for name in ("scheme", "limited", "children", "opened")):
             raise ValueError("label statistics with another scheme, other limited levels or children cannot be merged")
         if other.given is None and other.first is None:
             return self
@@ -156,7 +177,8 @@ class LabelStatistics:
         """The topology of all labels noted so far.
 
         States are in the order of their names. ``children`` says which children are allowed. A limited level lasts at
-        most as long as its longest segment, unless an end is missing there.
+        most as long as its longest segment, unless an end is missing there; an opened one may last longer, see
+        :func:`explicit_duration`.
         """
         if self.given is not None:
             return self.given
@@ -167,7 +189,12 @@ class LabelStatistics:
         arguments["children"] = {level: self._kids(level, loose) for level in loose.levels[:-1]}
         for level in self._limited_levels():
             if level not in self.unmeasured:
-                arguments["max_duration"][level] = self.longest[level]
+                arguments["max_duration"][level] = max(self.durations[level], default=0)
+        for level in {*self._named(self.opened)} & {loose.levels[-1]}:  # there inference takes time by L only
+            found = self.durations.get(level, Counter())
+            if level not in self.unmeasured and max(found, default=0) > LONG:
+                arguments["max_duration"][level] = explicit_duration(found)
+                arguments.setdefault("open_duration", {})[level] = True
         return Topology.from_dict(arguments)
 
     def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
@@ -205,8 +232,11 @@ class LabelStatistics:
 
     def _limited_levels(self) -> list[str]:
         """Names of the limited levels, which may be given by index too; the root has no limit."""
+        return self._named(self.limited)
+
+    def _named(self, levels: Collection[Any]) -> list[str]:
         frame = Topology({level: ["any"] for level in self.levels or ()})
-        return [frame.levels[frame.level(level)] for level in self.limited if frame.level(level) > 0]
+        return [frame.levels[frame.level(level)] for level in levels if frame.level(level) > 0]
 
     def _collect(self, y: Any, n: int) -> None:
         """Note the names in the labels of one sequence."""
@@ -254,8 +284,9 @@ class LabelStatistics:
             ends = known.ends[topology.level(level)]
             if ((ends < 0) & (ends != WITH_PARENT)).any():
                 self.unmeasured.add(level)
-            longest = int(known_lengths(ends, known.offsets).max(initial=0))
-            self.longest[level] = max(self.longest.get(level, 0), longest)
+            found = zip(*np.unique(known_lengths(ends, known.offsets), return_counts=True), strict=True)
+            lengths = Counter({int(length): int(n) for length, n in found})
+            self.durations.setdefault(level, Counter()).update(lengths)
 
     def open_parents(self) -> dict[str, list[str]]:
         """The states that may have every child because labels are missing, by level; see ``children``."""
@@ -299,8 +330,8 @@ class LabelStatistics:
         self.classes |= other.classes
         self.missing |= other.missing
         self.unmeasured |= other.unmeasured
-        for level, duration in other.longest.items():
-            self.longest[level] = max(self.longest.get(level, 0), duration)
+        for level, lengths in other.durations.items():
+            self.durations.setdefault(level, Counter()).update(lengths)
         self.classless |= other.classless
         self.persists |= other.persists
 

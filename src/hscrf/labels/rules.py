@@ -92,7 +92,7 @@ def _successors_fit(labels: Labels) -> None:
 def _durations_fit(labels: Labels) -> None:
     for d in filter(labels.topology.has_limits, range(1, labels.topology.depth)):
         start, stop, state = known_segments(labels.states[d], labels.ends[d])
-        low, high = labels.topology.min_duration[d][state], labels.topology.max_duration[d][state]
+        low, high = labels.topology.min_duration[d][state], labels.topology.longest_legal(d)[state]
         hit = first_true((stop - start < low) | (stop - start > high))
         if hit:
             k = hit[0]

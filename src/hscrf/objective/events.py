@@ -26,9 +26,9 @@ class LabelCounts:
         each = None if weights is None else np.repeat(weights, np.diff(known.offsets))
         self.cells: dict[Key, tuple[Ints, Floats]] = {}
         for key, shape in shapes.items():
-            cells, steps = events(topology, shape, known, key)
+            cells, steps = events(topology, shapes, known, key)
             amounts = np.ones(len(cells)) if each is None else each[steps]
-            if key[0] == "duration" or (key[0] in FAMILY and shape[0] == 1):  # the same cell at many steps
+            if key[0] in ("duration", "tail") or (key[0] in FAMILY and shape[0] == 1):  # the same cell at many steps
                 totals = np.bincount(cells, amounts).astype(np.float64)
                 cells = np.flatnonzero(totals)
                 amounts = totals[cells]

@@ -47,7 +47,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequ
     length = np.arange(1, len(scores) + 1)
     ax = axes_or_new(ax, (6.4, 0.9 + (0.34 if len(names) <= 12 else 0.22) * len(names)))
     for s, name in enumerate(names):
-        legal = (length >= topology.min_duration[d][s]) & (length <= topology.max_duration[d][s])
+        legal = (length >= topology.min_duration[d][s]) & (length <= topology.longest_legal(d)[s])
         height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max(initial=-600.0)), 0.0)
         style = state_style(topology, d, s)
         base = len(names) - 1 - s
@@ -84,7 +84,7 @@ def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
     tables = []
     for one in model.posterior(X):
         steps = one.potentials.length
-        longest = min(steps, int(topology.max_duration[d].max()))
+        longest = min(steps, int(topology.longest_legal(d).max()))
         if steps * longest * topology.n_states[d] > MOST_SEGMENTS:
             raise ValueError(
                 f"a sequence of {steps} steps has too many segments of level {level!r}: expected shorter sequences, or "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,9 @@ class Ages:
     """The lengths that segments of one level may have, and the axis of arrays that tells their ages apart.
 
     A segment that began at step t has the place ``t % size`` on the axis, so that going on moves nothing. States
-    without a longest duration stay in one more place, the last, once they are older than ``size``.
+    without a longest duration, and those whose longest duration is open, stay in one more place, the last, once they
+    are older than ``size``. An open one scores its longest explicit duration as it comes there, and ``tail`` at each
+    step.
     """
 
     size: int
@@ -61,18 +63,33 @@ class Ages:
     total: Floats  # (size, S) log of the sum over all lengths of at least a + 1
     best: Floats  # (size, S) the best of these
     close_older: Floats  # (S,)
+    total_older: Floats  # (S,) log of the sum over all lengths that are still to come
+    growing: Floats  # (S,) score of the step at which a segment becomes older than ``size``
+    tail: Floats  # (S,) score of each step after that
 
     @property
     def places(self) -> int:
         return self.size + self.older
 
 
-def ages_of(topology: Topology, d: int, table: Floats | None, limit: int | None) -> Ages:
-    """The ages of a level with a table (L, S) of durations, or with limits; ``limit`` is that of averaged features."""
+LASTING = 1000  # steps on average that an open segment may still last, whatever its tail
+
+
+def ages_of(topology: Topology, d: int, table: Floats | None, limit: int | None, tail: Floats | None = None) -> Ages:
+    """The ages of a level with a table (L, S) of durations, or with limits; ``limit`` is that of averaged features.
+
+    ``tail`` (S,) is the score of each step beyond the longest explicit duration of open states.
+    """
     shortest, longest = topology.min_duration[d], topology.max_duration[d].copy()
+    if limit is not None and topology.open_duration[d].any():
+        level = topology.levels[d]
+        raise ValueError(f"level {level!r} has open durations, over which a stream cannot average features")
     for bound in (None if table is None else len(table), limit):
         if bound is not None:
             longest = np.minimum(longest, bound)
+    opened, none = topology.open_duration[d], np.zeros(longest.size)
+    if opened.any():
+        return _open_ages(opened, shortest, longest, table, none if tail is None else tail)
     older = bool((longest == UNLIMITED).any())
     size = int(np.where(longest == UNLIMITED, shortest, longest).max())
     length = np.arange(1, size + 1)[:, None]
@@ -83,7 +100,33 @@ def ages_of(topology: Topology, d: int, table: Floats | None, limit: int | None)
         total = np.logaddexp.accumulate(close[::-1], axis=0)[::-1]
     if older:  # lengths cannot be summed: the level counts as one without durations
         best = total = np.where(length <= longest, 0.0, -np.inf)
-    return Ages(size, older, close, total, best, np.where(longest == UNLIMITED, 0.0, -np.inf))
+    close_older = np.where(longest == UNLIMITED, 0.0, -np.inf)
+    return Ages(size, older, close, total, best, close_older, close_older, none, none)
+
+
+def _open_ages(opened: NDArray[np.bool_], shortest: Ints, longest: Ints, table: Floats | None, tail: Floats) -> Ages:
+    """The ages of a level with open states."""
+    unlimited = longest == UNLIMITED
+    size = int(np.where(unlimited, shortest, np.where(opened, np.maximum(shortest, longest), longest)).max())
+    length = np.arange(1, size + 1)[:, None]
+    explicit = np.where(opened, np.minimum(length, longest), length)
+    allowed = (shortest <= length) & (explicit <= longest)
+    beyond = length - explicit
+    scores = np.zeros_like(beyond, dtype=np.float64)
+    np.multiply(beyond, tail, where=beyond > 0, out=scores)
+    if table is not None:
+        scores += table[np.minimum(explicit, len(table)) - 1, np.arange(longest.size)]
+    growing = np.where(opened, scores[-1], 0.0)
+    close = np.where(allowed, scores, -np.inf)
+    close_older = np.where(opened | unlimited, 0.0, -np.inf)
+    tail = np.where(opened, tail, 0.0)
+    to_come = -np.log1p(-np.exp(np.minimum(tail, np.log1p(-1 / LASTING))))  # of a geometric series
+    total_older = np.where(opened, to_come, close_older)
+    last = np.where(opened, growing + tail, close_older)
+    total = np.logaddexp.accumulate(np.vstack([last + total_older, close[::-1]]), axis=0)[:0:-1]
+    best = np.maximum.accumulate(np.vstack([last, close[::-1]]), axis=0)[:0:-1]
+    best[:, unlimited] = total[:, unlimited] = 0.0  # lengths cannot be summed: as if they had no durations
+    return Ages(size, True, close, total, best, close_older, total_older, growing, tail)
 
 
 class Layout:
@@ -94,7 +137,12 @@ class Layout:
     """
 
     def __init__(
-        self, topology: Topology, durations: dict[int, Floats], limits: dict[int, int], keys: Collection[Key] = ()
+        self,
+        topology: Topology,
+        durations: dict[int, Floats],
+        limits: dict[int, int],
+        keys: Collection[Key] = (),
+        tails: Mapping[int, Floats] | None = None,
     ) -> None:
         for part, d in keys:
             if d == 0 and part in ("duration", "segment", "average"):
@@ -117,7 +165,7 @@ class Layout:
         )
         self.first_leaf = {m: np.searchsorted(self.ancestor[m], np.arange(self.count(m))) for m in self.ancestor}
         self.ages = {
-            d: ages_of(topology, d, durations.get(d), limits.get(d))
+            d: ages_of(topology, d, durations.get(d), limits.get(d), (tails or {}).get(d))
             for d in range(1, self.bottom + 1)
             if d in durations or d in limits or topology.has_limits(d)
         }
@@ -131,6 +179,11 @@ class Layout:
     def axes_above(self, m: int) -> int:
         """Number of segmental levels above level m."""
         return sum(d < m for d in self.ages)
+
+    def older(self, d: int, m: int) -> tuple[Floats, Floats]:
+        """What stacks down to level m score as a segment of level d grows older than all places, and at each step."""
+        state = self.states[d][self.first_leaf[min(m, self.bottom)]]
+        return self.ages[d].growing[state], self.ages[d].tail[state]
 
     def begun(self, m: int, step: int) -> tuple[int | slice, ...]:
         """Index of the entries in which level m and all below it have begun at a step."""

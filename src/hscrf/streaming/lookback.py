@@ -90,9 +90,20 @@ def _begun(layout: Layout, record: Record, entry: Entry) -> tuple[int, tuple[int
                 value = record.up[layout.bottom][places][entry.leaf]
             else:
                 value = record.across[m][places][layout.ancestor[m][entry.leaf]] + record.terms.enter[m][entry.leaf]
+            value += _grown(layout, entry, places, m)
             if value > best:
                 best, found = float(value), (m, places)
     return found
+
+
+def _grown(layout: Layout, entry: Entry, places: tuple[int, ...], m: int) -> float:
+    """What segments of levels above m score as they grow older than all places of their axes."""
+    total = 0.0
+    for d, axis in layout.axes.items():
+        ages, state = layout.ages[d], layout.states[d][entry.leaf]
+        if d < m and ages.older and entry.places[axis] == ages.size:
+            total += float(ages.tail[state]) + (0.0 if places[axis] == ages.size else float(ages.growing[state]))
+    return total
 
 
 def _places_before(layout: Layout, step: int, d: int, places: tuple[int, ...]) -> tuple[int, ...]:
@@ -167,5 +178,9 @@ def _moved(layout: Layout, step: int, values: Floats, m: int) -> Floats:
         if d < m:
             ages, found = layout.ages[d], found.copy()
             places = np.moveaxis(found, axis, 0)
-            places[step % ages.size] = places[ages.size] if ages.older else -np.inf
+            places[step % ages.size] = -np.inf
+            if ages.older:
+                growing, tail = layout.older(d, m)
+                places[ages.size] += tail
+                places[step % ages.size] = places[ages.size] + growing
     return found

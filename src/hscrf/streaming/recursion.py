@@ -119,7 +119,8 @@ class Recursion:
                 ages, places = self.layout.ages[d], np.moveaxis(found, axis, 0)
                 now = self.step % ages.size
                 if ages.older:
-                    places[-1] = self._add(places[-1], places[now])
+                    growing, tail = self.layout.older(d, m)
+                    places[-1] = self._add(places[-1], places[now] + growing) + tail
                 places[now] = -np.inf
         return found
 
@@ -132,7 +133,8 @@ class Recursion:
         if d in self.sums:
             rows = rows + self.sums[d] / (age + 1)[:, None]
         if ages.older:
-            rows = np.concatenate([rows, ages.close_older[None]])
+            older = ages.total_older if what == "total" else ages.close_older
+            rows = np.concatenate([rows, older[None]])
         return rows[:, state]
 
     def _add_averages(self, terms: Terms) -> None:

@@ -19,7 +19,7 @@ class StepScorer:
     """Scores observations step by step; what does not depend on them is scored once.
 
     ``constant`` has the parts that are the same at every step, without a time axis, ``durations`` the tables of lengths
-    by level, ``limits`` the longest segments that averages know.
+    by level, ``tails`` the scores of steps beyond them, ``limits`` the longest segments that averages know.
     """
 
     def __init__(self, scorer: Scorer, weights: Floats, encoder: Any) -> None:
@@ -29,6 +29,7 @@ class StepScorer:
         self.constant: dict[Key, Floats] = {}
         self.durations: dict[int, Floats] = {}
         self.limits: dict[int, int] = {}
+        self.tails: dict[int, Floats] = {}
         nothing: Any = None  # constant blocks look at no observation
         for block, piece in scorer.pieces(weights):
             part, d = block.key
@@ -43,9 +44,11 @@ class StepScorer:
             else:
                 table = np.zeros(block.shape)
                 block.add(piece, nothing, table)
-                if part == "duration":
-                    table = spread(self.topology, part, d, table)
-                    self.durations[d] = self.durations.get(d, 0.0) + table
+                if part in ("duration", "tail"):
+                    table, of_level = spread(self.topology, part, d, table), self.durations
+                    if part == "tail":
+                        of_level = self.tails
+                    of_level[d] = of_level.get(d, 0.0) + table
                 else:
                     self.constant[block.key] = self.constant.get(block.key, 0.0) + table
         keys = {key for key, *_ in self.moving}

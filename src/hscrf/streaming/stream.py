@@ -142,7 +142,7 @@ class Stream:
         self.lag = int(lag)
         self.marginals = marginals
         self.scorer = scorer
-        self.layout = Layout(expanded(topology), scorer.durations, scorer.limits, scorer.keys)
+        self.layout = Layout(expanded(topology), scorer.durations, scorer.limits, scorer.keys, scorer.tails)
         self.arranger = Arranger(self.layout, scorer.constant)
         self.shown: Shown = shown(self.layout.states)
         levels = self.shown.topology.levels

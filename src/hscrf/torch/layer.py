@@ -38,6 +38,9 @@ class Layer(nn.Module):
         super().__init__()
         if not isinstance(topology, Topology):
             raise TypeError(f"topology is a {type(topology).__name__}; expected a hscrf.Topology")
+        if topology.open_levels:
+            level = topology.levels[topology.open_levels[0]]
+            raise ValueError(f"level {level!r} has an open longest duration, which this layer has no scores for")
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
             raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
         self.topology = topology
@@ -193,7 +196,7 @@ def difference(found: Topology, own: Topology) -> str:
             apart = apart or [name for name in own.states[d] if name not in found.states[d]]
             what = f"only one of them has {apart[0]!r}" if apart else "their order differs"
             return f"level {level!r} has {found.n_states[d]} states, and {own.n_states[d]} in this layer; {what}"
-    for rule in ("children", "successors", "min_duration", "max_duration", "fillers"):
+    for rule in ("children", "successors", "min_duration", "max_duration", "fillers", "open_duration"):
         for d, (one, other) in enumerate(zip(getattr(found, rule), getattr(own, rule), strict=True)):
             if not np.array_equal(one, other):
                 return f"{rule} of level {own.levels[d]!r} are not those of this layer"

@@ -164,7 +164,7 @@ class Path:
         if (key, shape) not in self._cells:
             if key[0] in ("duration", "segment"):
                 self._check_durations(key, shape)
-            cells, steps = events(self.topology, shape, self.known, key)
+            cells, steps = events(self.topology, {key: shape}, self.known, key)
             self._cells[key, shape] = cells, self.sequence_of[steps]
         return self._cells[key, shape]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.engine.evidence import Evidence
-from hscrf.potentials import Arrays
+from hscrf.potentials import Arrays, explicit_lengths
 from hscrf.topology import Topology
 
 Bools = NDArray[np.bool_]
@@ -26,10 +26,7 @@ class Segments:
 
     def __init__(self, topology: Topology, d: int, evidence: Evidence, offsets: Ints, values: Arrays) -> None:
         steps, states = int(offsets[-1]), topology.n_states[d]
-        longest = topology.max_duration[d]
-        for part, axis in (("duration", 0), ("segment", 1)):
-            if (part, d) in values:
-                longest = np.minimum(longest, values[part, d].shape[axis])
+        longest = explicit_lengths(topology, d, {key: table.shape for key, table in values.items()})
         allowed = evidence.allowed[d]
         reach = np.zeros((steps + 1, states), dtype=np.int64)  # how many steps each state may last from t on
         for t in reversed(range(steps)):

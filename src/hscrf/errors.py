@@ -118,3 +118,12 @@ class DataFileError(ValueError):
 
 class TemplateError(ValueError):
     """A template file is not as it should be."""
+
+
+def several(count: int, what: str) -> str:
+    """A number of things, for messages.
+
+    >>> several(1, "step"), several(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
+from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
+from hscrf.errors import several
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe
@@ -158,8 +161,8 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     model = large_model(args, recipe, verbose, c1=args.c1, c2=c2_of(args), solver=solver_of(args))
     model.set_params(margin=margin_of(args))
     model.set_params(transitions=args.transitions, n_jobs=args.jobs, random_state=args.seed)
-    note(f"{len(paths)} files; packing what is not packed in {args.shards}")
-    note(describe_packed(shards.packed_for(model)))
+    note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
+    say_packed(shards.packed_for(model), recipe, paths[0])
     with cluster_of(args.dask) as client:
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
@@ -223,7 +226,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     )
     model = make_model(args, topology, durations, recipe.template)
     steps = sum(map(len, documents))
-    note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
+    note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
     note(f"columns: {describe_features(documents, recipe)}")
     for line in doubts(documents, recipe):
         note(f"hscrf: {line}")
@@ -352,11 +355,21 @@ def solver_of(args: argparse.Namespace) -> Any:
     return SOLVERS[args.solver](**{option: args.max_iter})
 
 
-def describe_packed(packed: Any) -> str:
-    """Sequences, steps, levels and features of shards."""
-    encoder, steps = packed.frame.encoder, int(packed.lengths.sum())
+def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
+    """Say what shards hold, and what looks wrong in the first sequences."""
+    from hscrf.io.described import describe_features
+    from hscrf.io.doubts import doubts
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is wrong with the lines of the file was said when it was packed
+        documents = recipe.documents(path, skip=lambda error: None)
+        first = list(islice((document for document in documents if document.labels is not None), SEEN))
     levels = " > ".join(describe_levels(packed.frame.topology))
-    return f"{len(packed.lengths)} sequences, {steps} steps, {levels}\ncolumns: {encoder.describe()}"
+    note(f"{several(len(packed.lengths), 'sequence')}, {several(int(packed.lengths.sum()), 'step')}, {levels}")
+    if first:
+        note(f"columns: {describe_features(first, recipe, packed.frame.encoder.missing_shares())}")
+        for line in doubts(first, recipe):
+            note(f"hscrf: {line}")
 
 
 def describe_unsure(parents: Mapping[str, Sequence[str]]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from hscrf.cli.fit import add_frame, files_of_fit, large_model
+from hscrf.cli.fit import add_frame, files_of_fit, large_model, say_packed
 from hscrf.cli.large import add_shards, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
 from hscrf.cli.shell import note
+from hscrf.errors import several
 
 HELP = f"""\
 Pack files into shards, for hscrf fit --shards with the same files and options to find them.
@@ -31,7 +32,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     paths = files_of_fit(args)
     shards = shards_of(args, recipe_of(args), paths)
-    shards.pack(large_model(args, shards.sources[0].recipe, verbose=1))
+    recipe = shards.sources[0].recipe
+    say_packed(shards.packed_for(large_model(args, recipe, verbose=1)), recipe, paths[0])
     say_skipped(shards)
-    note(f"{args.shards}: {len(paths)} files are packed")
+    note(f"{args.shards}: {several(len(paths), 'file')} packed")
     return 0

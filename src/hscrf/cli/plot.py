@@ -6,8 +6,9 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.options import Parser, add_format, add_labels, label_file_of, open_model
+from hscrf.cli.options import Parser, add_decimal, add_format, add_labels, label_file_of, open_model
 from hscrf.cli.shell import UserError, note, whole
+from hscrf.errors import several
 from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def add_arguments(parser: Parser) -> None:
         help="the sequence to draw, counted from 1 (default: %(default)s)",
     )
     add_format(parser)
+    add_decimal(parser, "that of training")
     add_labels(parser, "colours of labels, and rules that predictions keep, in TOML (see hscrf studio --help)")
 
 
@@ -184,7 +186,7 @@ def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, document
     from hscrf import plots
 
     if not 1 <= args.sequence <= len(documents):
-        raise UserError(f"--sequence is {args.sequence}, but {args.file} has {len(documents)} sequences")
+        raise UserError(f"--sequence is {args.sequence}, but {args.file} has {several(len(documents), 'sequence')}")
     document = documents[args.sequence - 1]
     X = [recipe.observe(document)]
     labels = known_labels(document, model, recipe) if document.labels else None

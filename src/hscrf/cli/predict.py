@@ -6,7 +6,18 @@ import argparse
 from itertools import chain, islice
 
 from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
-from hscrf.cli.options import ENDINGS, EXPORTS, FILES, FORMATS, Parser, add_format, add_labels, add_strict, open_model
+from hscrf.cli.options import (
+    ENDINGS,
+    EXPORTS,
+    FILES,
+    FORMATS,
+    Parser,
+    add_decimal,
+    add_format,
+    add_labels,
+    add_strict,
+    open_model,
+)
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 SEEN = 100  # sequences that tell how labels are written
@@ -58,6 +69,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_strict(parser)
     add_format(parser)
+    add_decimal(parser, "that of training")
     add_labels(parser, "rules in TOML, as hscrf show --labels prints them, that predictions keep besides the model's")
     parser.add_argument(
         "--to", choices=(*FORMATS, *EXPORTS), metavar="FORMAT", help="of the output (default: that of the input)"

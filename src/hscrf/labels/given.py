@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.errors import LabelError
+from hscrf.errors import LabelError, several
 from hscrf.labels.induction import LabelStatistics, loosened, state_names
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
@@ -93,7 +93,9 @@ def _names(y: Any, n: int, levels: Sequence[str], name: str) -> Sequence[str]:
         return ["label"] if y.shape[1] == 1 else [f"level{k + 1}" for k in range(y.shape[1])]
     if len(levels) != y.shape[1]:
         known = ", ".join(map(repr, levels))
-        raise LabelError(f"an array has {y.shape[1]} columns, expected one for each of {known}").of_sequence(n, name)
+        raise LabelError(f"an array has {several(y.shape[1], 'column')}, expected one for each of {known}").of_sequence(
+            n, name
+        )
     return levels
 
 

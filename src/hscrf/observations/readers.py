@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.errors import several
 from hscrf.observations.columns import INDICATOR, Table, is_missing
 from hscrf.observations.packed import Sparse
 
@@ -96,7 +97,7 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
 
     for n, x in enumerate(X):
         if x.shape[1] != X[0].shape[1]:
-            raise ValueError(f"X[{n}] has {x.shape[1]} columns but X[0] has {X[0].shape[1]}")
+            raise ValueError(f"X[{n}] has {several(x.shape[1], 'column')} but X[0] has {X[0].shape[1]}")
     matrix = vstack([x.tocsr() for x in X], format="csr")
     if not np.isfinite(matrix.data).all():
         step = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0], side="right")) - 1

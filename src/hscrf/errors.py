@@ -89,6 +89,17 @@ class LabelError(SequenceError):
         return "" if self.step is None else f" at step {self.step}"
 
 
+class ObservationError(SequenceError):
+    """An observation that is missing, or infinite; ``message`` names its place, ``problem`` does not."""
+
+    def __init__(
+        self, message: str = "", problem: str = "", *, sequence: int | None = None, step: int | None = None
+    ) -> None:
+        super().__init__(problem or message)
+        self.args = (message,)
+        self.sequence, self.step = sequence, step
+
+
 class FileFormatError(ValueError):
     """A file is not what it should be: foreign, too new, truncated, altered, or nonsense."""
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
+from hscrf.cli.shell import Merge, UserError, complain, counted, note, pairs_in, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
-from hscrf.errors import several
+from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe
@@ -104,13 +104,19 @@ def add_frame(parser: Parser) -> None:
     )
     parser.add_argument(
         "--durations",
+        action=Merge,
         type=pairs_in,
         default={},
         metavar="LEVEL=KIND",
         help="weights for durations: gamma, bins, each or none",
     )
     parser.add_argument(
-        "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
+        "--max-duration",
+        action=Merge,
+        type=partial(pairs_in, kind=int),
+        default={},
+        metavar="LEVEL=STEPS",
+        help="longest segments",
     )
     parser.add_argument(
         "--children",
@@ -239,13 +245,16 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     if args.progress != "none":
         note("making features")
     known = labels[len(documents) :]
-    model.fit(
-        [recipe.observe(document) for document in documents],
-        labels[: len(documents)],
-        development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
-        patience=args.patience,
-        checkpoint=args.checkpoint,
-    )
+    try:
+        model.fit(
+            [recipe.observe(document) for document in documents],
+            labels[: len(documents)],
+            development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
+            patience=args.patience,
+            checkpoint=args.checkpoint,
+        )
+    except ObservationError as error:
+        raise documents[error.sequence or 0].error_of(error) from None
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 

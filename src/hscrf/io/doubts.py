@@ -15,7 +15,7 @@ from hscrf.observations.columns import is_decimal_comma
 
 ALMOST = 0.9  # of the cells of a column
 DISTINCT = 20  # numbers in a column that make it one of measurements, not of codes
-OFTEN = 20  # steps for each value, so that text which tells the labels does so by no chance
+OFTEN, AGAIN = 20, 4  # steps for each value of text, and of numbers, that tell the labels by no chance
 PREFIX = re.compile("[BIESLU]-")
 TAG = re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL)
 SIGNS = {",": "comma", ";": "';'", "|": "'|'", "\t": "tab"}
@@ -102,7 +102,7 @@ def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) 
         known = {str(label) for label in labels} - {"?", "None"}
         if len(known) > 1 and {cell_text(value) for value in values} == known:
             return f"{name} has the labels of level {level!r}, but is taken for a feature: {advice}"
-        often = not texts or len(cells) >= OFTEN * len(values)
+        often = len(cells) >= (OFTEN if texts else AGAIN) * len(values)
         if len(known) > 1 and often and tells(cells, labels):
             return f"{name} tells the label of level {level!r} at every step, but is taken for a feature"
     return ""
@@ -113,7 +113,7 @@ def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
     pairs = {
         (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))
         for cell, label in zip(cells, labels, strict=True)
-        if label not in ("?", None)
+        if label not in ("?", None) and not is_missing(cell)
     }
     return len({cell for cell, _ in pairs}) == len({label for _, label in pairs}) == len(pairs) > 1
 

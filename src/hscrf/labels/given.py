@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import LabelError, several
-from hscrf.labels.induction import LabelStatistics, loosened, state_names
+from hscrf.labels.induction import LabelStatistics, check_alike, loosened, state_names
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
 from hscrf.labels.renumbering import over
@@ -231,6 +231,8 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") 
                 states[level] |= _names_in(column, kind, level, n, name)
                 lasting |= level == bottom and (kind != "plain" or _has_long_segments(column))
     old = {level: set(names) for level, names in zip(loose.levels, loose.states, strict=True)}
+    for level in loose.levels[1:]:
+        check_alike(level, sorted([*old[level], *(states[level] - old[level])], key=str))
     new = {level: in_order(states[level] - old[level]) for level in loose.levels}
     named = {level: [*names, *new[level]] for level, names in zip(loose.levels[1:], loose.states[1:], strict=True)}
     classes = None if loose.states[0] == ("root",) else [*loose.states[0], *new["root"]]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.errors import several
+from hscrf.errors import ObservationError, several
 
 INDICATOR = "{} is missing"  # the feature that tells that a column has no value at a step
 LARGEST = 1e100  # a number: squares are finite
@@ -274,14 +274,15 @@ def check_finite(rows: Rows, lengths: Sequence[int], refuse: bool) -> None:
     row, k = map(int, np.argwhere(bad)[0])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     n = int(np.searchsorted(offsets, row, side="right")) - 1
-    names = [name for c, name in enumerate(rows.columns) if c not in rows.texts]
-    place = f"at step {row - offsets[n]} in column {names[k]!r}"
-    if not np.isnan(values[row, k]):
-        expected = "a finite number, or NaN where it is missing"
-        if np.isfinite(values[row, k]):
-            expected = f"a number between -{LARGEST:g} and {LARGEST:g}"
-        raise ValueError(f"X[{n}] is {values[row, k]} {place}, expected {expected}")
-    raise ValueError(f"X[{n}] is missing {place}, expected a number (missing='refuse')")
+    name = [name for c, name in enumerate(rows.columns) if c not in rows.texts][k]
+    value, t = values[row, k], int(row - offsets[n])
+    expected = "a finite number, or NaN where it is missing"
+    if np.isnan(value):
+        value, expected = "missing", "a number (missing='refuse')"
+    elif np.isfinite(value):
+        expected = f"a number between -{LARGEST:g} and {LARGEST:g}"
+    message = f"X[{n}] is {value} at step {t} in column {name!r}, expected {expected}"
+    raise ObservationError(message, f"column {name!r} is {value} at step {t}, expected {expected}", sequence=n, step=t)
 
 
 def percent(share: float) -> str:

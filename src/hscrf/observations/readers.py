@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.errors import several
+from hscrf.errors import ObservationError, several
 from hscrf.observations.columns import INDICATOR, Table, is_missing
 from hscrf.observations.packed import Sparse
 
@@ -206,7 +206,9 @@ def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]
                 raise ValueError(f"X[{n}][{t}][{name!r}] is a {kind}, expected a string, number or bool") from None
             if amount != amount:
                 if refuse:
-                    raise ValueError(f"X[{n}][{t}][{name!r}] is missing, expected a value (missing='refuse')")
+                    told = "is missing, expected a value (missing='refuse')"
+                    message, problem = f"X[{n}][{t}][{name!r}] {told}", f"{name!r} at step {t} {told}"
+                    raise ObservationError(message, problem, sequence=n, step=t)
                 names[-1], amount = INDICATOR.format(name), 1.0
             elif not np.isfinite(amount):
                 raise ValueError(f"X[{n}][{t}][{name!r}] is {amount}, expected a finite number, or None if missing")

@@ -1,12 +1,13 @@
-"""Tens of thousands of damaged inputs of every format: data files, what stands beside them, observations in Python.
+"""Tens of thousands of damaged inputs of every format: data files, streams, imports, observations in Python.
 
     python benchmarks/inputs.py [--inputs 20000] [--formats csv,frames]
 
 damages sound inputs (bytes, lines, cells, separators, encodings, lengths, types) and gives them to a model and to what
 ``fit`` does before it learns; label files, templates, lexicons, clusters, Parquet, models and shards to commands of the
-shell, in this process. Prints one table in Markdown: for each format how many were refused in one sentence, and
-of how many all steps came out that went in. Whatever else happens is a failure, listed below the table, and makes the
-exit code 1: another exception, a warning of NumPy, more than 30 seconds, or steps that were lost.
+shell, in this process; files of ELAN, Praat, BORIS and Label Studio to the import; lines to a stream. Prints one table
+in Markdown: for each format how many were refused in one sentence, and of how many all steps came out that went in.
+Whatever else happens is a failure, listed below the table, and makes the exit code 1: another exception, a warning
+of NumPy, more than 30 seconds, or steps that were lost.
 """
 
 from __future__ import annotations

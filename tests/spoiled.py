@@ -24,6 +24,7 @@ from hscrf.io.doubts import doubts
 from hscrf.io.recipe import Recipe
 from hscrf.observations.encoder import Encoder
 from spoiled_files import SIDES, Files
+from spoiled_imports import IMPORTS, SOUND, STREAMS, imported, streamed
 
 SECONDS = 30
 ROOMS = ["hall", "bath", "B-52", "#", "7"]
@@ -116,7 +117,7 @@ TEXTS = {
     "crfsuite": (crfsuite_text(), Recipe("crfsuite", ("tag",))),
 }
 OBJECTS = ("arrays", "frames", "dicts", "strings", "rows")
-FORMATS = (*TEXTS, *OBJECTS, *SIDES)
+FORMATS = (*TEXTS, *OBJECTS, *SIDES, *IMPORTS)
 
 
 def count_steps(name, text):
@@ -322,7 +323,13 @@ class Bench:
                 if name in SIDES:
                     self.files = self.files or Files(SPOIL)
                     return self.files.outcome(name, number, random)
-                content = SPOIL[number % len(SPOIL)](TEXTS[name][0].encode(), random)
+                spoil = SPOIL[number % len(SPOIL)]
+                if name in SOUND:
+                    return imported(name, spoil(SOUND[name][1], random))
+                if name in STREAMS:
+                    text = TEXTS[STREAMS[name]][0].encode()
+                    return streamed(*self.of(STREAMS[name]), spoil(text, random))
+                content = spoil(TEXTS[name][0].encode(), random)
                 self.learned(name, content)
                 return self.of_text(name, content)
         except ValueError as error:

@@ -314,7 +314,7 @@ class TestScore:
 
     BROKEN = (
         (["truth.txt", "-m", "model"], "truth.txt, line 1: some level has no predicted labels"),
-        (["truth.txt", "short.txt", "-m", "model"], "short.txt, line 1: sequence 1 has 1 steps, but 3 from line 1"),
+        (["truth.txt", "short.txt", "-m", "model"], "short.txt, line 1: sequence 1 has 1 step, but 3 from line 1"),
         (["truth.txt", "one.txt", "-m", "model"], "truth.txt has 2 sequences, but one.txt has 1"),
         (["truth.txt", "--predicted", "x=1"], "--predicted names x, but the levels are label"),
         (["truth.txt", "--predicted", "x"], "--predicted: 'label=x' is not LEVEL=NUMBER"),

@@ -95,7 +95,7 @@ def test_labels_that_the_file_does_not_have_are_an_error(folder, capsys):
         ("", "no table [levels]"),
         ('[levels]\na = ["b"]\n[durations]\na = "long"', "expected 'gamma'"),
         ('[levels]\na = ["b"]\n[colours.a]\nc = "red"', "unknown state"),
-        ('[levels]\na = ["b"]\n[colours.a]\nb = "#12"', "expected a name or #rrggbb"),
+        ('[levels]\na = ["b"]\n[colours.a]\nb = "#12"', "expected a name of CSS such as 'teal', or #rrggbb"),
     ],
 )
 def test_bad_files_of_labels(folder, capsys, text, message):

@@ -317,7 +317,7 @@ def test_temperatures_lower_the_calibration_error():
 def test_wrong_arguments_of_calibration():
     model, inputs, truth = overconfident()
     marginals = model.predict_marginals(inputs[:2])
-    with pytest.raises(ValueError, match="y_true has 1 sequences but predicted has 2"):
+    with pytest.raises(ValueError, match="y_true has 1 sequence but predicted has 2"):
         metrics.calibration(truth[:1], marginals, "level1")
     with pytest.raises(ValueError, match="level is None, but there are 'level1', 'level2'"):
         metrics.calibration(truth[:2], marginals)

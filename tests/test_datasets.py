@@ -225,7 +225,7 @@ def test_conll2000_files(tmp_path):
     assert train.Y[1].segments("chunk") == [(0, 1, "NP"), (1, 2, "NP"), (2, 3, "O")]
     assert train.Y[0].column("pos") == ["DT", "NN"]
     assert train.topology == test.topology
-    assert repr(test) == "Dataset(conll2000 test: 1 sequences, 1 steps, Topology(root 1 > chunk 3 > pos 4))"
+    assert repr(test) == "Dataset(conll2000 test: 1 sequence, 1 step, Topology(root 1 > chunk 3 > pos 4))"
 
 
 CITATION = """[\tB-ref-marker\tO\tO

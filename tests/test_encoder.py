@@ -197,7 +197,7 @@ def test_bad_observations(X, message):
         (
             [pandas.DataFrame({"a": [1.0], "b": [2.0]})],
             [pandas.DataFrame({"b": [1.0], "a": [2.0]})],
-            r"X has the columns \['b', 'a'\], but the model was trained on \['a', 'b'\]",
+            r"X has the columns \['b', 'a'\] in another order, but the model was trained on \['a', 'b'\]",
         ),
     ],
 )
@@ -324,7 +324,7 @@ def test_what_was_learned_before_stays_when_a_part_is_bad():
         (
             [pandas.DataFrame({"a": [1.0], "b": [2.0]})],
             [pandas.DataFrame({"b": [1.0], "a": [2.0]})],
-            r"X has the columns \['b', 'a'\], but earlier parts have \['a', 'b'\]",
+            r"X has the columns \['b', 'a'\] in another order, but earlier parts have \['a', 'b'\]",
         ),
     ],
 )

@@ -177,7 +177,7 @@ def test_l1_leaves_few_weights():
     assert sparse.score(X, Y) == 1.0
 
 
-@pytest.mark.filterwarnings("ignore:1 sequences have a sample_weight of 0")
+@pytest.mark.filterwarnings("ignore:1 sequence has a sample_weight of 0")
 def test_sample_weights():
     own = [*(block("phrase") for block in (Token, Start, Stop)), "default"]  # mean lengths know no weights
     weighted = HSCRF(features=own, solver=LBFGS(tol=1e-8, delta=0)).fit(X, Y, sample_weight=[2, 1, 1, 0, 1, 1])

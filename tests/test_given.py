@@ -91,7 +91,7 @@ def test_arrays_of_integers_come_back_as_integers(tmp_path):
     assert again.score(X, numbered(Y)) == model.score(X, numbered(Y))
     named = HSCRF(Topology({"phrase": [0, 1], "tag": [10, 20, 30]}), solver=SOLVER).fit(X, numbered(Y))
     assert named.predict(X)[0].column("tag") == found[0].column("level2")
-    with pytest.raises(ValueError, match=r"Y\[0\]: an array has 1 columns, expected one for each of 'phrase', 'tag'"):
+    with pytest.raises(ValueError, match=r"Y\[0\]: an array has 1 column, expected one for each of 'phrase', 'tag'"):
         named.score(X, [y[:, :1] for y in numbered(Y)])
 
 

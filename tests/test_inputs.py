@@ -4,6 +4,7 @@ import pytest
 
 from spoiled import FORMATS, SPOIL, TEXTS, Bench, count_steps
 from spoiled_files import SIDES, Files
+from spoiled_imports import SOUND, STREAMS, imported, streamed
 
 EACH = 4 * len(SPOIL)  # inputs of each format
 FEWER = 2 * len(SPOIL)  # of those that run commands
@@ -39,3 +40,15 @@ def test_sound_inputs_are_read_whole(bench, name):
 @pytest.mark.parametrize("name", [name for name in SIDES if name != "shard"])
 def test_sound_files_are_read_whole(files, name):
     assert getattr(files, f"of_{name}")(files.content[name]) == "read"
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_imports_are_read_whole(name):
+    assert imported(name, SOUND[name][1]) == "read"
+
+
+@pytest.mark.filterwarnings("ignore:.*begins with")
+@pytest.mark.parametrize("name", STREAMS)
+def test_sound_lines_are_streamed(bench, name):
+    text = TEXTS[STREAMS[name]][0]
+    assert streamed(*bench.of(STREAMS[name]), text.encode()) == "read"

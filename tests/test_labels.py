@@ -427,7 +427,7 @@ BLANK = cells(UNIT)
             PERSISTING,
             cells(PERSISTING, phrase={1: 0}),
             cells(PERSISTING, phrase={0: 1, 1: 1}),
-            "phrase 'NP' from 1 to 2 lasts 1 steps; expected at least 2",
+            "phrase 'NP' from 1 to 2 lasts 1 step; expected at least 2",
         ),
         (
             PERSISTING,

@@ -312,7 +312,7 @@ def complete(length):
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "message"),
     [
-        ([complete(2)], [], "y_true has 1 sequences but y_pred has 0"),
+        ([complete(2)], [], "y_true has 1 sequence but y_pred has 0"),
         ([complete(2)] * 2, [complete(2), complete(3)], r"y_true\[1\] has 2 steps but y_pred\[1\] has 3"),
         ([complete(2)], [Labels.unknown(UNIT, 2)], r"y_pred\[0\]: level 'phrase' is unknown at 0"),
         ([complete(3), Labels.unknown(UNIT, 2)], [complete(3), complete(2)], r"y_true\[1\]: level 'phrase'"),
@@ -363,7 +363,7 @@ def test_report_says_which_sequences_its_segments_are_from():
     gap = Labels.from_columns(UNIT, {"phrase": ["NP", "?"], "tag": ["N", "N"]})
     text = metrics.report([complete(2), gap], [complete(2), complete(2)])
     assert "as conlleval counts)\n(segments of the 1 of 2 sequences that are fully labelled)" in text
-    assert text.endswith("all levels right: 1.000 of 3 steps, 1.000 of 1 sequences")
+    assert text.endswith("all levels right: 1.000 of 3 steps, 1.000 of 1 sequence")
 
 
 # ------------------------------------------------------------------------------

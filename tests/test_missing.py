@@ -202,7 +202,7 @@ def test_shards_of_tables_give_the_same_bits():
             {"a": ["n/a"], "b": ["u"]},
             r"X\[0\] is 'n/a' at step 0 in column 'a', expected a number, as in the data before",
         ),
-        ({"a": [1.0], "b": ["u"], "c": [1]}, "X has 3 columns, but the model was trained on 2"),
+        ({"a": [1.0], "b": ["u"], "c": [1]}, "X has the column 'c', but the model was trained on"),
         ({"a": [1.0], "c": ["u"]}, r"X has the columns \['a', 'c'\], but the model was trained on \['a', 'b'\]"),
     ],
 )

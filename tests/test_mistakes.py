@@ -74,7 +74,7 @@ def test_one_table_is_no_list_of_sequences(fit):
 
 
 def test_rows_of_two_lengths():
-    with pytest.raises(ValueError, match=r"^X\[0\] has 1 columns at step 1 but 2 at step 0$"):
+    with pytest.raises(ValueError, match=r"^X\[0\] has 1 column at step 1 but 2 at step 0$"):
         HSCRF().fit([[[1, 2], [3]]], [["a", "b"]])
 
 

@@ -89,6 +89,17 @@ class LabelError(SequenceError):
         return "" if self.step is None else f" at step {self.step}"
 
 
+class ObservationError(SequenceError):
+    """An observation that is missing, or infinite; ``message`` names its place, ``problem`` does not."""
+
+    def __init__(
+        self, message: str = "", problem: str = "", *, sequence: int | None = None, step: int | None = None
+    ) -> None:
+        super().__init__(problem or message)
+        self.args = (message,)
+        self.sequence, self.step = sequence, step
+
+
 class FileFormatError(ValueError):
     """A file is not what it should be: foreign, too new, truncated, altered, or nonsense."""
 
@@ -118,3 +129,12 @@ class DataFileError(ValueError):
 
 class TemplateError(ValueError):
     """A template file is not as it should be."""
+
+
+def several(count: int, what: str) -> str:
+    """A number of things, for messages.
+
+    >>> several(1, "step"), several(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -8,6 +8,7 @@ from typing import Any
 
 from hscrf import metrics
 from hscrf.cli.shell import UserError, counted
+from hscrf.errors import several
 from hscrf.io.documents import Document
 from hscrf.io.recipe import PREDICTED, Recipe
 from hscrf.io.tags import detect_scheme, to_labels
@@ -116,7 +117,7 @@ def check_pairs(truth: Sequence[Document], guess: Sequence[Document]) -> None:
             raise other.error(f"sequence {n} is {other.name!r}, but {one.file} has {one.name!r} there")
         if len(one) != len(other):
             raise other.error(
-                f"sequence {n} has {len(other)} steps, but {len(one)} from line {one.lines[0]} of {one.file}"
+                f"sequence {n} has {several(len(other), 'step')}, but {len(one)} from line {one.lines[0]} of {one.file}"
             )
     if len(truth) != len(guess):
-        raise UserError(f"{truth[0].file} has {len(truth)} sequences, but {guess[0].file} has {len(guess)}")
+        raise UserError(f"{truth[0].file} has {several(len(truth), 'sequence')}, but {guess[0].file} has {len(guess)}")

@@ -29,6 +29,8 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
     for option, value in {"--samples": args.samples, "--k-best": args.k_best, "--marginals": args.marginals}.items():
         if value:
             raise UserError(f"{option} is not for --to {form}, which has the predicted segments and their confidence")
+    if form in ("elan", "textgrid", "boris") and not args.rate:
+        note("hscrf: without --rate a step is taken for one second")
     args.scores = True
     return Exporting(form, args.output, args.rate)
 

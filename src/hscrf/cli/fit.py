@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
+from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, pairs_in, source_of, typed, whole
+from hscrf.cli.shell import Merge, UserError, complain, counted, note, pairs_in, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
+from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe
@@ -108,13 +111,19 @@ def add_frame(parser: Parser) -> None:
     )
     parser.add_argument(
         "--durations",
+        action=Merge,
         type=pairs_in,
         default={},
         metavar="LEVEL=KIND",
         help="weights for durations: gamma, bins, each or none",
     )
     parser.add_argument(
-        "--max-duration", type=partial(pairs_in, kind=int), default={}, metavar="LEVEL=STEPS", help="longest segments"
+        "--max-duration",
+        action=Merge,
+        type=partial(pairs_in, kind=int),
+        default={},
+        metavar="LEVEL=STEPS",
+        help="longest segments",
     )
     parser.add_argument(
         "--closed-durations",
@@ -167,9 +176,9 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     recipe = shards.sources[0].recipe
     dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
     model = large_model(args, recipe, **training_of(args))
-    note(f"{len(paths)} files; packing what is not packed in {args.shards}")
+    note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
     with cluster_of(args.dask) as client:
-        note(describe_packed(shards.on_cluster(client).packed_for(model)))
+        say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
     written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(model.scheme_))
@@ -228,7 +237,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     )
     model = make_model(args, topology, features_of(args, topology, durations, recipe.template), **training_of(args))
     steps = sum(map(len, documents))
-    note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
+    note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
     note(f"columns: {describe_features(documents, recipe)}")
     for line in doubts(documents, recipe):
         note(f"hscrf: {line}")
@@ -241,13 +250,16 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     if args.progress != "none":
         note("making features")
     known = labels[len(documents) :]
-    model.fit(
-        [recipe.observe(document) for document in documents],
-        labels[: len(documents)],
-        development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
-        patience=args.patience,
-        checkpoint=args.checkpoint,
-    )
+    try:
+        model.fit(
+            [recipe.observe(document) for document in documents],
+            labels[: len(documents)],
+            development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
+            patience=args.patience,
+            checkpoint=args.checkpoint,
+        )
+    except ObservationError as error:
+        raise documents[error.sequence or 0].error_of(error) from None
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 
@@ -364,11 +376,21 @@ def solver_of(args: argparse.Namespace) -> Any:
     return SOLVERS[args.solver](**{option: args.max_iter})
 
 
-def describe_packed(packed: Any) -> str:
-    """Sequences, steps, levels and features of shards."""
-    encoder, steps = packed.frame.encoder, int(packed.lengths.sum())
+def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
+    """Say what shards hold, and what looks wrong in the first sequences."""
+    from hscrf.io.described import describe_features
+    from hscrf.io.doubts import doubts
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is wrong with the lines of the file was said when it was packed
+        documents = recipe.documents(path, skip=lambda error: None)
+        first = list(islice((document for document in documents if document.labels is not None), SEEN))
     levels = " > ".join(describe_levels(packed.frame.topology))
-    return f"{len(packed.lengths)} sequences, {steps} steps, {levels}\ncolumns: {encoder.describe()}"
+    note(f"{several(len(packed.lengths), 'sequence')}, {several(int(packed.lengths.sum()), 'step')}, {levels}")
+    if first:
+        note(f"columns: {describe_features(first, recipe, packed.frame.encoder.missing_shares())}")
+        for line in doubts(first, recipe):
+            note(f"hscrf: {line}")
 
 
 def describe_unsure(parents: Mapping[str, Sequence[str]]) -> str:

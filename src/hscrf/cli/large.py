@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import glob
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -66,7 +67,9 @@ def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) ->
     """A model, and shards of files that it knows how to read."""
     model, recipe = open_model(args, paths[0])
     model.n_jobs = getattr(args, "jobs", 1)
-    first = list(islice(recipe.read(paths[0], unlabelled=unlabelled), SEEN))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the file is read again, and what it lacks is said then
+        first = list(islice(recipe.read(paths[0], unlabelled=unlabelled), SEEN))
     recipe = recipe.settled(first, model.topology_)
     model.scheme_ = dict(recipe.scheme)
     return model, shards_of(args, replace(recipe, features=recipe.features or ()), paths, unlabelled)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hscrf.cli.options import label_file_of, recipe_of
 from hscrf.cli.shell import UserError, complain, counted, note, source_of, typed
-from hscrf.errors import FileFormatError
+from hscrf.errors import FileFormatError, several
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 
@@ -72,7 +72,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
         [*documents, *dev], recipe.scheme, durations_of(args), args.max_duration, args.children, given
     )
     steps = sum(map(len, documents))
-    note(f"{len(documents)} sequences, {steps} steps, {' > '.join(describe_levels(topology))}")
+    note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
     model = tagger(
         args.encoder,
         topology=topology,

@@ -33,7 +33,20 @@ def add_format(parser: Any) -> None:
     parser.add_argument(
         "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
     )
-    parser.add_argument("--comment", metavar="TEXT", help="lines that begin with it are comments")
+    parser.add_argument(
+        "--comment",
+        metavar="TEXT",
+        help="a line that begins with it is a comment, unless it has as many columns as other lines (then it is one if "
+        "a blank follows the sign and tabs or commas are between columns); '# ' makes a comment of every line that "
+        "begins with a sign and a blank",
+    )
+
+
+def add_decimal(parser: Any, default: str) -> None:
+    """Add the option that says which sign numbers have."""
+    parser.add_argument(
+        "--decimal", choices=(".", ","), help=f"the sign in the numbers of a table (default: {default})"
+    )
 
 
 def add_strict(parser: Any) -> None:
@@ -64,9 +77,7 @@ def add_layout(parser: Parser) -> None:
         help="column of a table that names the sequence (default: sequence; 'none': all rows are one)",
     )
     group.add_argument("--time", metavar="NAME", help="column of a table that orders the steps (default: time)")
-    group.add_argument(
-        "--decimal", choices=(".", ","), help="the sign in the numbers of a table (default: found out from them)"
-    )
+    add_decimal(group, "found out from them")
 
 
 def add_labels(parser: Any, help: str) -> None:
@@ -171,7 +182,8 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     separator = separator_of(args.separator) or known.separator
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces
         separator = "\t" if "\t" in first_line(data) else None
-    return model, replace(known, separator=separator, comment=args.comment or known.comment)
+    decimal = getattr(args, "decimal", None) or known.decimal
+    return model, replace(known, separator=separator, comment=args.comment or known.comment, decimal=decimal)
 
 
 def keep_rules(args: argparse.Namespace, model: Any) -> None:

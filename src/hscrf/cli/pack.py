@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from hscrf.cli.fit import add_frame, files_of_fit, large_model
+from hscrf.cli.fit import add_frame, files_of_fit, large_model, say_packed
 from hscrf.cli.large import add_shards, cluster_of, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
 from hscrf.cli.shell import note, whole
+from hscrf.errors import several
 
 HELP = f"""\
 Pack files into shards, for hscrf fit --shards with the same files and options to find them.
@@ -32,9 +33,10 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     paths = files_of_fit(args)
     shards = shards_of(args, recipe_of(args), paths)
-    model = large_model(args, shards.sources[0].recipe, verbose=1, n_jobs=args.jobs)
+    recipe = shards.sources[0].recipe
+    model = large_model(args, recipe, verbose=1, n_jobs=args.jobs)
     with cluster_of(args.dask) as client:
-        shards.pack(model, client=client)
+        say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
     say_skipped(shards)
-    note(f"{args.shards}: {len(paths)} files are packed")
+    note(f"{args.shards}: {several(len(paths), 'file')} packed")
     return 0

@@ -6,8 +6,9 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.options import Parser, add_format, add_labels, label_file_of, open_model
+from hscrf.cli.options import Parser, add_decimal, add_format, add_labels, add_strict, label_file_of, open_model
 from hscrf.cli.shell import UserError, note, whole
+from hscrf.errors import several
 from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def add_arguments(parser: Parser) -> None:
         help="the sequence to draw, counted from 1 (default: %(default)s)",
     )
     add_format(parser)
+    add_decimal(parser, "that of training")
+    add_strict(parser)
     add_labels(parser, "colours of labels, and rules that predictions keep, in TOML (see hscrf studio --help)")
 
 
@@ -82,10 +85,7 @@ def need_matplotlib() -> None:
 
 def check_picture(path: str) -> None:
     """Raise for a name whose ending is no format of pictures, before anything is computed."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    ending = os.path.splitext(path)[1].lower().removeprefix(".")
-    if ending not in FigureCanvasBase.get_supported_filetypes():
+    if os.path.splitext(path)[1].lower() not in (".png", ".svg", ".pdf"):
         raise UserError(f"-o {path}: the name of a picture ends in .png, .svg or .pdf")
 
 
@@ -182,12 +182,15 @@ def known_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
 def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, documents: list[Document]) -> Any:
     """One sequence: truth above prediction if it is fully labelled; the prediction and what was given otherwise."""
     from hscrf import plots
+    from hscrf.cli.stray import UnknownLabels
 
     if not 1 <= args.sequence <= len(documents):
-        raise UserError(f"--sequence is {args.sequence}, but {args.file} has {len(documents)} sequences")
+        raise UserError(f"--sequence is {args.sequence}, but {args.file} has {several(len(documents), 'sequence')}")
     document = documents[args.sequence - 1]
     X = [recipe.observe(document)]
-    labels = known_labels(document, model, recipe) if document.labels else None
+    unknown = UnknownLabels(model.topology_, recipe.scheme, args.strict)
+    labels = known_labels(unknown.cleared(document), model, recipe) if document.labels else None
+    unknown.say()
     evidence = labels if labels is not None and not labels.is_complete else None
     given = None if evidence is None else [evidence]
     found, posterior = model.predict(X, evidence=given)[0], model.predict_marginals(X, evidence=given)[0]

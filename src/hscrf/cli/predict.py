@@ -6,7 +6,18 @@ import argparse
 from itertools import chain, islice
 
 from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
-from hscrf.cli.options import ENDINGS, EXPORTS, FILES, FORMATS, Parser, add_format, add_labels, add_strict, open_model
+from hscrf.cli.options import (
+    ENDINGS,
+    EXPORTS,
+    FILES,
+    FORMATS,
+    Parser,
+    add_decimal,
+    add_format,
+    add_labels,
+    add_strict,
+    open_model,
+)
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 SEEN = 100  # sequences that tell how labels are written
@@ -15,8 +26,9 @@ HELP = f"""\
 Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
 
 The output is the input with one column per level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
---to jsonl, table, columns or crfsuite writes another format than that of the input. A file (-o) is written whole or not
-at all. With -t the labels of the input are not used but compared with the prediction: a report goes to standard error.
+--to jsonl, table, columns or crfsuite, or the ending of -o (.jsonl .csv .parquet), writes another format than that of
+the input. A file (-o) is written whole or not at all. With -t the labels of the input are not used but compared with
+the prediction: a report goes to standard error.
 
   hscrf predict new.txt -m m.hscrf > labelled.txt
   hscrf predict half.txt -m m.hscrf -o full.txt           # constrained decoding: half.txt has labels and ?
@@ -58,6 +70,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_strict(parser)
     add_format(parser)
+    add_decimal(parser, "that of training")
     add_labels(parser, "rules in TOML, as hscrf show --labels prints them, that predictions keep besides the model's")
     parser.add_argument(
         "--to", choices=(*FORMATS, *EXPORTS), metavar="FORMAT", help="of the output (default: that of the input)"
@@ -105,7 +118,8 @@ def run(args: argparse.Namespace) -> int:
     first = list(islice(read, SEEN))
     recipe = recipe.settled(first, model.topology_)
     exported = exporting(args)
-    output = Output(recipe, model.topology_, "jsonl" if exported else args.to, args.data)
+    to = "jsonl" if exported else args.to or named_format(args.output, args.data, recipe.format)
+    output = Output(recipe, model.topology_, to, args.data)
     prediction = Prediction(args, model, recipe, output)
     stray = StrayTags(recipe.scheme)
     documents = stray.watched(chain(first, read))
@@ -124,11 +138,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def named_format(output: str, source: str, form: str) -> str | None:
+    """The format that the ending of the output stands for; None if it stands for none but that of the input.
+
+    >>> named_format("o.jsonl", "x.csv", "table"), named_format("o.csv", "x.csv", "table")
+    ('jsonl', None)
+    """
+    from hscrf.io.sniffing import SUFFIXES, suffix_of
+
+    ending = suffix_of(output)
+    tabs = ending == ".tsv" and form in ("columns", "table")  # which may both have them
+    named = SUFFIXES.get(ending)
+    return None if tabs or named == form or ending == suffix_of(source) else named
+
+
 def predict_shards(args: argparse.Namespace) -> int:
     """Label files that need not fit in memory; labels that they have are not used."""
     asked = {"-t": args.evaluate, "--given": args.given, "--marginals": args.marginals, "--to": args.to}
     asked |= {"--samples": args.samples, "--k-best": args.k_best, "--scores": args.scores, "--rate": args.rate}
-    asked |= {"--loss": args.loss != "sequence"}
+    asked |= {"--loss": args.loss != "sequence", "--strict": args.strict}
     for option, value in asked.items():
         if value:
             raise UserError(f"{option} is not for --shards: hscrf predict reads a single file of any size without it")

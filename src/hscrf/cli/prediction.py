@@ -12,6 +12,7 @@ from hscrf.cli.comparison import Comparison, predicted
 from hscrf.cli.shell import UserError, names_in, note
 from hscrf.cli.stray import UnknownLabels
 from hscrf.cli.writing import Output
+from hscrf.errors import several
 from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.io.confidence import confidence_columns, confidence_records
 from hscrf.io.documents import Document
@@ -90,7 +91,9 @@ class Prediction:
         """Say once what a batch will cost, if that is worth a word."""
         cost = estimate(self.model.topology_, list(map(len, documents)), timed_levels(self.model))
         line = cost.warning(
-            jobs=self.args.jobs, option="fit with --max-duration {level}=STEPS", each=f"{len(documents)} sequences"
+            jobs=self.args.jobs,
+            option="fit with --max-duration {level}=STEPS",
+            each=f"{several(len(documents), 'sequence')}",
         )
         if line and not self.warned:
             self.warned = True

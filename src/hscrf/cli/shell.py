@@ -119,6 +119,21 @@ def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> d
     return dict(pairs)
 
 
+class Merge(argparse.Action):
+    """Join the levels of an option that is given several times."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        known = getattr(namespace, self.dest)
+        if known is not self.default:
+            if not isinstance(known, dict) or not isinstance(values, dict):
+                parser.error(f"argument {option}: expected it once, or LEVEL=VALUE each time")
+            twice = set(known) & set(values)
+            if twice:
+                parser.error(f"argument {option}: names the level {min(twice)!r} twice")
+            values = {**known, **values}
+        setattr(namespace, self.dest, values)
+
+
 def positive(text: str) -> float:
     """A finite number above 0."""
     try:

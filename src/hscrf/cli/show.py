@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import UserError, whole
+from hscrf.errors import several
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe
@@ -93,7 +94,7 @@ def describe_recipe(recipe: Recipe) -> str:
 def print_level(model: Any, d: int) -> None:
     """Print the states of a level, their children and their durations."""
     topology = model.topology_
-    print(f"\nlevel {topology.levels[d]}, {topology.n_states[d]} states")
+    print(f"\nlevel {topology.levels[d]}, {several(topology.n_states[d], 'state')}")
     if d + 1 < topology.depth:
         for name, row in zip(topology.states[d], topology.children[d], strict=True):
             kids = [topology.states[d + 1][u] for u in row.nonzero()[0]]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import UserError, names_in, pairs_in
+from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
 
 TRANSITIONS = "transitions"  # what --penalty calls first, neighbouring and last children
 
@@ -25,6 +25,7 @@ def add_specifying(parser: Parser) -> None:
         )
     parser.add_argument(
         "--penalty",
+        action=Merge,
         type=partial(pairs_in, kind=float),
         default={},
         metavar="LEVEL=X",
@@ -32,6 +33,7 @@ def add_specifying(parser: Parser) -> None:
     )
     parser.add_argument(
         "--margin",
+        action=Merge,
         type=margin,
         default=0.0,
         metavar="X",
@@ -40,13 +42,18 @@ def add_specifying(parser: Parser) -> None:
 
 
 def margin(text: str) -> float | dict[str, float]:
-    """A number, or numbers by level."""
+    """A number of at least 0, or such numbers by level."""
     if "=" in text:
-        return pairs_in(text, kind=float)
-    try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
+        found = pairs_in(text, kind=float)
+    else:
+        try:
+            found = {"": float(text)}
+        except ValueError:
+            raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
+    for value in found.values():
+        if not 0 <= value < float("inf"):
+            raise UserError(f"{text!r} is no margin, expected numbers of at least 0")
+    return found.get("", found)
 
 
 def margin_of(args: argparse.Namespace) -> float | dict[str, float]:

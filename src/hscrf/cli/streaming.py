@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, TextIO
 
 from hscrf.cli.options import open_model
 from hscrf.cli.recipe import load_model
 from hscrf.cli.shell import UserError
 from hscrf.errors import DataFileError
-from hscrf.io.columns import number_of
+from hscrf.io.columns import HEADER, header_names, number_of
+from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
 from hscrf.io.lines import cells_of, numbered_lines
 from hscrf.io.recipe import Recipe
@@ -35,7 +38,7 @@ def run_stream(args: argparse.Namespace) -> int:
         raise UserError("--stream reads columns, a line for each step: expected a model of columns or of a table")
     stream = model.stream(args.lag, marginals=args.marginals)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    lines = LineStream(recipe, stream, model.topology_, args.marginals, trained.format == "table")
+    lines = LineStream(recipe, stream, model.topology_, args.marginals, trained if trained.format == "table" else None)
     for text in lines.labelled(sys.stdin.buffer):
         write_now(sys.stdout, text)
     return 0
@@ -51,47 +54,68 @@ class LineStream:
     """Lines in, labelled lines out, one sequence after the other."""
 
     def __init__(
-        self, recipe: Recipe, stream: Any, topology: Any, probabilities: bool = False, table: bool = False
+        self, recipe: Recipe, stream: Any, topology: Any, probabilities: bool = False, table: Recipe | None = None
     ) -> None:
-        self.table = table  # whether training had a table, whose separator may be a comma
+        self.table = table  # how the table of training was read, if it was one
         self.recipe, self.stream, self.topology, self.probabilities = recipe, stream, topology, probabilities
         self.reach = 0 if recipe.template is None else recipe.template.reach
         self.bare = tuple(name for name in recipe.names or recipe.features or () if name not in recipe.levels)
         self.separator = recipe.separator
         self.header: list[str] | None = None  # names of the columns, if the first line has them
+        self.sequence: str | None = None  # the name of the present sequence, if a column names them
+        self.done: set[str] = set()  # names of those that have ended
         self._begin()
 
     def _begin(self) -> None:
-        self.waiting: deque[str] = deque()  # lines without labels yet
+        self.waiting: deque[tuple[str, bool]] = deque()  # lines that are not written yet; False: comments
         self.rows: deque[Any] = deque(maxlen=1 + 2 * self.reach)  # the last tokens, which a template looks at
         self.numbers: deque[int] = deque(maxlen=self.rows.maxlen)  # the lines they stand on
         self.read = self.pushed = 0  # steps of the sequence
         self.former: dict[str, Any] = {}  # the last labels that were written
 
     def labelled(self, source: Any) -> Iterator[str]:
-        """The lines of the output."""
-        for number, line in numbered_lines("<stdin>", source):
-            comment = self.recipe.comment
-            if comment and line.startswith(comment):
-                continue
-            if number == 1:
-                self._look_at(line)
-            if number == 1 and self.header is not None:
-                yield (self.separator or " ").join([*self.header, *self._names()])
+        """The lines of the output; comments stay where they stand."""
+        lines = numbered_lines("<stdin>", source)
+        number, first = next(lines, (0, ""))
+        names = header_names(first)
+        if names is not None:
+            self.header = names
+            yield HEADER + "\t".join([*names, *self._names()])
+        elif number:
+            self._look_at(first)
+            lines = chain([(number, first)], lines)
+        comments = Comments(self.recipe.comment, self.separator)
+        for number, line, is_comment in comments.marked(lines):
+            if is_comment:
+                self.waiting.append((line, False))
+                yield from self._comments()
+            elif self.header is not None and number == 1:
+                yield (self.separator or " ").join([line, *self._names()])
             elif line.strip(" \t" if self.separator is None else " "):
                 yield from self._line(number, line)
             elif self.read:
                 yield from self._end()
                 yield ""
         yield from self._end()
+        comments.say("<stdin>")
 
     def _look_at(self, line: str) -> None:
         """Find the separator of a table, and whether the first line names the columns."""
-        if self.table and self.separator is None:
-            self.separator = next((sign for sign in (",", "\t", ";") if sign in line), None)
-        cells = cells_of(line, self.separator)
+        if self.table is not None and self.separator is None:
+            signs = [self.table.separator, "\t", ";", "" if self.recipe.decimal == "," else ","]
+            self.separator = next((sign for sign in signs if sign and sign in line), None)
+        cells = self._cells_of(1, line)
         if self.bare and set(self.bare) <= set(cells):
             self.header = cells
+
+    def _cells_of(self, number: int, line: str) -> list[str]:
+        """The cells of a line; those of a table may be in quotes."""
+        if self.table is None or self.separator is None or len(self.separator) > 1:
+            return cells_of(line, self.separator)
+        try:
+            return next(csv.reader([line], delimiter=self.separator, strict=True))
+        except csv.Error as error:
+            raise DataFileError("<stdin>", number, f"not valid CSV: {error}") from None
 
     def _names(self) -> list[str]:
         """Names of the columns that are appended."""
@@ -101,19 +125,35 @@ class LineStream:
 
     def _line(self, number: int, line: str) -> Iterator[str]:
         """Take in a line, and write the one that has its labels now."""
-        cells = cells_of(line, self.separator)
-        self.rows.append(self._features(number, cells))
+        cells = self._cells_of(number, line)
+        features = self._features(number, cells)
+        yield from self._next_sequence(number, cells)
+        self.rows.append(features)
         self.numbers.append(number)
-        self.waiting.append(line)
+        self.waiting.append((line, True))
         self.read += 1
         if self.read > self.reach:
             yield from self._written([self.stream.push(self._observation(self.read - 1 - self.reach))])
+
+    def _next_sequence(self, number: int, cells: list[str]) -> Iterator[str]:
+        """End the sequence before if a column of a table names another one."""
+        if self.table is None or self.header is None or self.recipe.sequence not in self.header:
+            return
+        name = cells[self.header.index(self.recipe.sequence)]
+        if name != self.sequence:
+            if name in self.done:
+                told = f"sequence {name!r} goes on after another one has begun, expected its lines in a row"
+                raise DataFileError("<stdin>", number, told)
+            yield from self._end()
+            self.sequence = name
+            self.done.add(name)
 
     def _end(self) -> Iterator[str]:
         """Write the rest of a sequence."""
         while self.pushed < self.read:
             yield from self._written([self.stream.push(self._observation(self.pushed))])
         yield from self._written(self.stream.flush())
+        yield from self._comments()
         self._begin()
 
     def _features(self, number: int, cells: list[str]) -> list[str]:
@@ -140,8 +180,20 @@ class LineStream:
     def _written(self, steps: list[Any]) -> Iterator[str]:
         for step in steps:
             if step is not None:
-                between = self.separator or ("\t" if "\t" in self.waiting[0].strip() else " ")
-                yield between.join([self.waiting.popleft(), *self._cells(step)])
+                line = self.waiting.popleft()[0]
+                between = self.separator or ("\t" if "\t" in line.strip() else " ")
+                yield between.join([line, *map(self._quoted, self._cells(step))])
+                yield from self._comments()
+
+    def _comments(self) -> Iterator[str]:
+        """The comments before which nothing waits."""
+        while self.waiting and not self.waiting[0][1]:
+            yield self.waiting.popleft()[0]
+
+    def _quoted(self, cell: str) -> str:
+        """A label as a cell of a table."""
+        odd = self.table is not None and (self.separator or " ") in cell
+        return '"' + cell.replace('"', '""') + '"' if odd or (self.table is not None and '"' in cell) else cell
 
     def _cells(self, step: Any) -> list[str]:
         """The columns of a step; a segment also starts where the label differs from the one written before."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hscrf.errors import several
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -36,7 +37,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         steps = sum(map(len, self.tokens))
-        return f"Dataset({self.name}: {len(self)} sequences, {steps} steps, {self.topology})"
+        return f"Dataset({self.name}: {several(len(self), 'sequence')}, {several(steps, 'step')}, {self.topology})"
 
 
 def load_conll2000(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hscrf.arrays import Ints
+from hscrf.errors import several
 from hscrf.features.specifications import BY_LENGTH
 from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
@@ -31,7 +32,7 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
             raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
     check_several(X)
     if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
+        raise ValueError(f"X has {several(len(X), 'sequence')} but Y has {len(Y)}")
 
 
 def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
@@ -174,8 +175,11 @@ def warn_of_weights(sample_weight: Any) -> None:
     weights = np.asarray([] if sample_weight is None else sample_weight)
     count = int((weights == 0).sum()) if weights.dtype.kind in "iufb" else 0
     if count:
-        told = "they add nothing to the loss, but names, scales, states and pairs are learned from them too"
-        warnings.warn(f"{count} sequences have a sample_weight of 0: {told}; leave them out of X", stacklevel=4)
+        if count == weights.size:
+            raise ValueError("sample_weight is 0 for every sequence, expected some weights above 0")
+        told = "nothing is added to the loss, but names, scales, states and pairs are learned there too"
+        have = "sequence has" if count == 1 else "sequences have"
+        warnings.warn(f"{count} {have} a sample_weight of 0: {told}; leave such sequences out of X", stacklevel=4)
 
 
 def check_durations(durations: Any, max_duration: Any, open_duration: Any = False) -> None:
@@ -197,7 +201,7 @@ def lengths_of(observations: Observations) -> list[int]:
 def check_steps(observations: Observations, labels: Sequence[Labels], name: str = "Y", offset: int = 0) -> None:
     for n, (steps, y) in enumerate(zip(lengths_of(observations), labels, strict=True), start=offset):
         if steps != y.length:
-            raise ValueError(f"X[{n}] has {steps} steps but {name}[{n}] has {y.length}")
+            raise ValueError(f"X[{n}] has {several(steps, 'step')} but {name}[{n}] has {y.length}")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.engine.tally import COUNTER, Tally
+from hscrf.errors import several
 from hscrf.fillers import expanded
 from hscrf.topology import Topology
 
@@ -52,7 +53,7 @@ class Cost:
         line = f"about {spoken(seconds)} for {each} and {self.memory / 1e9:.1f} GB of memory"
         if self.level is None:
             return line
-        told = f"level {self.level!r} has segments of up to {self.longest} steps"
+        told = f"level {self.level!r} has segments of up to {several(self.longest, 'step')}"
         return f"{line}: {told}; {option.format(level=self.level)} makes it cheaper"
 
 
@@ -137,7 +138,9 @@ def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
     """Say on standard error what an iteration of learning, or a prediction, will cost, if that is worth a word."""
     if getattr(model, "verbose", 0) != 1:
         return
-    each, option = ("an iteration", OPTION) if learning else (f"{len(lengths)} sequences", f"a model with {OPTION}")
+    each, option = (
+        ("an iteration", OPTION) if learning else (f"{several(len(lengths), 'sequence')}", f"a model with {OPTION}")
+    )
     cost = estimate(model.topology_, lengths, timed_levels(model))
     line = cost.warning(learning, model.n_jobs, option, each)
     if line:

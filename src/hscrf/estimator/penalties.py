@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random, generator
+from hscrf.errors import several
 from hscrf.solvers import LBFGS, Penalty
 from hscrf.solvers.course import INTERRUPTED, Progress
 
@@ -197,7 +198,7 @@ def group_numbers(groups: Any, n: int) -> tuple[Ints, int]:
     if groups is None:
         return np.arange(n), n
     if len(groups) != n:
-        raise ValueError(f"groups has {len(groups)} entries for {n} sequences")
+        raise ValueError(f"groups has {len(groups)} entries for {several(n, 'sequence')}")
     numbers = {name: k for k, name in enumerate(dict.fromkeys(groups))}
     return np.array([numbers[name] for name in groups]), len(numbers)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hscrf import metrics
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
+from hscrf.errors import several
 from hscrf.estimator.blocks import check_function_names
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
@@ -278,7 +279,7 @@ class Predictor(Calibrated):
         evidence = self._given(evidence, name)
         lengths = lengths_of(observations)
         if len(evidence) != len(lengths):
-            raise ValueError(f"X has {len(lengths)} sequences but {name} has {len(evidence)}")
+            raise ValueError(f"X has {several(len(lengths), 'sequence')} but {name} has {len(evidence)}")
         labels = [self._known(y, n, length, name) for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))]
         check_steps(observations, labels, name)
         return labels

@@ -50,8 +50,8 @@ def read_columns(
     ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
     ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
     called by their places, may follow. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
-    A first line ``# columns:`` with names between tabs, as the studio writes it, names the columns; those that it adds
-    to a level are never features.
+    A first line ``# columns:`` with names between tabs, as the studio writes it, or between spaces, names the columns;
+    those that it adds to a level are never features.
 
     >>> import io
     >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
@@ -64,10 +64,11 @@ def read_columns(
         n = -1
         comments = Comments(comment, separator)
         first = next(lines, (0, ""))
-        headed = first[1].startswith(HEADER)
+        header = header_names(first[1])
+        headed = header is not None
         marked = chain([(*first, True)] if headed else [], comments.marked(lines if headed else chain([first], lines)))
-        if headed:
-            frame = _headed_frame(file, first[1].split("\t")[1:], levels, names, unlabelled)
+        if header is not None:
+            frame = _headed_frame(file, header, levels, names, unlabelled)
         for n, block in enumerate(blocks_of_lines(marked, separator)):
             width = len(block.rows[0])
             if not block.bad:
@@ -81,6 +82,20 @@ def read_columns(
         if n < 0:
             raise empty_file(file)
         comments.say(file)
+
+
+def header_names(line: str) -> list[str] | None:
+    """The names in a first line ``# columns:``, between tabs or else between spaces; None if it is no such line.
+
+    >>> header_names("# columns:\\tword\\ttag"), header_names("# columns: word tag"), header_names("# a title")
+    (['word', 'tag'], ['word', 'tag'], None)
+    """
+    if line.startswith(HEADER):
+        return line.split("\t")[1:]
+    if line.startswith(HEADER.rstrip()) and line[len(HEADER) - 1 :].strip():
+        rest = line[len(HEADER) - 1 :]
+        return rest.strip().split("\t") if "\t" in rest.strip() else rest.split()
+    return None
 
 
 def column_names(
@@ -252,7 +267,9 @@ def write_columns(
             named = HEADER + "\t".join(columns)
             rows = [_line(row, between) for row in zip(*columns.values(), strict=True)]
             comments = _by_place(document)
-            comments = {t: [named if text.startswith(HEADER) else text for text in own] for t, own in comments.items()}
+            comments = {
+                t: [text if header_names(text) is None else named for text in own] for t, own in comments.items()
+            }
             if header and named not in comments.get(0, ()):
                 file.write(f"{named}\n")
             header = False

@@ -27,6 +27,7 @@ class Comments:
         self.width: int | None = None  # of a regular line
         self.dropped: list[int] = []  # numbers of lines that are comments, but have the regular number of columns
         self.kept: list[int] = []  # and of those that begin with the sign, but are none
+        self.apart = True  # whether a blank follows the sign in all of these
 
     def marked(self, lines: Numbered) -> Iterator[tuple[int, str, bool]]:
         """The same lines, and whether each is a comment."""
@@ -53,13 +54,16 @@ class Comments:
         apart = self.separator is not None and " " not in self.separator and line[len(self.sign) :].startswith(" ")
         found = apart or self.sign.endswith(" ")
         (self.dropped if found else self.kept).append(number)
+        self.apart &= found or line.startswith(f"{self.sign} ")
         return found
 
     def say(self, file: str) -> None:
         """Warn of the lines that could be comments or tokens."""
+        width = f"{self.width} column{'s' * (self.width != 1)} as other lines"
+        hint = f": --comment '{self.sign} ' would make it one" * self.apart
         for numbers, told in (
-            (self.dropped, f"is a comment, though it has {self.width} columns as other lines"),
-            (self.kept, f"begins with {self.sign!r}, but has {self.width} columns as other lines, so it is no comment"),
+            (self.dropped, f"is a comment, though it has {width}"),
+            (self.kept, f"begins with {self.sign!r}, but has {width}, so it is no comment{hint}"),
         ):
             if numbers:
                 more = f" ({len(numbers)} such lines)" if len(numbers) > 1 else ""

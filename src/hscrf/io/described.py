@@ -11,8 +11,10 @@ from hscrf.io.recipe import Recipe
 from hscrf.observations.columns import listed, percent
 
 
-def describe_features(documents: Sequence[Document], recipe: Recipe) -> str:
+def describe_features(documents: Sequence[Document], recipe: Recipe, missing: Sequence[str] | None = None) -> str:
     """What the features of a training file were taken for.
+
+    ``missing`` are sentences about missing numbers, where the documents are only the first of many.
 
     >>> rows = Document([{"a": 0.5, "room": "hall"}, {"a": float("nan"), "room": "bath"}], {"tag": ["D", "N"]},
     ...                 columns=("a", "room", "tag"))
@@ -20,21 +22,38 @@ def describe_features(documents: Sequence[Document], recipe: Recipe) -> str:
     'a numbers, standardised; room text; 50 % missing in a'
     """
     token = documents[0].tokens[0]
-    words = " described by a template" if recipe.template is not None else ""
     if isinstance(token, str):
-        return f"tokens text{',' * bool(words)}{words}"
+        return f"tokens text{', described by a template' * (recipe.template is not None)}"
     columns = columns_of(documents, recipe)
-    if not columns:
-        return "feature dicts" if isinstance(token, Mapping) else "feature strings"
     if recipe.template is not None:
         return f"{listed([shown_name(name, recipe) for name in columns])} text, described by a template"
-    numeric = [name for name in columns if name in (recipe.numeric or ())]
-    texts = [name for name in columns if name not in numeric]
+    if not recipe.cells:
+        return describe_dicts(columns, documents) if isinstance(token, Mapping) else "feature strings"
+    numeric = [name for name in columns if name in (recipe.numeric or ()) and name not in recipe.dates]
+    texts = [name for name in columns if name not in (recipe.numeric or ())]
     commas = " with decimal commas" if recipe.decimal == "," else ""
     told = [f"{listed(numeric)} numbers{commas}, standardised"] if numeric else []
+    told += [f"{listed(recipe.dates)} dates, standardised"] if recipe.dates else []
     told += [f"{listed(texts)} text"] if texts else []
     told += [f"{share} of {name} are numbers" for name in texts if (share := numbers_in(columns[name]))]
-    return "; ".join([*told, *missing_in({name: columns[name] for name in numeric})])
+    known = {name: columns[name] for name in columns if name in (recipe.numeric or ())}
+    return "; ".join([*told, *(missing_in(known) if missing is None else missing)])
+
+
+def describe_dicts(columns: Mapping[str, Sequence[object]], documents: Sequence[Document]) -> str:
+    """What feature dicts hold: the names that nearly all steps have, by what their values are.
+
+    >>> some = [Document([{"a": 0.5, "room": "hall"}, {"a": None, "room": "bath", "first": True}])]
+    >>> describe_dicts({"a": [0.5, None], "room": ["hall", "bath"]}, some)
+    'feature dicts: a numbers, as they are; room text; 1 other name; 50 % missing in a'
+    """
+    texts = [name for name, cells in columns.items() if any(isinstance(cell, str) for cell in cells)]
+    numeric = [name for name in columns if name not in texts]
+    others = {name for document in documents for token in document.tokens for name in token} - set(columns)
+    told = [f"{listed(numeric)} numbers, as they are"] if numeric else []
+    told += [f"{listed(texts)} text"] if texts else []
+    told += [f"{len(others)} other name{'s' * (len(others) != 1)}"] if others else []
+    return "feature dicts: " + "; ".join([*told, *missing_in({name: columns[name] for name in numeric})])
 
 
 def numbers_in(cells: Sequence[object]) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import cell_text, number_in
+from hscrf.io.lines import THOUSANDS, cell_text, is_missing, number_in
 from hscrf.io.recipe import Recipe
 from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import is_decimal_comma
 
 ALMOST = 0.9  # of the cells of a column
 DISTINCT = 20  # numbers in a column that make it one of measurements, not of codes
+OFTEN, AGAIN = 20, 4  # steps for each value of text, and of numbers, that tell the labels by no chance
+PREFIX = re.compile("[BIESLU]-")
 TAG = re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL)
 SIGNS = {",": "comma", ";": "';'", "|": "'|'", "\t": "tab"}
 
@@ -25,13 +28,29 @@ def doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
     >>> print(*doubts([rows], Recipe(levels=("tag",)).resolved([rows], None)))
     column 'chunk' looks like BIO labels, but is taken for a feature: name it in --levels if it is a label
     """
+    if recipe.format == "columns":
+        yield from line_doubts(documents, recipe)
     for name, cells in columns_of(documents, recipe).items():
-        shown = shown_name(name, recipe)
+        shown = "tokens" if name == "token" else f"column {shown_name(name, recipe)!r}"
         line = label_doubt(shown, cells, documents)
         if not line and name not in (recipe.numeric or ()):
             line = number_doubt(shown, cells, recipe)
         if line:
             yield line
+
+
+def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
+    """Sentences for lines of a column file that are taken for steps or for two columns, but may be something else."""
+    first = [document.tokens[0][0] for document in documents if document.tokens[0]]
+    if recipe.comment is None and len(first) > 1 and all(cell == "#" for cell in first):
+        told = "every sequence begins with a token '#'; if that is a comment: --comment '# '"
+        yield str(documents[0].error(told))
+    for level in recipe.levels:
+        labels = [label for labels in labels_of(documents, level) for label in labels if label not in ("?", None)]
+        for sign, called in SIGNS.items():
+            if labels and sum(sign in label for label in labels) >= ALMOST * len(labels):
+                yield f"level {level!r} has labels such as {labels[0]!r}: is the separator --separator {called}?"
+                break
 
 
 def shown_name(name: str, recipe: Recipe) -> str:
@@ -40,43 +59,63 @@ def shown_name(name: str, recipe: Recipe) -> str:
 
 
 def columns_of(documents: Sequence[Document], recipe: Recipe) -> dict[str, list[Any]]:
-    """The cells of each feature column; none where tokens have no columns."""
-    names = recipe.cells
-    if not names or isinstance(documents[0].tokens[0], str):
-        return {}
+    """The cells of each feature column.
+
+    Those of feature dicts are the names that nearly all steps have. Lists of strings have columns if all are equally
+    long; plain words are one column, ``token``.
+    """
+    tokens = [token for document in documents for token in document.tokens]
+    if isinstance(tokens[0], str):
+        return {"token": tokens}
+    if not recipe.cells and isinstance(tokens[0], Mapping):
+        count = Counter(name for token in tokens for name in token)
+        names = tuple(name for name, steps in count.items() if steps >= ALMOST * len(tokens))
+    else:
+        names = recipe.cells or tuple(map(str, range(len(tokens[0]))))
+        if not recipe.cells and any(len(token) != len(names) for token in tokens):
+            return {}
     found: dict[str, list[Any]] = {name: [] for name in names}
-    for document in documents:
-        for token in document.tokens:
-            cells = [token.get(name) for name in names] if isinstance(token, Mapping) else token
-            for name, cell in zip(names, cells, strict=False):
-                found[name].append(cell)
+    for token in tokens:
+        cells = [token.get(name) for name in names] if isinstance(token, Mapping) else token
+        for name, cell in zip(names, cells, strict=False):
+            found[name].append(cell)
     return found
+
+
+def labels_of(documents: Sequence[Document], level: str) -> list[Sequence[Any]]:
+    """The columns of a level; none if it has segments, or some sequence does not have it."""
+    columns = [(document.labels or {}).get(level) for document in documents]
+    if any(column is None or isinstance(column, str) or is_segments(column) for column in columns):
+        return []
+    return [column for column in columns if column is not None]
 
 
 def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) -> str:
     """A sentence for a feature that looks like labels."""
     advice = "name it in --levels if it is a label"
-    values = {cell for cell in cells if cell is not None and cell == cell and cell != ""}
+    values = {cell for cell in cells if isinstance(cell, Hashable) and not is_missing(cell)}
     texts = {value for value in values if isinstance(value, str)}
     if texts and all(TAG.fullmatch(text) for text in texts) and texts - {"O", "?"}:
-        return f"column {name!r} looks like BIO labels, but is taken for a feature: {advice}"
+        return f"{name} looks like BIO labels, but is taken for a feature: {advice}"
     for level in documents[0].labels or {}:
-        columns = [(document.labels or {}).get(level) for document in documents]
-        if any(column is None or isinstance(column, str) or is_segments(column) for column in columns):
-            continue
-        labels = [label for column in columns if column is not None for label in column]
+        labels = [label for column in labels_of(documents, level) for label in column]
         known = {str(label) for label in labels} - {"?", "None"}
         if len(known) > 1 and {cell_text(value) for value in values} == known:
-            return f"column {name!r} has the labels of level {level!r}, but is taken for a feature: {advice}"
-        if len(known) > 1 and not texts and tells(cells, labels):
-            return f"column {name!r} tells the label of level {level!r} at every step, but is taken for a feature"
+            return f"{name} has the labels of level {level!r}, but is taken for a feature: {advice}"
+        often = len(cells) >= (OFTEN if texts else AGAIN) * len(values)
+        if len(known) > 1 and often and tells(cells, labels):
+            return f"{name} tells the label of level {level!r} at every step, but is taken for a feature"
     return ""
 
 
 def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
-    """Whether each label has a value of its own in a column of numbers, as codes of labels have."""
-    pairs = {(cell, label) for cell, label in zip(cells, labels, strict=True) if label not in ("?", None)}
-    return len({cell for cell, _ in pairs}) == len({label for _, label in pairs}) == len(pairs)
+    """Whether each label has a value of its own in a column, as codes of labels have."""
+    pairs = {
+        (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))
+        for cell, label in zip(cells, labels, strict=True)
+        if label not in ("?", None) and not is_missing(cell)
+    }
+    return len({cell for cell, _ in pairs}) == len({label for _, label in pairs}) == len(pairs) > 1
 
 
 def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:
@@ -84,15 +123,33 @@ def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:
     texts = [cell for cell in cells if isinstance(cell, str) and cell]
     if not texts:
         return ""
+    grouped = [text for text in texts if THOUSANDS.fullmatch(text.strip())]
+    plain = [text for text in texts if number_in(text) is not None or is_decimal_comma(text)]
+    if grouped and len({*grouped, *plain}) > 1 and len([*grouped, *plain]) >= ALMOST * len(texts):
+        signed = next((text for text in grouped if not is_decimal_comma(text)), "")
+        if signed:
+            told = f"{name} holds numbers such as {signed!r}, with signs between thousands, taken for text"
+            return f"{told}: write them without these signs"
+    commas = [text for text in plain if is_decimal_comma(text)]
     for sign, called in SIGNS.items():
         parts = [re.split(rf"\s*{re.escape(sign)}\s*", text.strip()) for text in texts]
         split = sum(len(part) > 1 and any(number_in(cell) is not None for cell in part) for part in parts)
-        commas = sum(map(is_decimal_comma, texts))
-        if split >= ALMOST * len(texts) and not (sign == "," and commas >= ALMOST * len(texts)):
-            return f"column {name!r} has cells such as {texts[0]!r}: is the separator --separator {called}?"
-    numbers = [text for text in texts if number_in(text) is not None or is_decimal_comma(text)]
-    if len(numbers) >= ALMOST * len(texts) and len(set(numbers)) > DISTINCT:
-        commas_told = ", with a decimal comma" if any(map(is_decimal_comma, numbers)) else ""
-        form = "a table (--format table, with a header line)" if recipe.format == "columns" else "--template none"
-        return f"column {name!r} holds numbers such as {numbers[0]!r}{commas_told}, taken for words: {form} has numbers"
+        if split >= ALMOST * len(texts) and not (sign == "," and len(commas) >= ALMOST * len(texts)):
+            return f"{name} has cells such as {texts[0]!r}: is the separator --separator {called}?"
+    if len(plain) >= ALMOST * len(texts) and (commas or len(set(plain)) > DISTINCT):
+        with_comma = ", with a decimal comma" if commas else ""
+        return (
+            f"{name} holds numbers such as {plain[0]!r}{with_comma}, taken for words: {_advice(recipe, bool(commas))}"
+        )
     return ""
+
+
+def _advice(recipe: Recipe, commas: bool) -> str:
+    """What makes numbers of text."""
+    if recipe.format == "columns":
+        return "a table (--format table, with a header line) has numbers"
+    if recipe.format == "jsonl":
+        return "JSON has numbers without quotes, with a point"
+    if not commas:
+        return "--template none has numbers"
+    return "other columns have a point: expected one sign" if recipe.numeric else "--decimal , has numbers"

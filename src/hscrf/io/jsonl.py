@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.errors import several
 from hscrf.io.documents import Document
 from hscrf.io.lines import Skip, Source, check_line, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
@@ -89,7 +90,7 @@ def _check_tokens(document: Document) -> None:
             raise document.error(f"token {t} is {token!r}, but token 0 is {first!r}: expected one kind", t)
         if isinstance(token, list) and not all_strings(token):
             if len(token) != len(first):
-                raise document.error(f"token {t} has {len(token)} cells, expected {len(first)}", t)
+                raise document.error(f"token {t} has {several(len(token), 'cell')}, expected {len(first)}", t)
             for cell in token:
                 if not isinstance(cell, str | int | float | None) or cell in (float("inf"), float("-inf")):
                     raise document.error(f"token {t} has the cell {cell!r}, expected a number, text or null", t)
@@ -119,7 +120,7 @@ def _json_level(document: Document, level: str, value: Any) -> Any:
     if not value or any(isinstance(item, list) for item in value):
         return _json_segments(document, level, value)
     if len(value) != len(document):
-        raise document.error(f"level {level!r} has {len(value)} labels for {len(document)} tokens")
+        raise document.error(f"level {level!r} has {several(len(value), 'label')} for {len(document)} tokens")
     for t, label in enumerate(value):
         if label is not None and not (isinstance(label, str) and label):
             raise document.error(f"level {level!r} has the label {label!r} at {t}, expected a string", t)

@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hscrf.io.colours import is_colour
 from hscrf.io.label_studio import read_label_config
 from hscrf.topology import UNLIMITED, Topology
 
@@ -122,8 +123,9 @@ def label_file_from(table: Mapping[str, Any]) -> LabelFile:
             raise ValueError(f"colours of {level} are {own!r}, expected a table [colours.{level}]")
         for label, colour in own.items():
             topology.state(level, label)
-            if not re.fullmatch(r"#[0-9a-fA-F]{6}|[a-z ]+", str(colour)):
-                raise ValueError(f"the colour of {level} {label} is {colour!r}, expected a name or #rrggbb")
+            if not is_colour(str(colour)):
+                expected = "expected a name of CSS such as 'teal', or #rrggbb"
+                raise ValueError(f"the colour of {level} {label} is {colour!r}, {expected}")
     return LabelFile(topology, durations, {level: dict(own) for level, own in colours.items()})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ import numpy as np
 from hscrf.errors import DataFileError
 from hscrf.io.compressed import opened, whole
 from hscrf.observations.columns import is_missing as no_value
+from hscrf.observations.columns import seconds_of
 from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
@@ -142,6 +144,20 @@ def is_missing(cell: Any) -> bool:
     return no_value(cell)
 
 
+THOUSANDS = re.compile(
+    r"[-+]?[0-9]{1,3}((,[0-9]{3})+(\.[0-9]+)?|(\.[0-9]{3})+,[0-9]+|([ '\u00a0\u202f][0-9]{3})+([.,][0-9]+)?)"
+)
+
+
+def sign_hint(cell: Any, decimal: str) -> str:
+    """What would read a cell that holds no number with this decimal sign; nothing if nothing would."""
+    other = "," if decimal == "." else "."
+    if number_in(cell, other) is not None:
+        return f"; --decimal {other} reads it"
+    grouped = isinstance(cell, str) and THOUSANDS.fullmatch(cell.strip())
+    return "; numbers have no signs between thousands" if grouped else ""
+
+
 def number_in(cell: Any, decimal: str = ".") -> float | None:
     """The finite number in a cell; None if there is none."""
     if decimal != "." and isinstance(cell, str):
@@ -153,8 +169,39 @@ def number_in(cell: Any, decimal: str = ".") -> float | None:
     return value if np.isfinite(value) else None
 
 
+class Dated(float):
+    """Seconds since 1970, and the date that was read."""
+
+    text: str
+
+
+DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?)?")
+
+
+def date_in(cell: Any) -> Dated | None:
+    """The date, with or without a time, that a cell holds in the form of ISO 8601; None if it holds none.
+
+    >>> date_in("1970-01-02"), date_in("1970-01-01 00:01:30.5"), date_in("1970-01-01T01:00Z"), date_in("1970")
+    (86400.0, 90.5, 3600.0, None)
+    """
+    found = DATE.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    day, clock, seconds, part, zone = found.groups(default="")
+    zone = "+00:00" if zone in ("", "Z") else f"{zone[:3]}:{zone[-2:]}"
+    text = f"{day}T{clock or '00:00'}{seconds or ':00'}{part.ljust(7, '0') if part else ''}{zone}"
+    try:
+        value = Dated(seconds_of(datetime.datetime.fromisoformat(text)))
+    except ValueError:  # such as the 31st of June
+        return None
+    value.text = cell
+    return value
+
+
 def cell_text(cell: Any) -> str:
     """A cell of a CSV file; whole numbers without a point, nothing for one that is missing."""
+    if isinstance(cell, Dated):
+        return cell.text
     if isinstance(cell, float):
         return "" if cell != cell else repr(float(cell)).removesuffix(".0")
     return "" if no_value(cell) else str(cell)

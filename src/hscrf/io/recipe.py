@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from hscrf.errors import several
 from hscrf.estimator.container import write_container
 from hscrf.estimator.content import Field
 from hscrf.estimator.files import SCHEMES
@@ -15,8 +17,8 @@ from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl
-from hscrf.io.lines import Skip, cell_text, is_missing, number_in
-from hscrf.io.sniffing import hinted, suffix_of
+from hscrf.io.lines import Dated, Skip, cell_text, date_in, is_missing, number_in, sign_hint
+from hscrf.io.sniffing import hinted, options_for, suffix_of
 from hscrf.io.tables import read_table
 from hscrf.io.tags import check_tags, detect_scheme
 from hscrf.io.template_files import default_template, read_template
@@ -39,6 +41,7 @@ class Recipe:
     names: tuple[str, ...] | None = None  # of all columns
     features: tuple[str, ...] | None = None  # names of the columns that are features
     numeric: tuple[str, ...] | None = None  # those of a table that hold numbers
+    dates: tuple[str, ...] = ()  # those of these that hold dates
     decimal: str | None = None  # the sign in its numbers; None: found out
     scheme: Mapping[str, str] = field(default_factory=dict)  # by level
     separator: str | None = None
@@ -133,6 +136,7 @@ class Recipe:
             unlabelled=unlabelled,
             loose=loose,
             decimal=self.decimal,
+            dates=self.dates,
             **options,
         )
 
@@ -147,9 +151,9 @@ class Recipe:
         first = documents[0]
         features = self._feature_names(first)
         if not features:
-            raise first.error(
-                f"there is no column but the labels {', '.join(first.columns)}, expected a feature column"
-            )
+            told = f"there is no column but the labels {', '.join(first.columns)}, expected a feature column"
+            options = options_for(first.file, self, unlabelled=False) if os.path.exists(first.file) else ""
+            raise first.error(f"{told}; {options} would read the file" if options else told)
         levels = self.levels or tuple(first.labels or ())
         recipe = replace(
             self,
@@ -158,6 +162,7 @@ class Recipe:
             names=_with_levels(first.columns, levels) if self.format == "columns" else first.columns or None,
             features=features,
             numeric=_numeric(documents, features),
+            dates=_dates(documents, features),
             decimal=first.decimal if self.format == "table" else None,
             scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
         )
@@ -212,7 +217,7 @@ class Recipe:
         if self.format != "table":
             return self
         known = self.resolved(first, template)
-        return replace(self, features=known.features, numeric=known.numeric, decimal=known.decimal)
+        return replace(self, features=known.features, numeric=known.numeric, dates=known.dates, decimal=known.decimal)
 
     # -- observations
 
@@ -274,11 +279,12 @@ class Recipe:
     def _number(self, document: Document, t: int, name: str, cell: Any) -> float:
         if is_missing(cell):
             return np.nan
-        value = number_in(cell, self.decimal or ".")
+        dated = name in self.dates and isinstance(cell, str)
+        value = date_in(cell) if dated else number_in(cell, self.decimal or ".")
         if value is None:
-            problem = (
-                f"column {name!r} is {cell!r}, expected a finite number as in training, or nothing if it is missing"
-            )
+            kind = "a date" if dated else "a finite number"
+            hint = "" if dated else sign_hint(cell, self.decimal or ".")
+            problem = f"column {name!r} is {cell!r}, expected {kind} as in training, or nothing if it is missing{hint}"
             raise document.error(problem, t)
         return value
 
@@ -287,7 +293,9 @@ class Recipe:
         token, names = document.tokens[t], self.features or ()
         row = [token] if isinstance(token, str) else list(token)
         if len(row) != len(names):
-            raise document.error(f"token {t} has {len(row)} columns, but the model was trained on {len(names)}", t)
+            raise document.error(
+                f"token {t} has {several(len(row), 'column')}, but the model was trained on {len(names)}", t
+            )
         return row
 
     def _named(self, rows: Any) -> Any:
@@ -371,6 +379,16 @@ class Features(Sequence[list[str]]):
 
     def __getitem__(self, t: Any) -> Any:
         return self.template.apply(self.rows)[t]
+
+
+def _dates(documents: Sequence[Document], features: Sequence[str]) -> tuple[str, ...]:
+    """The features of a table that are dates."""
+    found: dict[str, None] = {}
+    for document in documents:
+        for token in document.tokens:
+            cells = token.items() if isinstance(token, Mapping) else zip(features, token, strict=False)
+            found |= {name: None for name, cell in cells if isinstance(cell, Dated)}
+    return tuple(name for name in features if name in found)
 
 
 def _numeric(documents: Sequence[Document], features: Sequence[str]) -> tuple[str, ...] | None:

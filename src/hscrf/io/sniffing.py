@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hscrf.errors import DataFileError
-from hscrf.io.columns import HEADER
+from hscrf.io.columns import header_names
 from hscrf.io.compressed import COMPRESSED, opened
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def format_of(path: str, header: Iterable[str] = ()) -> str | None:
     form = SUFFIXES.get(suffix_of(path))
     if suffix_of(path) == ".tsv":
         line = first_line(path)
-        if line.startswith(HEADER) or not set(header) & set(line.split("\t")):
+        if header_names(line) is not None or not set(header) & set(line.split("\t")):
             return "columns"
     return form
 
@@ -99,15 +99,18 @@ def hinted(documents: Iterator[Document], recipe: Recipe, source: Any) -> Iterat
         raise DataFileError(error.file, error.line, problem, sequence=error.sequence, step=error.step) from None
 
 
-def options_for(path: Any, recipe: Recipe) -> str:
-    """Options with which a file can be read that cannot be read by a recipe; nothing if there are none."""
+def options_for(path: Any, recipe: Recipe, unlabelled: bool = True) -> str:
+    """Options with which a file can be read that cannot be read by a recipe; nothing if there are none.
+
+    Unless it may be ``unlabelled``, it must have labels and features then.
+    """
     forms = _formats(path, first_line(path), recipe)
     for form, separator, comment in product(forms, (None, "\t", ",", ";", "|"), (None, "#", "# ")):
         if separator is not None and not _has_sign(path, separator):
             continue
         other = recipe.as_format(form) if form != recipe.format else recipe
         other = replace(other, separator=separator or other.separator, comment=comment or other.comment)
-        if other != recipe and _reads(other, path):
+        if other != recipe and _reads(other, path, unlabelled):
             return _typed(recipe, other)
     return ""
 
@@ -138,12 +141,12 @@ def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
         return False
 
 
-def _reads(recipe: Recipe, path: Any) -> bool:
+def _reads(recipe: Recipe, path: Any, unlabelled: bool) -> bool:
     """Whether a recipe reads all of a file, and finds features there."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return all(bool(document.tokens[0]) for document in recipe.documents(path, unlabelled=True))
+            return all(bool(document.tokens[0]) for document in recipe.documents(path, unlabelled=unlabelled))
     except (ValueError, OSError):
         return False
 

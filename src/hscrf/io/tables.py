@@ -12,17 +12,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf.errors import DataFileError
-from hscrf.io.columns import check_names, is_ours
+from hscrf.io.columns import check_names, is_ours, number_of
 from hscrf.io.documents import Document
 from hscrf.io.lines import (
+    Dated,
     Numbered,
     Skip,
     Source,
     cell_text,
+    date_in,
     empty_file,
     is_missing,
     number_in,
     reading,
+    sign_hint,
     skipping,
     writing,
 )
@@ -48,6 +51,7 @@ def read_table(
     loose: bool = False,
     skip: Skip | None = None,
     decimal: str | None = None,
+    dates: Sequence[str] | None = None,
 ) -> Iterator[Document]:
     """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
 
@@ -55,10 +59,10 @@ def read_table(
     steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
     other columns but levels, ``extra``, and what predictions and the studio append to a level (``LEVEL_predicted``,
     ``LEVEL_by`` and so on). Those in ``numeric`` hold numbers, by default those where 9 of 10 cells that are not
-    empty do. An empty cell of them, NA or NaN is missing: NaN. ``decimal`` is the sign in numbers, "." or ","; None
-    finds out. If all columns hold numbers, a token is a list of them, else a dict. An empty label is unknown. With
-    ``loose`` columns of ``extra`` and features may be missing. With ``skip`` a bad sequence is no error: it is left
-    out, and ``skip`` is told.
+    empty do; ``dates`` are those of them that hold dates (ISO 8601), which become seconds since 1970. An empty cell of
+    them, NA or NaN is missing: NaN. ``decimal`` is the sign in numbers, "." or ","; None finds out. If all columns hold
+    numbers, a token is a list of them, else a dict. An empty label is unknown. With ``loose`` columns of ``extra`` and
+    features may be missing. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
@@ -73,7 +77,7 @@ def read_table(
     plan = _table_plan(file, header, levels, sequence, time, features, extra, unlabelled, loose)
     places = [header.index(name) for name in plan.features]
     decimal = decimal or decimal_sign([row[k] for k in places for _, row in table])
-    reads = [_cell_reader(header, table, name, numeric, decimal) for name in plan.features]
+    reads = [_cell_reader(header, table, name, numeric, dates, decimal) for name in plan.features]
     for n, (name, group) in enumerate(_groups(header, table, sequence).items()):
         with skipping(skip):
             document = plan.document(n, name, _in_time(header, group, plan.time), reads)
@@ -135,7 +139,7 @@ def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
 def _even(file: str, header: Sequence[Any], records: Iterator[Row]) -> Iterator[Row]:
     for number, record in records:
         if len(record) != len(header):
-            raise DataFileError(file, number, f"there are {len(record)} columns, expected {len(header)}")
+            raise DataFileError(file, number, f"{number_of(len(record))}, expected {len(header)}")
         yield number, record
 
 
@@ -206,21 +210,34 @@ def decimal_sign(cells: Iterable[Any]) -> str:
     return "," if commas else "."
 
 
-def _cell_reader(header: list[str], table: list[Row], name: str, numeric: Sequence[str] | None, decimal: str) -> Any:
+def _cell_reader(
+    header: list[str],
+    table: list[Row],
+    name: str,
+    numeric: Sequence[str] | None,
+    dates: Sequence[str] | None,
+    decimal: str,
+) -> Any:
     """A function of a sequence, a time step and a cell: its number if the column holds numbers, else its text."""
     k = header.index(name)
     known = [row[k] for _, row in table if not is_missing(row[k])]
-    count = sum(number_in(cell, decimal) is not None for cell in known)
-    holds = name in numeric if numeric is not None else count >= NUMERIC * len(known)
+    least = NUMERIC * len(known)
+    if numeric is not None:
+        holds, dated = name in numeric, name in (dates or ())
+    else:
+        holds = sum(number_in(cell, decimal) is not None for cell in known) >= least
+        dated = not holds and sum(date_in(cell) is not None for cell in known) >= least
+    expected = "a date such as 2024-05-31 12:00" if dated else "a finite number"
 
     def read(frame: Document, t: int, cell: Any) -> Any:
-        if not holds:
+        if not (holds or dated):
             return cell_text(cell)
         if is_missing(cell):
             return math.nan
-        value = number_in(cell, decimal)
+        value = date_in(cell) if dated else number_in(cell, decimal)
         if value is None:
-            raise frame.error(f"column {name!r} is {cell!r}, expected a finite number, or nothing if it is missing", t)
+            hint = "" if dated else sign_hint(cell, decimal)
+            raise frame.error(f"column {name!r} is {cell!r}, expected {expected}, or nothing if it is missing{hint}", t)
         return value
 
     return read
@@ -262,7 +279,8 @@ def write_table(
 ) -> None:
     """Write a long table, CSV or (by its name) Parquet: the columns in the order they came, then new ones.
 
-    ``features`` names the columns of tokens that are lists of numbers and came from no table.
+    ``features`` names the columns of tokens that are lists of numbers and came from no table. Numbers have the decimal
+    sign that they were read with.
 
     >>> write_table(sys.stdout, [Document([[0.5], [2.0]], {"tag": ["D", "N"]}, name="a")], features=["x"])
     sequence,x,tag
@@ -284,7 +302,14 @@ def write_table(
             if header is None:
                 header = list(columns)
                 writer.writerow(header)
-            writer.writerows(zip(*([cell_text(cell) for cell in columns[name]] for name in header), strict=True))
+            texts = ([_written(cell, document.decimal) for cell in columns[name]] for name in header)
+            writer.writerows(zip(*texts, strict=True))
+
+
+def _written(cell: Any, decimal: str) -> str:
+    """A cell of a CSV file; a number has the sign that it was read with."""
+    number = isinstance(cell, float) and not isinstance(cell, Dated)
+    return cell_text(cell).replace(".", decimal) if number else cell_text(cell)
 
 
 def _table_columns(document: Document, sequence: str | None, features: Sequence[str] | None) -> dict[str, list[Any]]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.errors import LabelError
-from hscrf.labels.induction import LabelStatistics, loosened, state_names
+from hscrf.errors import LabelError, several
+from hscrf.labels.induction import LabelStatistics, check_alike, loosened, state_names
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments
 from hscrf.labels.renumbering import over
@@ -93,7 +93,9 @@ def _names(y: Any, n: int, levels: Sequence[str], name: str) -> Sequence[str]:
         return ["label"] if y.shape[1] == 1 else [f"level{k + 1}" for k in range(y.shape[1])]
     if len(levels) != y.shape[1]:
         known = ", ".join(map(repr, levels))
-        raise LabelError(f"an array has {y.shape[1]} columns, expected one for each of {known}").of_sequence(n, name)
+        raise LabelError(f"an array has {several(y.shape[1], 'column')}, expected one for each of {known}").of_sequence(
+            n, name
+        )
     return levels
 
 
@@ -229,6 +231,8 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") 
                 states[level] |= _names_in(column, kind, level, n, name)
                 lasting |= level == bottom and (kind != "plain" or _has_long_segments(column))
     old = {level: set(names) for level, names in zip(loose.levels, loose.states, strict=True)}
+    for level in loose.levels[1:]:
+        check_alike(level, sorted([*old[level], *(states[level] - old[level])], key=str))
     new = {level: in_order(states[level] - old[level]) for level in loose.levels}
     named = {level: [*names, *new[level]] for level, names in zip(loose.levels[1:], loose.states[1:], strict=True)}
     classes = None if loose.states[0] == ("root",) else [*loose.states[0], *new["root"]]

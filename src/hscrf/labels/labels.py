@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hscrf.arrays import sealed
+from hscrf.errors import several
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.closure import closed_ends, closed_sets, end_at_changes, end_below, only_state
 from hscrf.labels.columns import (
@@ -63,7 +64,7 @@ class Labels:
         put("states", _cells(self.topology, self.states, "states", -1, self.topology.n_states, np.int32))
         put("ends", _cells(self.topology, self.ends, "ends", WITH_PARENT, (2,) * self.topology.depth, np.int8))
         if self.states.shape != self.ends.shape:
-            raise ValueError(f"states has {self.length} steps but ends has {self.ends.shape[1]}")
+            raise ValueError(f"states has {several(self.length, 'step')} but ends has {self.ends.shape[1]}")
         put("allowed", _sets(self.topology, self.allowed, self.length))
 
     @classmethod
@@ -345,7 +346,7 @@ class Labels:
     def __repr__(self) -> str:
         known = "complete" if self.is_complete else "partial"
         score = "" if self.score is None else f", score {self.score:.6g}"
-        return f"Labels({self.length} steps, {' > '.join(self.topology.levels)}, {known}{score})"
+        return f"Labels({several(self.length, 'step')}, {' > '.join(self.topology.levels)}, {known}{score})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Labels, (self.topology, self.states, self.ends, self.allowed, self.score, self.posterior)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hscrf.errors import LabelError, SequenceError
+from hscrf.errors import LabelError, SequenceError, several
 from hscrf.labels.columns import common_length, fill_columns, fill_root, schemes_of
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
@@ -22,7 +22,9 @@ def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, lengt
     rows = {topology.level(level): column for level, column in columns.items()}
     labelled = common_length(topology, rows)
     if labelled != length:
-        raise ValueError(f"level {next(iter(columns))!r} has {labelled} labels for {length} steps")
+        raise ValueError(
+            f"level {next(iter(columns))!r} has {several(labelled, 'label')} for {several(length, 'step')}"
+        )
     held = Labels.from_segments(topology, segments, length)
     states, ends = held.states.copy(), held.ends.copy()
     fill_root(topology, rows.pop(0, None), states, ends)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.errors import Cell, InfeasibleError
+from hscrf.errors import Cell, InfeasibleError, several
 from hscrf.labels.cells import end_cell, set_cell, state_cell
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _durations_fit(labels: Labels) -> None:
             k = hit[0]
             raise InfeasibleError(
                 f"{labels.topology.levels[d]} {labels.topology.states[d][state[k]]!r} from {start[k]} to "
-                f"{stop[k]} lasts {stop[k] - start[k]} steps; expected {_range(low[k], high[k])}",
+                f"{stop[k]} lasts {several(stop[k] - start[k], 'step')}; expected {_range(low[k], high[k])}",
                 cells=_segment_cells(labels, d, int(start[k]), int(stop[k])),
             )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.errors import several
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.given import given_labels, labels_to_score, schemes_in, steps_of, widened
 from hscrf.labels.induction import loose_topology, loosened
@@ -35,11 +36,11 @@ def pairs_of(y_true: Any, y_pred: Any, scheme: Any = "auto") -> Pairs:
     levels = _levels_of(y_true, y_pred)
     given_true, given_pred = (_given(y, levels, name) for y, name in ((y_true, "y_true"), (y_pred, "y_pred")))
     if len(given_true) != len(given_pred):
-        raise ValueError(f"y_true has {len(given_true)} sequences but y_pred has {len(given_pred)}")
+        raise ValueError(f"y_true has {several(len(given_true), 'sequence')} but y_pred has {len(given_pred)}")
     pairs = list(zip(*_read(given_true, given_pred, scheme), strict=True))
     for n, (true, pred) in enumerate(pairs):
         if true.length != pred.length:
-            raise ValueError(f"y_true[{n}] has {true.length} steps but y_pred[{n}] has {pred.length}")
+            raise ValueError(f"y_true[{n}] has {several(true.length, 'step')} but y_pred[{n}] has {pred.length}")
     return pairs
 
 

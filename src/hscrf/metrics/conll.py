@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hscrf.errors import several
 from hscrf.metrics.cells import chosen_level, pairs_of, ratio, unzip
 from hscrf.metrics.scores import Score, SegmentScores, total_of
 
@@ -89,7 +90,7 @@ def _is_tags(tags: Any) -> bool:
 
 def _check_tags(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> None:
     if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} sequences but y_pred has {len(y_pred)}")
+        raise ValueError(f"y_true has {several(len(y_true), 'sequence')} but y_pred has {len(y_pred)}")
     for n, (one, other) in enumerate(zip(y_true, y_pred, strict=True)):
         for what, tags in (("y_true", one), ("y_pred", other)):
             if isinstance(tags, str):

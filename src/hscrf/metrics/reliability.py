@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.errors import several
 from hscrf.inference.posterior import Marginals
 from hscrf.labels.given import given_labels, labels_to_score, schemes_in
 from hscrf.labels.labels import Labels
@@ -155,7 +156,7 @@ def _of_steps(
     for n, (y, marginals) in enumerate(zip(truth, predicted, strict=True)):
         table = marginals.state[name]
         if y.length != len(table):
-            raise ValueError(f"y_true[{n}] has {y.length} steps but predicted[{n}] has {len(table)}")
+            raise ValueError(f"y_true[{n}] has {several(y.length, 'step')} but predicted[{n}] has {len(table)}")
         best = table.argmax(axis=1)
         column = y.column(name)
         kept = np.array([c != "?" and names[b] not in ignore for c, b in zip(column, best, strict=True)], dtype=bool)
@@ -168,7 +169,7 @@ def _truth(y_true: Any, lengths: Sequence[int], level: str, names: Sequence[Any]
     """The truth of all sequences as Labels that have the level."""
     given = given_labels(y_true, (level,) if not _several(y_true) else (), "y_true")
     if len(given) != len(lengths):
-        raise ValueError(f"y_true has {len(given)} sequences but predicted has {len(lengths)}")
+        raise ValueError(f"y_true has {several(len(given), 'sequence')} but predicted has {len(lengths)}")
     topology = Topology({level: names}, max_duration={level: None})
     own = [y if isinstance(y, Labels) or y is None else _only(y, level) for y in given]
     return labels_to_score(own, lengths, topology, schemes_in(own, scheme, topology), "y_true")

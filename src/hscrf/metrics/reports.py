@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from hscrf.errors import several
 from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, pairs_of, unzip
 from hscrf.metrics.matching import edit_scores, score_boundaries, score_overlaps, score_segments
 from hscrf.metrics.measures import exact_match, joint_accuracy, step_accuracy, tag_accuracy
@@ -81,7 +82,7 @@ def report(
         micro avg     0.667     0.667     0.667         3
         macro avg     0.750     0.750     0.667         3
     <BLANKLINE>
-    all levels right: 0.667 of 3 steps, 0.000 of 1 sequences
+    all levels right: 0.667 of 3 steps, 0.000 of 1 sequence
     """
     pairs = pairs_of(y_true, y_pred, scheme)
     names = level_names(pairs)
@@ -157,7 +158,9 @@ def report_text(result: dict[str, Any], total: int, digits: int = 3) -> str:
     """The numbers of a report on so many sequences as text."""
     blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
     joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
-    last = f"all levels right: {joint} of {result['steps']} steps, {exact} of {result['sequences']} sequences"
+    last = (
+        f"all levels right: {joint} of {result['steps']} steps, {exact} of {several(result['sequences'], 'sequence')}"
+    )
     return "\n\n".join([*blocks, last])
 
 

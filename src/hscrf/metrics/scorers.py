@@ -101,7 +101,8 @@ def scorer(
     ``"edit_score"``: of their order. ``"boundary_f1"``: of the places where segments begin (``tolerance``).
     ``"exact_match"``: share of the sequences that are right as a whole, at one level or at all.
     ``"log_likelihood"``: log probability of the labels per time step, in nats; what the model holds impossible, such as
-    a state that was not in its training data, counts ``floor`` a step. The level may be left out if there is only one.
+    a state that was not in its training data, counts ``floor`` a step. The level may be left out if there is only one,
+    or stand after a colon: ``scorer("segment_f1:chunk")``.
 
     >>> from sklearn.model_selection import cross_val_score
     >>> from hscrf import ChainCRF
@@ -111,6 +112,10 @@ def scorer(
     [0.75, 0.75]
     """
     known = [*MEASURES, "log_likelihood"]
+    measure, colon, named = measure.partition(":")
+    if colon and level is not None:
+        raise ValueError(f"there are the levels {named!r}, after a colon, and {level!r}; expected one")
+    level = named if colon else level
     if measure not in known:
         raise ValueError(f"measure is {measure!r}; expected one of {', '.join(map(repr, known))}")
     if tolerance < 0:
@@ -137,11 +142,7 @@ def scorers(*names: str) -> dict[str, ModelScorer]:
     >>> scorers("accuracy", "segment_f1:chunk")["segment_f1:chunk"].level
     'chunk'
     """
-    found = {}
-    for name in names:
-        measure, colon, level = name.partition(":")
-        found[name] = scorer(measure, level if colon else None)
-    return found
+    return {name: scorer(name) for name in names}
 
 
 def balanced_weights(Y: Any, level: str | None = None) -> Floats:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.errors import ObservationError, several
 
 INDICATOR = "{} is missing"  # the feature that tells that a column has no value at a step
 LARGEST = 1e100  # a number: squares are finite
@@ -88,7 +89,7 @@ def read_rows(X: Sequence[Any], texts: Collection[int] | None = None, refuse: bo
             raise ValueError(f"X[{n}] has the columns {own} but X[0] has {columns}")
         parts.append(read_sequence(x, n))
         if width_of(parts[-1]) != width_of(parts[0]):
-            raise ValueError(f"X[{n}] has {width_of(parts[-1])} columns but X[0] has {width_of(parts[0])}")
+            raise ValueError(f"X[{n}] has {several(width_of(parts[-1]), 'column')} but X[0] has {width_of(parts[0])}")
     names = columns or unnamed(width_of(parts[0]))
     if not texts and all(isinstance(part, np.ndarray) for part in parts):
         found = Rows(names, [], np.concatenate(parts), [])
@@ -137,7 +138,7 @@ def check_widths(x: Any, n: int) -> None:
         if isinstance(row, (str, Mapping)) or not hasattr(row, "__len__"):
             raise ValueError(f"X[{n}][{t}] is {row!r}, expected a row of numbers or text")
         if len(row) != len(x[0]):
-            raise ValueError(f"X[{n}] has {len(row)} columns at step {t} but {len(x[0])} at step 0")
+            raise ValueError(f"X[{n}] has {several(len(row), 'column')} at step {t} but {len(x[0])} at step 0")
 
 
 def read_series(series: Any, name: str, n: int) -> Column:
@@ -182,12 +183,12 @@ def _cell(value: Any, name: str, n: int, t: int) -> str | float | None:
     if isinstance(value, (numbers.Real, Decimal, np.bool_)):
         return float(value)
     if isinstance(value, (datetime.date, np.datetime64)):
-        return _seconds(value)
+        return seconds_of(value)
     kind = type(value).__name__
     raise ValueError(f"X[{n}] has a {kind} in column {name!r} at step {t}, expected a number, text, a date or None")
 
 
-def _seconds(value: Any) -> float:
+def seconds_of(value: Any) -> float:
     """Seconds from the beginning of 1970 to a date; one without a time zone is in UTC."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
@@ -273,14 +274,15 @@ def check_finite(rows: Rows, lengths: Sequence[int], refuse: bool) -> None:
     row, k = map(int, np.argwhere(bad)[0])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     n = int(np.searchsorted(offsets, row, side="right")) - 1
-    names = [name for c, name in enumerate(rows.columns) if c not in rows.texts]
-    place = f"at step {row - offsets[n]} in column {names[k]!r}"
-    if not np.isnan(values[row, k]):
-        expected = "a finite number, or NaN where it is missing"
-        if np.isfinite(values[row, k]):
-            expected = f"a number between -{LARGEST:g} and {LARGEST:g}"
-        raise ValueError(f"X[{n}] is {values[row, k]} {place}, expected {expected}")
-    raise ValueError(f"X[{n}] is missing {place}, expected a number (missing='refuse')")
+    name = [name for c, name in enumerate(rows.columns) if c not in rows.texts][k]
+    value, t = values[row, k], int(row - offsets[n])
+    expected = "a finite number, or NaN where it is missing"
+    if np.isnan(value):
+        value, expected = "missing", "a number (missing='refuse')"
+    elif np.isfinite(value):
+        expected = f"a number between -{LARGEST:g} and {LARGEST:g}"
+    message = f"X[{n}] is {value} at step {t} in column {name!r}, expected {expected}"
+    raise ObservationError(message, f"column {name!r} is {value} at step {t}, expected {expected}", sequence=n, step=t)
 
 
 def percent(share: float) -> str:
@@ -296,4 +298,4 @@ def listed(names: Sequence[str]) -> str:
     """Names in a row; of many the first, the last and how many there are."""
     if len(names) <= SHOWN:
         return ", ".join(names)
-    return f"{', '.join(names[:2])}, ..., {names[-1]} ({len(names)} columns)"
+    return f"{', '.join(names[:2])}, ..., {names[-1]} ({several(len(names), 'column')})"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.errors import several
 from hscrf.observations.columns import INDICATOR, Rows, Table, listed, percent, read_rows, unnamed
 from hscrf.observations.hashing import hash_names
 from hscrf.observations.lookup import Lookup
@@ -109,6 +110,7 @@ class Encoder:
         offsets = offsets_of(X)
         dense = sparse = None
         if kind == "dense":
+            check_names_of(X, self.given, "earlier parts have")
             rows = read_rows(X, self.texts if self.kind else None, self.refuses)
             lengths = lengths_of(X)
             measured = self.standardize and self.measures
@@ -236,7 +238,7 @@ class Encoder:
 
     def _check_width(self, width: int) -> None:
         if self.kind and width != len(self.names):
-            raise ValueError(f"X has {width} columns, but earlier parts have {len(self.names)}")
+            raise ValueError(f"X has {several(width, 'column')}, but earlier parts have {len(self.names)}")
 
     def _learn_names(self, names: dict[str, int], counts: Ints) -> None:
         """All names known now, and how often each occurs in the part that is new."""
@@ -296,6 +298,7 @@ class Encoder:
         return Observations(offsets_of(X), self.lookup.pack(X, kind, self.refuses), None, X)
 
     def _pack_rows(self, X: Sequence[Any]) -> Observations:
+        check_names_of(X, self.given, "the model was trained on")
         rows = read_rows(X, self.texts, self.refuses)
         check_columns(rows.columns, self.given, "the model was trained on")
         rows = rows._replace(columns=self.given)
@@ -315,8 +318,8 @@ class Encoder:
             return found
         new = np.flatnonzero(missing.any(axis=0) & (self.holes == 0))
         if new.size:
-            told = ", ".join(repr(self.columns[k]) for k in new)
-            warnings.warn(f"numbers are missing in column {told}, but none was in training", stacklevel=2)
+            told = f"column{'s' * (new.size > 1)} {', '.join(repr(self.columns[k]) for k in new)}"
+            warnings.warn(f"numbers are missing in {told}, but none was in training", stacklevel=2)
         found[missing] = 0.0
         return np.hstack([found, missing[:, self.indicated]])
 
@@ -324,24 +327,19 @@ class Encoder:
         mask = np.zeros(sparse.size, dtype=bool)
         known = np.array([int(name) for name in self.names], dtype=np.int64)
         if known.size and known.max() >= sparse.size:
-            raise ValueError(f"X has {sparse.size} columns, but the model was trained on at least {known.max() + 1}")
+            raise ValueError(
+                f"X has {several(sparse.size, 'column')}, but the model was trained on at least {known.max() + 1}"
+            )
         mask[known] = True
         return sparse.keep(mask)
 
-    def describe(self) -> str:
-        """What was observed in training, in a few words."""
-        told = []
-        numeric = self._numeric if self.has_columns else []
-        if numeric:
-            told.append(f"{listed(numeric)} numbers{', standardised' * bool(self.standardize)}")
-        if self.texts:
-            told.append(f"{listed([self.given[k] for k in self.texts])} text")
-        if not self.has_columns:
-            told.append(f"{len(self.names)} features with names")
-        shares = {numeric[k]: percent(self.holes[k] / max(self.steps, 1)) for k in self.indicated}
-        for share in dict.fromkeys(shares.values()):
-            told.append(f"{share} missing in {listed([name for name in shares if shares[name] == share])}")
-        return "; ".join(told)
+    def missing_shares(self) -> list[str]:
+        """Which columns of numbers had holes in training, and how many, in groups of equal shares."""
+        shares = {self._numeric[k]: percent(self.holes[k] / max(self.steps, 1)) for k in self.indicated}
+        return [
+            f"{share} missing in {listed([name for name in shares if shares[name] == share])}"
+            for share in dict.fromkeys(shares.values())
+        ]
 
     # -- files and other processes
 
@@ -386,9 +384,22 @@ def count_names(sparse: Sparse) -> Ints:
     return np.bincount(sparse.indices, minlength=sparse.size).astype(np.int64, copy=False)
 
 
+def check_names_of(X: Sequence[Any], known: list[str], who: str) -> None:
+    """Compare the names of columns, if there are any on both sides, before any cell is read."""
+    for x in X:
+        if known and hasattr(x, "columns"):
+            check_columns([str(name) for name in x.columns], known, who)
+
+
 def check_columns(given: list[str], known: list[str], who: str) -> None:
     """Columns must agree in number and, where both sides name them, in their names."""
+    named = unnamed(len(given)) != given and unnamed(len(known)) != known
+    lost, new = ([name for name in one if name not in other] for one, other in ((known, given), (given, known)))
+    if named and len(lost) + len(new) == 1:
+        told = f"lacks the column {lost[0]!r}" if lost else f"has the column {new[0]!r}"
+        raise ValueError(f"X {told}, but {who} {known}")
     if len(given) != len(known):
-        raise ValueError(f"X has {len(given)} columns, but {who} {len(known)}")
-    if given != known and unnamed(len(given)) not in (given, known):
-        raise ValueError(f"X has the columns {given}, but {who} {known}")
+        raise ValueError(f"X has {several(len(given), 'column')}, but {who} {len(known)}")
+    if given != known and named:
+        order = "" if lost else " in another order"
+        raise ValueError(f"X has the columns {given}{order}, but {who} {known}")

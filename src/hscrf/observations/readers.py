@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.errors import ObservationError, several
 from hscrf.observations.columns import INDICATOR, Table, is_missing
 from hscrf.observations.packed import Sparse
 
@@ -96,7 +97,7 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
 
     for n, x in enumerate(X):
         if x.shape[1] != X[0].shape[1]:
-            raise ValueError(f"X[{n}] has {x.shape[1]} columns but X[0] has {X[0].shape[1]}")
+            raise ValueError(f"X[{n}] has {several(x.shape[1], 'column')} but X[0] has {X[0].shape[1]}")
     matrix = vstack([x.tocsr() for x in X], format="csr")
     if not np.isfinite(matrix.data).all():
         step = int(np.searchsorted(matrix.indptr, np.flatnonzero(~np.isfinite(matrix.data))[0], side="right")) - 1
@@ -205,7 +206,9 @@ def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]
                 raise ValueError(f"X[{n}][{t}][{name!r}] is a {kind}, expected a string, number or bool") from None
             if amount != amount:
                 if refuse:
-                    raise ValueError(f"X[{n}][{t}][{name!r}] is missing, expected a value (missing='refuse')")
+                    told = "is missing, expected a value (missing='refuse')"
+                    message, problem = f"X[{n}][{t}][{name!r}] {told}", f"{name!r} at step {t} {told}"
+                    raise ObservationError(message, problem, sequence=n, step=t)
                 names[-1], amount = INDICATOR.format(name), 1.0
             elif not np.isfinite(amount):
                 raise ValueError(f"X[{n}][{t}][{name!r}] is {amount}, expected a finite number, or None if missing")

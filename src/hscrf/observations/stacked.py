@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.errors import several
 from hscrf.observations.readers import length_of
 
 
@@ -43,6 +44,6 @@ def _pieces(value: Any, name: str, borders: Sequence[int]) -> list[Any]:
     if steps == len(borders) - 1 and steps != borders[-1]:
         return list(value)
     if steps != borders[-1]:
-        raise ValueError(f"{name} has {steps} steps, but the lengths sum to {borders[-1]}")
+        raise ValueError(f"{name} has {several(steps, 'step')}, but the lengths sum to {borders[-1]}")
     rows = getattr(value, "iloc", value.tocsr() if hasattr(value, "tocsr") else value)
     return [rows[begin:stop] for begin, stop in pairwise(borders)]

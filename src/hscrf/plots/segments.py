@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.errors import several
 from hscrf.inference.verbs import Marginals
 from hscrf.labels.labels import Labels
 from hscrf.plots.curves import whole_ticks
@@ -115,7 +116,7 @@ def _groups(labels: Any, prediction: Any, marginals: Any, evidence: Any) -> list
     for name, given in (("prediction", prediction), ("marginals", marginals), ("evidence", evidence)):
         column = [None] * len(truths) if given is None else [given] if not isinstance(given, (list, tuple)) else given
         if len(column) != len(truths):
-            raise ValueError(f"labels has {len(truths)} sequences but {name} has {len(column)}")
+            raise ValueError(f"labels has {several(len(truths), 'sequence')} but {name} has {len(column)}")
         columns.append(list(column))
     groups = [_Group(*row) for row in zip(*columns, strict=True)]
     for n, group in enumerate(groups):
@@ -130,7 +131,9 @@ def _check_group(n: int, group: _Group) -> None:
         if not isinstance(other, Labels):
             raise TypeError(f"{name}[{n}] is a {type(other).__name__}; expected Labels")
         if other.length != group.labels.length:
-            raise ValueError(f"labels[{n}] has {group.labels.length} steps but {name}[{n}] has {other.length}")
+            raise ValueError(
+                f"labels[{n}] has {several(group.labels.length, 'step')} but {name}[{n}] has {other.length}"
+            )
         if other.topology.levels != group.labels.topology.levels:
             levels = " > ".join(group.labels.topology.levels)
             raise ValueError(f"{name}[{n}] has {other.topology}; expected the levels {levels}")

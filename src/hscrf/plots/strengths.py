@@ -77,11 +77,13 @@ def measure_of(model: Any) -> str:
 
 
 def levels_with_transitions(model_or_topology: Any, threshold: float = 0.0) -> list[str]:
-    """The levels, top to bottom, at which some state follows another by a weight above the threshold."""
+    """The levels, top to bottom, at which some state follows another by a weight above the threshold.
+
+    If there are none, those at which some state follows itself.
+    """
     topology = topology_of(model_or_topology)
-    found = []
-    for d in range(1, topology.depth):
-        _, trans, _ = family_tables(model_or_topology, topology, d - 1)
-        if (above(trans, threshold) & ~np.eye(topology.n_states[d], dtype=bool)).any():
-            found.append(topology.levels[d])
-    return found
+    tables = [family_tables(model_or_topology, topology, d - 1)[1] for d in range(1, topology.depth)]
+    arrows = [above(table, threshold) for table in tables]
+    others = [found & ~np.eye(found.shape[-1], dtype=bool) for found in arrows]
+    chosen = others if any(found.any() for found in others) else arrows
+    return [level for level, found in zip(topology.levels[1:], chosen, strict=True) if found.any()]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hscrf.errors import DataFileError, InfeasibleError, SequenceError
+from hscrf.errors import DataFileError, InfeasibleError, SequenceError, several
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
@@ -124,7 +126,7 @@ class PartSource:
             raise ValueError(f"{self.name} gave a {type(made).__name__}, expected a pair (X, Y)")
         X, Y = made
         if Y is not None and len(X) != len(Y):
-            raise ValueError(f"{self.name} has {len(X)} sequences in X but {len(Y)} in Y")
+            raise ValueError(f"{self.name} has {several(len(X), 'sequence')} in X but {len(Y)} in Y")
         for n, x in enumerate(X):
             yield Item(x, None if Y is None else Y[n], (n, n))
 
@@ -183,6 +185,11 @@ def files_of(
     **layout: Any,
 ) -> list[FileSource]:
     """A source for each file that names and patterns stand for; the first file decides what its columns are."""
+    known = [name for name, one in inspect.signature(recipe_for).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for name in layout:
+        if name not in known:
+            expected = ["files", "levels", "template", "unlabelled", "cache", "errors", *known]
+            raise TypeError(f"from_files takes no argument {name!r}; expected {', '.join(expected)}")
     paths = paths_of(files)
     return sources_of(paths, recipe_for(paths[0], levels, **layout), template, unlabelled, skip)
 
@@ -193,7 +200,9 @@ def sources_of(
     """Sources of one recipe, which the first sequences complete. Schemes are left to the model."""
     left_out: list[Exception] = []
     documents = recipe.documents(paths[0], unlabelled=unlabelled, skip=left_out.append if skip else None)
-    first = list(islice(documents, SEEN))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # packing reads the file again, and says what it finds
+        first = list(islice(documents, SEEN))
     if not first:
         raise left_out[0]
     known = recipe if recipe.features is not None and recipe.names else recipe.resolved(first, template)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.errors import several
 from hscrf.features.blocks import AverageBlock, Block, SegmentBlock
 from hscrf.fillers import masked, spread
 from hscrf.objective.scorer import Scorer
+from hscrf.observations.columns import Table, read_cells
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
 
@@ -82,14 +84,38 @@ class StepScorer:
 
     def as_sequence(self, x: Any) -> Any:
         """One observation as a sequence of one step."""
+        if hasattr(x, "iloc") and hasattr(x, "columns"):
+            if len(x) != 1:
+                raise ValueError(f"the observation is a table of {len(x)} rows, expected one: extend() takes several")
+            return x
         if hasattr(x, "to_frame"):  # a row of a DataFrame
             x = x.to_dict()
-        columns = getattr(self.encoder, "columns", None)
-        if columns and isinstance(x, Mapping):
-            missing = [name for name in columns if name not in x]
-            if missing:
-                raise ValueError(f"the observation has no column {missing[0]!r}, expected {', '.join(columns)}")
-            return np.array([[x[name] for name in columns]], dtype=np.float64)
-        if columns:
+        if not getattr(self.encoder, "has_columns", False):
+            return x if hasattr(x, "tocsr") else [x]
+        if not isinstance(x, Mapping) and not self.encoder.texts:
             return np.asarray(x, dtype=np.float64)[None]
-        return x if hasattr(x, "tocsr") else [x]
+        cells = self._named_cells(x) if isinstance(x, Mapping) else self._cells_in_order(x)
+        return Table({name: read_cells([cell], name, 0) for name, cell in cells.items()})
+
+    def _named_cells(self, x: Mapping[Any, Any]) -> dict[str, Any]:
+        """The cells of the model's columns, by name."""
+        names, given = self.encoder.given, {str(name): cell for name, cell in x.items()}
+        missing, stray = (
+            [name for name in one if name not in other] for one, other in ((names, given), (given, names))
+        )
+        if missing:
+            raise ValueError(f"the observation has no column {missing[0]!r}, expected {', '.join(names)}")
+        if stray:
+            raise ValueError(f"the observation has the column {stray[0]!r}, expected only {', '.join(names)}")
+        return {name: given[name] for name in names}
+
+    def _cells_in_order(self, x: Any) -> dict[str, Any]:
+        """The cells of a row without names."""
+        names = self.encoder.given
+        if isinstance(x, str) or not hasattr(x, "__len__"):
+            raise ValueError(f"the observation is {x!r}, expected a row of {', '.join(names)}")
+        if len(x) != len(names):
+            raise ValueError(
+                f"the observation has {several(len(x), 'cell')}, expected {len(names)}: {', '.join(names)}"
+            )
+        return dict(zip(names, x, strict=True))

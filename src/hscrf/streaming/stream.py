@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.errors import InfeasibleError
+from hscrf.errors import InfeasibleError, several
 from hscrf.fillers import expanded
 from hscrf.potentials import Key
 from hscrf.streaming.chain import LARGEST, ChainRecursion
@@ -19,6 +19,8 @@ from hscrf.streaming.lookback import SegmentalRecursion
 from hscrf.streaming.scoring import StepScorer
 from hscrf.streaming.terms import Arranger, Terms
 from hscrf.topology import Topology
+
+TOGETHER = 1000  # rows of a table that are taken in at once
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class Window:
         """Log masses of the entries at the last step; raises if none is possible."""
         found: Floats = self.recursion.finished() if finished else self.recursion.unfinished()
         if not found.max() > -np.inf:
-            raise InfeasibleError(f"no labelling of the {self.recursion.step + 1} steps seen so far is possible")
+            raise InfeasibleError(
+                f"no labelling of the {several(self.recursion.step + 1, 'step')} seen so far is possible"
+            )
         return found
 
 
@@ -210,8 +214,19 @@ class Stream:
         self.reset()
         return steps
 
-    def run(self, X: Iterable[Any]) -> Iterator[Step]:
-        """The labels of all observations of one sequence, which may be any iterable, in order."""
+    def run(self, X: Any) -> Iterator[Step]:
+        """The labels of all observations of one sequence, in order.
+
+        Parameters
+        ----------
+        X : one sequence as ``predict`` takes it, or any iterable of observations
+        """
+        if hasattr(X, "iloc") or hasattr(X, "tocsr"):  # which iterate over columns, or over matrices
+            rows = X.iloc if hasattr(X, "iloc") else X.tocsr()
+            for first in range(0, X.shape[0], TOGETHER):
+                yield from self.extend(rows[first : first + TOGETHER])
+            yield from self.flush()
+            return
         for x in X:
             step = self.push(x)
             if step is not None:

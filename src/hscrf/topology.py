@@ -19,7 +19,7 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 
 
 Relation = Mapping[str, Mapping[State, Sequence[State]]]
-Limits = Mapping[str, "int | Mapping[State, int | None] | None"]
+Limits = Mapping[str, int | Mapping[State, int | None] | None]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

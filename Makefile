@@ -101,8 +101,10 @@ $(VENV)/.publishing: | $(VENV)/.tools
 	$(PIP) build twine check-wheel-contents
 	touch $@
 
+# From 1.0 on, scikit-build-core imports an editable package before it looks at PYTHONPATH: `make sanitize`, and tests in a
+# second checkout with the same environment, would silently test the first one.
 $(VENV)/.tools: | $(BIN)/python
-	$(PIP) "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	$(PIP) "scikit-build-core>=0.10,<1" "nanobind>=2.4" cmake ninja
 	touch $@
 
 $(BIN)/python:

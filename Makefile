@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test core sanitize lint docs benchmarks experiments clean
+.PHONY: demo test test-oldest test-sdist dist-check core sanitize lint docs benchmarks compare experiments clean
 
 demo: $(VENV)/.run core
 	$(BIN)/hscrf demo
@@ -16,6 +16,18 @@ test: $(VENV)/.test core
 
 $(VENV)/bytecode: | $(VENV)/.test core
 	@$(BYTECODE) $(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true  # the run itself reports errors
+
+# What strangers get: the sdist is built, unpacked, installed and tested with its own tests; test-oldest does so with the
+# lowest versions that pyproject.toml allows, for which the lowest Python fits best: make test-oldest PYTHON=python3.10
+test-sdist:
+	packaging/test_sdist.sh $(PYTHON) $(TESTS)
+
+test-oldest:
+	packaging/test_sdist.sh --oldest $(PYTHON) $(TESTS)
+
+# Build sdist and wheel, check them, and try them in clean environments, also without a compiler.
+dist-check: $(VENV)/.publishing
+	$(BIN)/python packaging/check_dist.py
 
 # Compile again what changed in core/. The module lies next to the Python files, in src/hscrf.
 core: | $(VENV)/.installed
@@ -41,6 +53,8 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/clang-format --dry-run -Werror core/src/*
+	$(BIN)/codespell $(SPELLED)
+SPELLED = *.md CITATION.cff pyproject.toml Makefile benchmarks core docs examples experiments packaging src tests
 
 docs: $(VENV)/.docs core
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
@@ -48,6 +62,11 @@ docs: $(VENV)/.docs core
 
 benchmarks: $(VENV)/.benchmarks core
 	$(BIN)/python benchmarks/engine.py
+
+# Tables beside CRFsuite, hmmlearn and others, in an environment of its own: see benchmarks/compare.py --help.
+# make compare COMPARE="--dynamax --torch --output tables.md"
+compare:
+	$(PYTHON) benchmarks/compare.py $(COMPARE)
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md and its notes.
 STUDIES = penalties defaults indoor chunking joint citations hiding economy
@@ -78,8 +97,14 @@ $(VENV)/.installed: | $(VENV)/.tools
 	$(PIP) --no-build-isolation -e .
 	touch $@
 
+$(VENV)/.publishing: | $(VENV)/.tools
+	$(PIP) build twine check-wheel-contents
+	touch $@
+
+# From 1.0 on, scikit-build-core imports an editable package before it looks at PYTHONPATH: `make sanitize`, and tests in a
+# second checkout with the same environment, would silently test the first one.
 $(VENV)/.tools: | $(BIN)/python
-	$(PIP) "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	$(PIP) "scikit-build-core>=0.10,<1" "nanobind>=2.4" cmake ninja
 	touch $@
 
 $(BIN)/python:

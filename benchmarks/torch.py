@@ -15,13 +15,16 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).resolve().parents[1] / "src")  # not this folder: a file here is called torch
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+BUILT = (SOURCE / "hscrf" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}").exists()  # else hscrf is installed
+sys.path[:1] = [str(SOURCE)] if BUILT else []  # not this folder: a file here is called torch
 
 import torch  # noqa: E402
 

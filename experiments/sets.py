@@ -7,10 +7,8 @@ are BIO tags but for levels in ``plain``. ``most`` cuts the training data down t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ from nested import Columns, all_right, columns_of, made_up
 from runner import take
 
 WAVE_TOLERANCE = 2  # steps of 20 ms by which a border of an ECG may be off
-MISSPELT = {"surename": "surname", "forenname": "forename", "firstname": "forename"}  # one of each in the author names
 LEADS = (1, 7, 10)  # II, V2 and V5 of the twelve
 NEAR = range(-10, 11, 2)  # steps around the one that is described
 
@@ -115,67 +112,42 @@ def names(folder: str | None, most: int | None) -> list[Set]:
     """Author names of GROBID: person > part."""
     parts = []
     for split, n in (("train", most), ("test", None)):
-        rows = read_names(Path(data_folder(folder)) / "author_names" / f"{split}.tsv")[:n]
-        columns = {level: [[row[k] for row in some] for some in rows] for k, level in ((1, "person"), (2, "part"))}
-        parts.append(Data(words([[row[0] for row in some] for some in rows]), columns, numbered(len(rows))))
+        found = datasets.load_author_names(folder, split)
+        columns = {level: found.columns[level][:n] for level in ("person", "part")}
+        parts.append(Data(words(found.tokens[:n]), columns, numbered(len(found.tokens[:n]))))
     return [Set("author names", *parts)]
-
-
-def read_names(path: Path) -> list[list[list[str]]]:
-    """Rows of token, person and part; a source line and a blank line stand between sequences."""
-    sequences: list[list[list[str]]] = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        row = line.split("\t")
-        if line.startswith("# source\t"):
-            sequences.append([])
-        elif len(row) == 3:
-            prefix, _, part = row[2].partition("-")
-            sequences[-1].append([row[0], row[1], f"{prefix}-{MISSPELT.get(part, part)}" if part else prefix])
-    return [some for some in sequences if some]
 
 
 def waves(folder: str | None, most: int | None) -> list[Set]:
     """ECG of LUDB: kind of beat > wave, in steps of 20 ms, from the first annotated beat on; odd records train."""
-    place = Path(data_folder(folder)) / "ludb"
-    signals = np.load(place / "signals_100hz.npz")
-    spans: dict[str, dict[str, list[tuple[int, int, str]]]] = {}
-    for line in (place / "labels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        record, _, level, start, stop, label = line.split("\t")
-        spans.setdefault(record, {}).setdefault(level, []).append((int(start), int(stop), label))
-    sides = [[r for r in sorted(spans, key=int) if int(r) % 2 == side][: most if side else None] for side in (1, 0)]
-    raw = {record: described_signal(signals[f"r{record}"]) for side in sides for record in side}
-    stacked = np.concatenate([raw[record] for record in sides[0]])
+    sides = [datasets.load_ecg(folder, split) for split in ("train", "test")]
+    raw = [[described_signal(volts) for volts in side.tokens[:n]] for side, n in zip(sides, (most, None), strict=True)]
+    stacked = np.concatenate(raw[0])
     mean, scale = stacked.mean(axis=0), stacked.std(axis=0) + 1e-9
-    return [
-        Set("ECG", *(beats(side, spans, raw, mean, scale) for side in sides), exact=False, tolerance=WAVE_TOLERANCE)
-    ]
+    parts = [beats(side, described, mean, scale) for side, described in zip(sides, raw, strict=True)]
+    return [Set("ECG", *parts, exact=False, tolerance=WAVE_TOLERANCE)]
 
 
-def described_signal(signal: Any) -> Any:
+def described_signal(volts: Any) -> Any:
     """For each step of 20 ms: three leads without their drift, how steep all leads are, and its neighbours (T, F)."""
-    volts = signal.reshape(-1, 2, signal.shape[1]).mean(axis=1).astype(float)
-    volts -= np.median(volts, axis=0)
+    volts = volts - np.median(volts, axis=0)
     slope = np.log1p(np.abs(np.gradient(volts, axis=0)).sum(axis=1, keepdims=True))
     own = np.concatenate([volts[:, LEADS], slope], axis=1)
     padded = np.pad(own, ((-NEAR[0], NEAR[-1]), (0, 0)), mode="edge")
     return np.concatenate([padded[k - NEAR[0] : k - NEAR[0] + len(own)] for k in NEAR], axis=1)
 
 
-def beats(records: Sequence[str], spans: Mapping[str, Any], raw: Mapping[str, Any], mean: Any, scale: Any) -> Data:
+def beats(side: datasets.Dataset, raw: Sequence[Any], mean: Any, scale: Any) -> Data:
     """Features and columns of some records; a feature is split into what it is above and below its mean."""
     X, columns = [], {"beat": [], "wave": []}  # type: list[Any], Columns
-    for record in records:
-        begin, end = spans[record]["beat"][0][0], spans[record]["beat"][-1][1]
-        values = np.round((raw[record][begin:end] - mean) / scale, 3)
+    for n, described in enumerate(raw):
+        known = [t for t, tag in enumerate(side.columns["beat"][n]) if tag != "?"]
+        begin, end = known[0], known[-1] + 1
+        values = np.round((described[begin:end] - mean) / scale, 3)
         X.append([{f"{k}{'+' if v > 0 else '-'}": abs(v) for k, v in enumerate(row) if v} for row in values.tolist()])
         for level, column in columns.items():
-            tags = [
-                f"{'B' if t == start else 'I'}-{label}"
-                for start, stop, label in spans[record][level]
-                for t in range(start, stop)
-            ]
-            column.append(tags[: len(X[-1])])
-    return Data(X, columns, list(records))
+            column.append(side.columns[level][n][begin:end])
+    return Data(X, columns, side.names[: len(raw)])
 
 
 def meals(seeds: Sequence[int]) -> list[Set]:
@@ -218,13 +190,6 @@ def imitation() -> list[Set]:
     some, columns = made_up(24, (2, 3), (3, 2), 0)
     every = Data([[[word] for word in words] for words in some], columns, numbered(24))
     return [Set("imitation", every.take(range(16)), every.take(range(16, 24)))]
-
-
-def data_folder(folder: str | None) -> str:
-    found = folder or os.environ.get("HSCRF_DATA")
-    if not found:
-        raise FileNotFoundError("there is no data folder: give --data or set HSCRF_DATA")
-    return found
 
 
 LOADERS: dict[str, Callable[..., list[Set]]] = {

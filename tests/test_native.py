@@ -56,6 +56,33 @@ def test_an_upper_limit_of_the_instruction_set(core):
     assert found == [core.instruction_set] or "HSCRF_ISA" in os.environ
 
 
+RESULTS = """
+import numpy as np
+import hscrf
+X, Y = hscrf.datasets.make_nested(6, sizes=(2, 3), length=(12, 30), random_state=0)
+lasting, more = hscrf.datasets.make_nested(4, sizes=(2, 3), length=20, durations=(6, 3), random_state=1)
+few = hscrf.LBFGS(max_iter=4)
+for x, y in ((X, Y), (lasting, more)):
+    model = hscrf.HSCRF(solver=few).fit(x, y)
+    marginals = model.predict_marginals(x[:2])
+    numbers = [model.loss_, *model.coef_, *model.log_likelihood(x, y), *model.entropy(x)]
+    numbers += [value for one in marginals for level in ("level1", "level2") for value in np.ravel(one.state[level])]
+    print(*(repr(float(value)) for value in numbers))
+    print(*(state for one in model.predict(x) for state in one.column("level2")))
+"""
+
+
+def test_instruction_sets_give_the_same_results(core):
+    """Training, log likelihood, marginals and labels, with the lowest instruction set and with that of this machine."""
+    low, high = (run(RESULTS, HSCRF_ISA=limit) for limit in ("baseline", "avx512"))
+    assert len(low) == len(high) > 500
+    for one, other in zip(low, high, strict=True):
+        if one[0].isalpha():
+            assert one == other
+        else:
+            np.testing.assert_allclose(float(one), float(other), rtol=1e-10, atol=1e-10)
+
+
 def test_a_wrong_instruction_set_is_named():
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HSCRF_ISA": "sse9"}
     command = [sys.executable, "-c", "import hscrf.native"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hscrf.solvers import LBFGS, SGD, Perceptron
     from hscrf.versions import show_versions
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; each is imported when first used
     "potentials": ("Potentials",),

@@ -24,7 +24,7 @@ class Cell(NamedTuple):
     argument: str = ""
 
 
-Feature = tuple["str | Cell", ...]
+Feature = tuple[str | Cell, ...]
 Seen = dict[tuple[str, int, str], list[Any]]  # what cells show, by lens, column and argument
 FARTHEST = 1 << 16  # steps from a token to a cell
 PAIR = "pair:"  # begins the features of pairs of labels

@@ -16,7 +16,7 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from hscrf.labels.labels import Labels
 
-Column = Sequence["str | None"]
+Column = Sequence[str | None]
 
 
 # which prefixes open a segment, which close it; L and U are other names of E and S

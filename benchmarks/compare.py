@@ -1,0 +1,145 @@
+"""All comparisons in one command: the tables of README and performance page, made again on your machine.
+
+    make compare [COMPARE="--torch --dynamax --output tables.md"]
+    python benchmarks/compare.py [--quick] [--torch] [--dynamax] [--only NAME ...] [--output FILE] [--here]
+
+It makes an environment of its own (``build/compare``), installs hscrf from this checkout with its compiled core,
+CRFsuite and hmmlearn, and on demand PyTorch with pytorch-crf (``--torch``, a large download) and dynamax with JAX
+(``--dynamax``). Then it runs the scripts of this folder. Systems take turns, on one thread unless a table says
+otherwise; only ratios mean anything.
+
+    hmms       benchmarks/hmms.py: hmmlearn and dynamax (--dynamax) on the grid of HiddenMarkovModels.jl's comparison
+    families   benchmarks/families.py: CRFsuite, hmmlearn, product labels
+    learning   benchmarks/learning.py: CRFsuite on CoNLL-2000 (downloaded if HSCRF_DATA does not have it)
+    torch      benchmarks/torch.py: pytorch-crf, with --torch
+
+``--here`` uses the environment of this interpreter instead and installs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parent
+TORCH = ("torch==2.13.0", "safetensors>=0.4", "pytorch-crf")
+FETCH = "import os; from hscrf import datasets; datasets.fetch_conll2000(folder=os.environ['FOLDER'])"
+TITLES = {
+    "hmms": "Hidden Markov models: 50 sequences x 100 steps, one thread, milliseconds",
+    "families": "The family beside its neighbours, one thread, seconds",
+    "learning": "Learning and tagging beside CRFsuite, CoNLL-2000",
+    "torch": "Layers for PyTorch, one thread",
+}
+
+
+def install(python: str, extra: list[str], folder: Path) -> str:
+    """An environment with hscrf and its neighbours; its interpreter."""
+    inside = folder / "bin" / "python"
+    if not inside.exists():
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    command = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*command, f"{ROOT}[benchmarks,data]", *extra], check=True)
+    return str(inside)
+
+
+def run(python: str, *command: str) -> str:
+    """What a script prints; it is shown as it comes. A script that fails leaves a line in its place."""
+    print(f"$ python {' '.join(command)}", file=sys.stderr, flush=True)
+    process = subprocess.Popen([python, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stdout or ():
+        print(line, end="", flush=True)
+        lines.append(line)
+    if process.wait():
+        lines.append(f"\nThe script ended with an error (exit code {process.returncode}).\n")
+        print(lines[-1], flush=True)
+    return "".join(lines)
+
+
+def machine() -> str:
+    """Processor, cores, system."""
+    model = platform.processor() or platform.machine()
+    cpus = Path("/proc/cpuinfo")
+    if cpus.exists():
+        found = [line for line in cpus.read_text().splitlines() if line.startswith("model name")]
+        model = found[0].partition(":")[2].strip() if found else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+
+
+def commit() -> str:
+    """The commit of the checkout, with a plus if something has changed since."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + ("+" if git("status", "--porcelain", "-uno") else "")
+
+
+def commands(options: argparse.Namespace) -> dict[str, list[str]]:
+    """The script of each table, with its arguments."""
+    quick = ["--quick"] if options.quick else []
+    tables = ["iterations", "quality", "tagging", "product"]
+    return {
+        "hmms": ["benchmarks/hmms.py", *quick],
+        "families": ["benchmarks/families.py", *quick],
+        "learning": ["benchmarks/learning.py", *quick, "--table", *tables],
+        "torch": ["benchmarks/torch.py", *(["--rounds", "3"] if options.quick else [])],
+    }
+
+
+def conll2000(python: str) -> str:
+    """The folder with CoNLL-2000, downloaded if need be; "" where that is not possible."""
+    given = os.environ.get("HSCRF_DATA", "")
+    if given and Path(given, "conll2000", "train.txt").is_file():
+        return given
+    folder = str(ROOT / "build" / "data")
+    done = subprocess.run(
+        [python, "-c", FETCH], env={**os.environ, "FOLDER": folder}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print(f"learning is left out: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+    return "" if done.returncode else folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes and few repetitions")
+    parser.add_argument("--torch", action="store_true", help="PyTorch and pytorch-crf too")
+    parser.add_argument("--dynamax", action="store_true", help="dynamax and JAX too")
+    parser.add_argument("--only", nargs="+", choices=list(TITLES), default=list(TITLES), help="tables (default: all)")
+    parser.add_argument("--output", type=Path, help="also write the tables to a Markdown file")
+    parser.add_argument("--environment", type=Path, default=ROOT / "build" / "compare", help="where to install")
+    parser.add_argument("--here", action="store_true", help="use this interpreter's environment, install nothing")
+    options = parser.parse_args()
+    extra = [*(TORCH if options.torch else ()), *(["dynamax"] if options.dynamax else ())]
+    python = sys.executable if options.here else install(sys.executable, extra, options.environment)
+    wanted = [name for name in options.only if name != "torch" or options.torch or options.here]
+    data = conll2000(python) if "learning" in wanted else ""
+    if "learning" in wanted and not data:
+        wanted.remove("learning")
+    parts = [
+        f"Commit {commit()}; {machine()}.",
+        f"Command: `python benchmarks/compare.py {' '.join(sys.argv[1:])}`".rstrip(" `") + "`",
+        "```text\n"
+        + subprocess.run(
+            [python, "-c", "import hscrf; hscrf.show_versions()"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        + "\n```",
+    ]
+    for name in wanted:
+        command = commands(options)[name]
+        if name == "learning":
+            command += ["--data", data]
+        print(f"\n## {TITLES[name]}\n", flush=True)
+        parts.append(f"## {TITLES[name]}\n\n{run(python, *command).strip()}")
+        if options.output:  # what is there stays if a later table is interrupted
+            options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Author names and electrocardiograms, read from a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hscrf.datasets.files import check_split, find_files, numbered, read_rows, take_column
+from hscrf.datasets.loaders import Dataset
+from hscrf.labels.labels import Labels
+from hscrf.topology import Topology
+
+PERSON, PART = 1, 2  # columns of a file of author names
+MISSPELT = {"surename": "surname", "forenname": "forename", "firstname": "forename", "rolename": "roleName"}
+SIGNALS, BORDERS = "signals_100hz.npz", "labels.tsv"  # the files of the ECG
+PER_STEP = 2  # samples of the file in a step of 20 ms
+
+Segment = tuple[int, int, str]
+
+
+def load_author_names(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
+    """Read the author names of GROBID: tokens of the headers of papers, labelled person > part.
+
+    Parts are forename, middlename, surname, roleName, suffix and marker, or O between them; four that are misspelt
+    in the file are mended. :func:`fetch_author_names` makes the files.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``train.tsv`` and ``test.tsv``, or the one above it if that is named ``author_names``.
+        By default that of the environment variable HSCRF_DATA.
+    split : {"train", "test"}
+        Which sequences to read.
+
+    Returns
+    -------
+    Dataset
+        Words, BIO columns ``person`` and ``part``, and Labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or holds no such file.
+    """
+    files = find_files("author_names", folder, split, {"train": "train.tsv", "test": "test.tsv"})
+    rows = {path: read_rows(path, 3, "\t", comment="# source\t") for path in files.values() if path.is_file()}
+    for sequence in (some for found in rows.values() for some in found):
+        for row in sequence:
+            row[PART] = _mended(row[PART])
+    every = [row for found in rows.values() for sequence in found for row in sequence]
+    states = {level: _states(row[k] for row in every) for k, level in ((PERSON, "person"), (PART, "part"))}
+    topology = Topology(states, max_duration={"part": None})
+    given = rows[files[split]]
+    columns = {"person": take_column(given, PERSON), "part": take_column(given, PART)}
+    Y = [
+        Labels.from_columns(topology, {"person": person, "part": part}, scheme="bio")
+        for person, part in zip(columns["person"], columns["part"], strict=True)
+    ]
+    return Dataset(f"author_names {split}", take_column(given, 0), columns, Y, numbered(split, Y))
+
+
+def _mended(tag: str) -> str:
+    prefix, hyphen, part = tag.partition("-")
+    return prefix + hyphen + MISSPELT.get(part, part)
+
+
+def _states(tags: Iterable[str]) -> list[str]:
+    """States of a BIO column in the order of their names, O last."""
+    return [*sorted({tag.partition("-")[2] for tag in tags} - {""}), "O"]
+
+
+def load_ecg(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
+    """Read the electrocardiograms of LUDB in steps of 20 ms, labelled beat > wave.
+
+    A beat is named by the waves that it has (PQRST, QRST, PQRS, QRS), a wave is P, QRS or T or what lies between two
+    of them (PQ, ST, TP). Steps before the first and after the last annotated wave are unknown, so these labels are
+    partial. Odd records are to train, even ones to test. :func:`fetch_ecg` makes the files.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``signals_100hz.npz`` and ``labels.tsv``, or the one above it if that is named ``ludb``.
+        By default that of the environment variable HSCRF_DATA.
+    split : {"train", "test"}
+        Which records to read.
+
+    Returns
+    -------
+    Dataset
+        ``tokens`` has an array (500, 12) of microvolts for each record, leads i, ii, iii, avr, avl, avf, v1 to v6;
+        ``columns`` are ``rhythm`` (one for the record) and the BIO tags of ``beat`` and ``wave``, ``?`` where unknown;
+        ``names`` are the numbers of the records. Every record shows another person.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or lacks one of the files.
+    """
+    check_split(split, ["train", "test"])
+    places = {name: find_files("ludb", folder, name, {name: name})[name] for name in (SIGNALS, BORDERS)}
+    rhythms, spans = _read_borders(places[BORDERS])
+    topology = Topology(
+        {
+            level: sorted({label for found in spans.values() for *_, label in found[level]})
+            for level in ("beat", "wave")
+        },
+        max_duration={"wave": None},
+    )
+    side = 1 if split == "train" else 0
+    names = [record for record in sorted(spans, key=int) if int(record) % 2 == side]
+    with np.load(places[SIGNALS], allow_pickle=False) as signals:
+        tokens = [_steps(signals[f"r{record}"]) for record in names]
+    lengths = [len(values) for values in tokens]
+    columns = {"rhythm": [[rhythms[name]] * length for name, length in zip(names, lengths, strict=True)]}
+    for level in ("beat", "wave"):
+        columns[level] = [_tags(spans[name][level], length) for name, length in zip(names, lengths, strict=True)]
+    Y = [
+        Labels.from_segments(topology, spans[name], length=length) for name, length in zip(names, lengths, strict=True)
+    ]
+    return Dataset(f"ludb {split}", tokens, columns, Y, names, names)
+
+
+def _read_borders(path: Path) -> tuple[dict[str, str], dict[str, dict[str, list[Segment]]]]:
+    """The rhythm of each record, and its segments of each level."""
+    rhythms: dict[str, str] = {}
+    spans: dict[str, dict[str, list[Segment]]] = {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines[1:], start=2):
+        row = line.split("\t")
+        if len(row) != 6 or row[2] not in ("beat", "wave"):
+            raise ValueError(
+                f"{path}, line {number} is {line!r}; expected record, rhythm, beat or wave, start, stop, label"
+            )
+        record, rhythm, level, start, stop, label = row
+        rhythms[record] = rhythm
+        spans.setdefault(record, {"beat": [], "wave": []})[level].append((int(start), int(stop), label))
+    return rhythms, spans
+
+
+def _steps(signal: np.ndarray) -> np.ndarray:
+    """Means of the samples in each step: (T, leads) microvolts."""
+    found: np.ndarray = signal.reshape(-1, PER_STEP, signal.shape[1]).mean(axis=1)
+    return found
+
+
+def _tags(spans: Sequence[Segment], length: int) -> list[str]:
+    """A BIO column with ``?`` where no segment lies."""
+    tags = ["?"] * length
+    for start, stop, label in spans:
+        tags[start:stop] = [f"B-{label}", *[f"I-{label}"] * (stop - start - 1)]
+    return tags

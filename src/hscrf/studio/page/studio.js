@@ -199,7 +199,7 @@ export class Studio {
     const { view, project } = this.state;
     if (!view || !project || !this.outbox) return;
     if (view.held_by) return this.say(`read only: ${view.held_by} is working on this sequence`, true);
-    this.outbox.add(view.id, kind, body, project.annotator, view.version);
+    this.outbox.add(view.id, kind, body, project.annotator, view.version, view.length);
   }
 
   outboxChanged() {

@@ -19,7 +19,7 @@ TOKENS = ("words", "blanks", "characters")  # ways to cut a text; each cuts wher
 DOCUMENTS = ("line", "file")
 ENDINGS = (".txt", ".text", ".md")  # of files of plain text
 SINGLE = ("CJK ", "HIRAGANA ", "KATAKANA ", "HALFWIDTH KATAKANA ")  # scripts without blanks: a character a token
-INNER = frozenset("'’")  # between two letters, part of a word
+INNER = frozenset("'’·׳״")  # between two letters, part of a word
 POINTS = frozenset(".,")  # between two digits, part of a number
 
 BLANK, LETTER, DIGIT, ONE, SIGN, JOINS = range(6)

@@ -50,7 +50,8 @@ def plain_texts(
     if os.path.exists(path):
         with Store(path, reading=True) as store:
             cuts = store.setting("cuts", [])
-    recipe = Recipe("text", topology.levels[1:], features=("token",), template=default_template(("token",)))
+    recipe = Recipe("text", topology.levels[1:], features=("token",), suffix=".txt")
+    recipe = replace(recipe, template=default_template(("token",)))
     named = uniquely_named(Item("" if names is None else str(names[n]), [], None, text=x) for n, x in enumerate(X))
     rows = [(item.name, item.text or "") for item in named]
     texts = Texts(rows, recipe.observe, str(cuts[-1]["tokens"]) if cuts else "words")

@@ -96,7 +96,7 @@ export function keyTable(hands, stage, page) {
 export function sheetRows(table) {
   /** @type {Map<string, string[]>} */ const rows = new Map();
   for (const { id, words, row } of table) {
-    const keys = id === "label" ? ["1 … 9"] : keysOf(id).slice(0, 2).map(showKey);
+    const keys = id === "label" ? ["1 … 9"] : keysOf(id).slice(0, row ? 1 : 2).map(showKey);
     rows.set(row || words, [...(rows.get(row || words) || []), ...keys]);
   }
   return [...rows].map(([words, keys]) => ({ keys, words }));

@@ -159,8 +159,10 @@ export class Neighbours {
     const title = make("span", { className: "title" }, make("b", {}, item.name), ` ${said}`);
     const element = make(
       "button",
-      { type: "button", className: "neighbour", "data-id": item.id, "aria-label": `Open ${item.name}, ${said}: ${tokens.join(" ")}` },
+      { type: "button", className: "neighbour", "data-id": item.id },
+      make("span", { className: "hidden" }, "Open "),
       title,
+      make("span", { className: "hidden" }, tokens.join(" ")),
       sheet,
     );
     this.paint(canvas, view, layout);

@@ -39,7 +39,7 @@ export function openRemap(table, state) {
       },
       `Take ${showKey(name)} from there`,
     );
-    explain(`${showKey(name)} belongs to "${other.words}". If it is taken from there, that ${left}.`, move);
+    explain(`${showKey(name)} belongs to "${other.words}". Without it, that command ${left}.`, move);
     move.focus();
   }
 

@@ -77,6 +77,8 @@ export class Tour {
 
   start() {
     byId("dialog").close();
+    localStorage.setItem(SEEN, "seen");
+    this.invite();
     this.steps = steps(this.state);
     this.go(0);
   }

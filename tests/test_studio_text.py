@@ -102,7 +102,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path, labels, arguments, words, cap
     assert words in capsys.readouterr().err
 
 
-def test_a_model_of_texts_reads_texts(tmp_path):
+def test_a_model_of_texts_reads_texts(tmp_path, labels, read):
     with open_texts(tmp_path, train_after=1) as session:
         person = Person(session.url)
         cut(person, "blanks")
@@ -117,6 +117,11 @@ def test_a_model_of_texts_reads_texts(tmp_path):
     found = [located(document.tokens, document.extra) for document in read_jsonl(out)]
     assert [text for text, _ in found] == TEXTS
     assert [places for _, places in found] == [tokenize(text, "blanks") for text in TEXTS]
+    (tmp_path / "one.txt").write_text(TEXTS[0])
+    project, _, said, _ = read(tmp_path / "one.txt", "-m", tmp_path / "m.hscrf")
+    assert (project.texts.tokens, len(project.items[0].tokens)) == ("blanks", 6), said
+    project, _, _, _ = read(out, "--labels", labels)
+    assert (project.texts, project.items[2].text) == (None, TEXTS[2])
 
 
 # -- tokens

@@ -278,9 +278,14 @@ def project_of(args: argparse.Namespace, database: str) -> Any:
 def modelled(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file with a model."""
     from hscrf.cli.recipe import save_model
+    from hscrf.cli.studio_items import items_from, numbers_of
+    from hscrf.cli.studio_text import text_project
     from hscrf.studio.project import Project, save_plainly
 
     model, recipe = open_model(args, args.data)
+    if recipe.format == "text":
+        args.data = [args.data]
+        return text_project(args, database)
     documents = list(recipe.read(source_of(args.data), unlabelled=True))
     knows_files = recipe.features is not None
     return Project(
@@ -298,6 +303,7 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
 def cold(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file without any model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
+    from hscrf.cli.studio_items import items_from, numbers_of
     from hscrf.cli.studio_text import say_columns
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications
@@ -327,31 +333,6 @@ def cold(args: argparse.Namespace, database: str) -> Any:
         train_after=args.train_after,
         save=lambda path, new: save_model(path, new, recipe.with_levels(new.topology_.levels[1:])),
     )
-
-
-def numbers_of(recipe: Any) -> tuple[str, ...]:
-    """The names of the columns of numbers, where all columns are."""
-    features = tuple(recipe.features or ())
-    return features if recipe.numeric is not None and set(recipe.numeric) == set(features) else ()
-
-
-def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
-    """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
-    from hscrf import io
-    from hscrf.cli.stray import UnknownLabels
-    from hscrf.io.axis import seconds_in
-    from hscrf.studio.items import Item, uniquely_named
-
-    found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
-    for document in documents:
-        known = unknown.cleared(document)
-        labels = io.to_labels(known, topology, recipe.scheme) if known.labels else None
-        tokens = [dict(token) if isinstance(token, dict) else token for token in document.tokens]
-        column = document.extra.get(recipe.time or "time")
-        times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
-        found.append(Item(document.name, tokens, recipe.observe(document), labels, times))
-    unknown.say()
-    return uniquely_named(found)
 
 
 # -- export

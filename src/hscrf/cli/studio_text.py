@@ -118,15 +118,15 @@ def unique(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
-def tokens_in(database: str, asked: str | None) -> str:
-    """How the texts of a database are cut; for a new one, as is asked for, by default into words."""
+def tokens_in(database: str, asked: str | None) -> str | None:
+    """How the texts of a database are cut; for a new one, as is asked for; None: as the model has it, or into words."""
     from hscrf.studio.store import Store
 
     if not os.path.exists(database):
-        return asked or "words"
+        return asked
     with Store(database, reading=True) as store:
         cuts = store.setting("cuts", [])
-    now = str(cuts[-1]["tokens"]) if cuts else asked or "words"
+    now = str(cuts[-1]["tokens"]) if cuts else asked
     if asked not in (None, now):
         raise UserError(
             f"{database} has its texts cut into {now}: change that in Settings of the page, not by --tokens"

@@ -18,6 +18,7 @@ import { runsLeft, wordsOf } from "./words.js";
 const ABOVE = 2; // sequences before the open one
 const BELOW = 12; // most after it: as many as fill the page
 const LONGEST = 250; // steps that are shown of one
+const MOST = 2000; // steps of one that is shown at all
 const KEPT = 60; // sequences that are remembered
 const STATES = { open: "not begun", begun: "begun", done: "accepted ✓" };
 
@@ -38,7 +39,7 @@ export class Neighbours {
     this.openId = 0;
     /** Where on the screen the next sequence is to be. @type {number | null} */ this.anchor = null;
     const later = soon(() => this.update());
-    this.state.on("queue theme", later);
+    this.state.on("queue theme training", later);
     this.state.on("view", () => this.remember() && Promise.resolve().then(() => this.update())); // after it is laid out
     new ResizeObserver(later).observe(this.stage.element);
     this.stage.element.addEventListener("click", (event) => this.click(event));
@@ -86,7 +87,7 @@ export class Neighbours {
     }
     const items = new Map(this.state.queue?.items.map((item) => [item.id, item]));
     return [this.placed.above, this.placed.below].map((ids) =>
-      ids.flatMap((each) => /** @type {Item[]} */ ([items.get(each)].filter(Boolean))),
+      ids.flatMap((each) => /** @type {Item[]} */ ([items.get(each)].filter((item) => item && item.length <= MOST))),
     );
   }
 
@@ -96,7 +97,8 @@ export class Neighbours {
     const { view, observations } = this.state;
     const { layout, height } = this.stage;
     if (!view || !observations) return;
-    const room = observations.kind === "text" && showsAround() && layout.height < 1.5 * height;
+    const ready = this.state.project?.warming.done; // what is open comes first
+    const room = ready && observations.kind === "text" && showsAround() && layout.height < 1.5 * height;
     const [first, last] = this.around(view.id);
     const [above, below] = [[], []].map(() => /** @type {HTMLElement[]} */ ([]));
     if (room) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from hscrf.cli.shell import UserError, note
 from hscrf.io.documents import Document
 from hscrf.io.exports import EXPORTS, export, export_format, segment_lines, spacy_line
 from hscrf.io.spans import Labelled, Span
+from hscrf.io.texts import located
 
 TEXT = ("segments", "spacy")  # what standard output can take
 
@@ -26,6 +28,9 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
         raise UserError(f"--rate is not for {form}, which has no times")
     if args.output == "-" and form not in TEXT:
         raise UserError(f"--to {form} writes files: give a name by -o")
+    beside = os.path.splitext(args.output)[0] + ".txt"
+    if form == "brat" and os.path.exists(args.data) and os.path.exists(beside) and os.path.samefile(args.data, beside):
+        raise UserError(f"-o {args.output} would write its text over {args.data}: give another name")
     for option, value in {"--samples": args.samples, "--k-best": args.k_best, "--marginals": args.marginals}.items():
         if value:
             raise UserError(f"{option} is not for --to {form}, which has the predicted segments and their confidence")
@@ -65,4 +70,5 @@ def labelled(document: Document, number: int) -> Labelled:
         for own in segments
         if own["state"] != "O"
     ]
-    return Labelled(document.name or str(number), document.tokens, spans, tuple(confidence))
+    text, offsets = located(document.tokens, document.extra) or (None, None)
+    return Labelled(document.name or str(number), document.tokens, spans, tuple(confidence), text=text, offsets=offsets)

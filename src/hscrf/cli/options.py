@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
 
-FORMATS = ("columns", "jsonl", "table", "crfsuite")
+FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
+TOKENS = ("words", "blanks", "characters")  # as in io.texts
 EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")  # as in io.exports, which the help need not load
 ENDINGS = (".segments.csv", ".spacy.jsonl", ".ann", ".eaf", ".eaf.zip", ".textgrid", ".textgrid.zip", ".boris")
 FILES = """\
@@ -22,6 +23,7 @@ file formats:
   jsonl     one JSON object per line: {"tokens": [...], "labels": {"chunk": [[0, 2, "NP"]], "pos": ["DT", "NN"]}}
   table     CSV with a header, or Parquet: a row per time step, a column for the sequence, a column per level
   crfsuite  items: label TAB attribute:weight TAB ...
+  text      plain text without labels, a document a line, or a file (--documents); cut into words (--tokens)
 The format is known from the file's name (.jsonl .csv .tsv .parquet .crfsuite, else columns; .tsv without a header is
 columns) or from --format; the file name - is standard input. A model remembers how its training file was read: files
 named alike need no option again. Labels are plain, BIO or BIOES; ? is unknown."""
@@ -39,6 +41,12 @@ def add_format(parser: Any) -> None:
         help="a line that begins with it is a comment, unless it has as many columns as other lines (then it is one if "
         "a blank follows the sign and tabs or commas are between columns); '# ' makes a comment of every line that "
         "begins with a sign and a blank",
+    )
+    parser.add_argument(
+        "--tokens", choices=TOKENS, help="how plain text is cut: words and signs (default), at blanks only, characters"
+    )
+    parser.add_argument(
+        "--documents", choices=("line", "file"), help="what a document of plain text is (default: a line of one file)"
     )
 
 
@@ -138,6 +146,8 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         time=args.time,
         decimal=args.decimal,
         suffix=suffix_of(args.data),
+        tokens=args.tokens or "words",
+        by=args.documents,
     )
 
 
@@ -182,8 +192,14 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     separator = separator_of(args.separator) or known.separator
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces
         separator = "\t" if "\t" in first_line(data) else None
-    decimal = getattr(args, "decimal", None) or known.decimal
-    return model, replace(known, separator=separator, comment=args.comment or known.comment, decimal=decimal)
+    return model, replace(
+        known,
+        separator=separator,
+        comment=args.comment or known.comment,
+        decimal=getattr(args, "decimal", None) or known.decimal,
+        tokens=args.tokens or known.tokens,
+        by=args.documents or known.by,
+    )
 
 
 def keep_rules(args: argparse.Namespace, model: Any) -> None:

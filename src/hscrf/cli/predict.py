@@ -35,6 +35,7 @@ the prediction: a report goes to standard error.
   hscrf predict test.txt -m m.hscrf -t -o out.txt         # compare with the labels of test.txt
   hscrf predict test.txt -m m.hscrf -t --given pos        # the same, but the pos column is known
   hscrf predict new.txt -m m.hscrf --to jsonl -o new.jsonl
+  hscrf predict notes.txt -m m.hscrf --format text -o out.ann   # plain text, a document a line; for brat
   hscrf predict 'data/*.txt' -m m.hscrf --shards cache/ -o out/   # data beyond memory: JSON Lines, a file a shard
   hscrf predict day.jsonl -m m.hscrf --marginals --samples 10 | jq .samples
   hscrf predict day.csv -m m.hscrf -o day.TextGrid --rate 50      # for Praat, 50 steps a second; .eaf for ELAN
@@ -73,7 +74,10 @@ def add_arguments(parser: Parser) -> None:
     add_decimal(parser, "that of training")
     add_labels(parser, "rules in TOML, as hscrf show --labels prints them, that predictions keep besides the model's")
     parser.add_argument(
-        "--to", choices=(*FORMATS, *EXPORTS), metavar="FORMAT", help="of the output (default: that of the input)"
+        "--to",
+        choices=(*(form for form in FORMATS if form != "text"), *EXPORTS),
+        metavar="FORMAT",
+        help="of the output (default: that of the input; of plain text, JSON Lines)",
     )
     parser.add_argument(
         "--rate",

@@ -40,6 +40,8 @@ kept. All work is in the database (--db); the same command goes on with it. Stop
                                       # .zip (ELAN), .TextGrid.zip (Praat), .json and .xml (Label Studio, its config)
   hscrf studio import labels.sqlite day_1.eaf day_2.TextGrid        # or .boris, .csv, .json, .zip: labels from there
   hscrf studio export labels.sqlite -o model.hscrf                  # the newest model
+  hscrf studio notes.txt --labels labels.toml                       # plain text, a document a line (--format text)
+  hscrf studio letters/ --labels labels.toml                        # a folder or several files: a document a file
   hscrf studio recordings/*.wav --labels labels.toml                # sound, 50 steps a second (--rate)
   hscrf studio data.csv -m model.hscrf --rate 25 --media films/     # films or sound next to the tracks
   hscrf studio agree ann.sqlite bob.sqlite                          # how well two people agree, level by level
@@ -57,7 +59,9 @@ Levels at the bottom whose segments are longer than a step are named by a first 
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("data", nargs="*", help="the file to label, or WAV files; or: export DATABASE; or: agree A B")
+    parser.add_argument(
+        "data", nargs="*", help="the file to label, files of text, WAV files; or: export DATABASE; or: agree A B"
+    )
     parser.add_argument("-m", "--model", help="a model that hscrf fit wrote")
     parser.add_argument("--db", metavar="FILE", help="keeps all work (default: the data's name with .sqlite)")
     parser.add_argument("--port", type=whole(0), help="default: that of the last time; 0: any")
@@ -104,11 +108,16 @@ def run(args: argparse.Namespace) -> int:
         return run_import(args)
     if args.data[:1] == ["agree"]:
         return run_agree(args)
+    from hscrf.cli.studio_text import is_text, name_of, text_project
+
     if args.model and args.labels:
         raise UserError("a model knows its labels: give -m or --labels, not both")
     recordings = bool(args.data) and all(name.lower().endswith(".wav") for name in args.data)
+    if not recordings and is_text(args):
+        database = args.db or name_of(args.data) + ".sqlite"
+        return serve(args, [(with_media(args, text_project(args, database)), database)])
     if not recordings and len(args.data) != 1:
-        raise UserError("give one file to label, or WAV files, or: export DATABASE, or --demo")
+        raise UserError("give one file to label, or files of plain text or WAV, or: export DATABASE, or --demo")
     name = os.path.dirname(args.data[0]) or "recordings" if recordings else os.path.splitext(args.data[0])[0]
     database = args.db or name + ".sqlite"
     if not recordings:
@@ -269,9 +278,14 @@ def project_of(args: argparse.Namespace, database: str) -> Any:
 def modelled(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file with a model."""
     from hscrf.cli.recipe import save_model
+    from hscrf.cli.studio_items import items_from, numbers_of
+    from hscrf.cli.studio_text import text_project
     from hscrf.studio.project import Project, save_plainly
 
     model, recipe = open_model(args, args.data)
+    if recipe.format == "text":
+        args.data = [args.data]
+        return text_project(args, database)
     documents = list(recipe.read(source_of(args.data), unlabelled=True))
     knows_files = recipe.features is not None
     return Project(
@@ -289,6 +303,8 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
 def cold(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file without any model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
+    from hscrf.cli.studio_items import items_from, numbers_of
+    from hscrf.cli.studio_text import say_columns
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications
     from hscrf.io.labelfile import read_label_file
@@ -301,6 +317,7 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     if topology is not None and recipe.levels != topology.levels[1:]:
         raise UserError(f"--levels are {', '.join(recipe.levels)}, but {args.labels} has {topology.levels[1:]}")
     documents = list(recipe.read(source_of(args.data), unlabelled=topology is not None))
+    say_columns(args.data, recipe, documents)
     recipe = recipe.resolved(documents, args.template)
     if topology is None:
         topology, _, _ = learn_labels(documents, recipe.scheme)
@@ -316,31 +333,6 @@ def cold(args: argparse.Namespace, database: str) -> Any:
         train_after=args.train_after,
         save=lambda path, new: save_model(path, new, recipe.with_levels(new.topology_.levels[1:])),
     )
-
-
-def numbers_of(recipe: Any) -> tuple[str, ...]:
-    """The names of the columns of numbers, where all columns are."""
-    features = tuple(recipe.features or ())
-    return features if recipe.numeric is not None and set(recipe.numeric) == set(features) else ()
-
-
-def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
-    """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
-    from hscrf import io
-    from hscrf.cli.stray import UnknownLabels
-    from hscrf.io.axis import seconds_in
-    from hscrf.studio.items import Item, uniquely_named
-
-    found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
-    for document in documents:
-        known = unknown.cleared(document)
-        labels = io.to_labels(known, topology, recipe.scheme) if known.labels else None
-        tokens = [dict(token) if isinstance(token, dict) else token for token in document.tokens]
-        column = document.extra.get(recipe.time or "time")
-        times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
-        found.append(Item(document.name, tokens, recipe.observe(document), labels, times))
-    unknown.say()
-    return uniquely_named(found)
 
 
 # -- export

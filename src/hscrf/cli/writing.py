@@ -31,8 +31,8 @@ class Output:
 
     @property
     def form(self) -> str:
-        """The format that is written; of CRFsuite items only labels come out, as crfsuite does it."""
-        return self.to or ("columns" if self.recipe.format == "crfsuite" else self.recipe.format)
+        """The format that is written; of CRFsuite items only labels come out, as crfsuite does it; of text, JSON."""
+        return self.to or {"crfsuite": "columns", "text": "jsonl"}.get(self.recipe.format, self.recipe.format)
 
     @property
     def alike(self) -> bool:
@@ -42,7 +42,7 @@ class Output:
     def scheme(self, level: str) -> str:
         """The scheme of a column: that of the input, BIO for what JSON Lines may have as segments."""
         known = self.recipe.scheme.get(level, "plain")
-        segments = self.recipe.format == "jsonl" and self.form != "jsonl" and not self.is_unit(level)
+        segments = self.recipe.format in ("jsonl", "text") and self.form != "jsonl" and not self.is_unit(level)
         return "bio" if segments and known == "plain" else known
 
     def is_unit(self, level: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files of labelled sequences: columns, JSON Lines, long tables, CRFsuite items, and those of annotation programs.
+"""Files of sequences: columns, JSON Lines, long tables, CRFsuite items, plain text, those of annotation programs.
 
 Readers are iterators of :class:`Document`; each raises a :class:`DataFileError` that names file and line. Writers
 write documents of any reader as they were read, and then the columns that were added to ``extra``.
@@ -23,6 +23,7 @@ from hscrf.io.segment_tables import read_segments
 from hscrf.io.spans import Labelled, Span, spans_of
 from hscrf.io.tables import read_table, write_table
 from hscrf.io.tags import detect_scheme, to_labels
+from hscrf.io.texts import read_text, tokenize
 from hscrf.io.tiers import write_eaf, write_textgrid
 from hscrf.io.timelines import Interval, PlaceError, Timeline, place
 from hscrf.io.transformer import TokenFeatures
@@ -56,9 +57,11 @@ __all__ = [
     "read_segments",
     "read_table",
     "read_task",
+    "read_text",
     "read_textgrid",
     "spans_of",
     "to_labels",
+    "tokenize",
     "write_boris",
     "write_columns",
     "write_crfsuite",

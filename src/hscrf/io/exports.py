@@ -8,12 +8,12 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hscrf.io.axis import TimeAxis, check_rate
 from hscrf.io.boris import write_boris
-from hscrf.io.spans import Labelled, offsets_of
+from hscrf.io.spans import Labelled, joined
 from hscrf.io.tiers import tiers_of, write_eaf, write_textgrid
 from hscrf.replacing import replacing
 
@@ -122,33 +122,49 @@ def _csv_line(cells: list[Any]) -> str:
 
 def spacy_line(sequence: Labelled) -> str:
     """One sequence as a JSON document of spaCy: a span group for each level, offsets in characters and in tokens."""
-    words = sequence.words
-    places = offsets_of(words)
-    ends = [place + len(word) for place, word in zip(places, words, strict=False)]
+    text, places = sequence.written()
+    tokens, numbers = _spacy_tokens(text, places)
     content: dict[str, Any] = {
-        "text": " ".join(words),
-        "tokens": [{"id": t, "start": places[t], "end": ends[t]} for t in range(len(words))],
+        "text": text,
+        "tokens": [{"id": t, "start": start, "end": stop} for t, (start, stop) in enumerate(tokens)],
         "spans": {level: [] for level in sequence.levels},
     }
     if sequence.name:
         content["name"] = sequence.name
     for start, stop, level, label, confidence in sequence.spans:
-        entry = {"start": places[start], "end": ends[stop - 1], "label": str(label), "kb_id": ""}
-        entry |= {"token_start": start, "token_end": stop}
+        entry = {"start": places[start][0], "end": places[stop - 1][1], "label": str(label), "kb_id": ""}
+        entry |= {"token_start": numbers[start], "token_end": numbers[stop - 1] + 1}
         content["spans"][level].append(entry if confidence is None else {**entry, "confidence": confidence})
     return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def _spacy_tokens(text: str, places: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """The tokens that spaCy has of a text, and the number of each of ours among them.
+
+    A token has at most one space after it; more white space is a token of its own there.
+    """
+    found: list[tuple[int, int]] = []
+    numbers: list[int] = []
+    end = 0
+    for start, stop in places:
+        if start > end:
+            found.append((end, start))
+        numbers.append(len(found))
+        found.append((start, stop))
+        end = stop + text.startswith(" ", stop)
+    return found + ([(end, len(text))] if end < len(text) else []), numbers
 
 
 # -- brat
 
 
 def _write_brat(path: str, sequences: Iterable[Labelled]) -> list[str]:
-    """Annotations beside a text that has a line for each sequence."""
+    """Annotations beside a text that has a line for each sequence, or the text of each as it was."""
     text, base = os.path.splitext(path)[0] + ".txt", 0
     with replacing(text) as words, replacing(path) as notes:
         number = 0
         for sequence in sequences:
-            line = " ".join(re.sub(r"\s", "_", word) for word in sequence.words)
+            line = _for_brat(sequence)[0]
             words.write((line + "\n").encode("utf-8", "replace"))
             for one in brat_lines(sequence, base, number):
                 notes.write(one.encode("utf-8", "replace"))
@@ -157,14 +173,25 @@ def _write_brat(path: str, sequences: Iterable[Labelled]) -> list[str]:
     return [path, text]
 
 
+def _for_brat(sequence: Labelled) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a sequence and the places of its steps; words of its own have no white space inside."""
+    if sequence.text is not None:
+        return sequence.written()
+    return joined([re.sub(r"\s", "_", word) for word in sequence.words])
+
+
 def brat_lines(sequence: Labelled, base: int = 0, number: int = 0) -> Iterator[str]:
-    """Stand-off annotations of one sequence whose text begins at character ``base``; a type is LEVEL-LABEL."""
-    words = [re.sub(r"\s", "_", word) for word in sequence.words]
-    places = offsets_of(words)
+    """Stand-off annotations of one sequence whose text begins at character ``base``; a type is LEVEL-LABEL.
+
+    A segment that goes over the end of a line has a part in each.
+    """
+    text, places = _for_brat(sequence)
     for n, (start, stop, level, label, confidence) in enumerate(sequence.spans, start=number + 1):
-        first, last = base + places[start], base + places[stop] - 1
+        first, last = places[start][0], places[stop - 1][1]
+        parts = [(first + m.start(), first + m.end()) for m in re.finditer(r"\S(?:[^\r\n]*\S)?", text[first:last])]
         kind = re.sub(r"[^\w-]", "_", f"{level}-{label}")
-        yield f"T{n}\t{kind} {first} {last}\t{' '.join(words[start:stop])}\n"
+        where = ";".join(f"{base + i} {base + j}" for i, j in parts)
+        yield f"T{n}\t{kind} {where}\t{' '.join(text[i:j] for i, j in parts)}\n"
         if confidence is not None:
             yield f"#{n}\tAnnotatorNotes T{n}\tconfidence {confidence}\n"
 

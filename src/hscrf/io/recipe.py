@@ -23,11 +23,12 @@ from hscrf.io.tables import read_table
 from hscrf.io.tags import check_tags, detect_scheme
 from hscrf.io.template_files import default_template, read_template
 from hscrf.io.templates import Template
+from hscrf.io.texts import read_text
 from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import Table
 from hscrf.topology import Topology
 
-FORMATS = ("columns", "jsonl", "table", "crfsuite")
+FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
 PREDICTED = "{}_predicted"  # name of an appended column
 
 
@@ -50,6 +51,8 @@ class Recipe:
     time: str | None = None
     suffix: str = ""  # of the training file's name: files that end so are read alike
     template: Template | None = None
+    tokens: str = "words"  # how plain text is cut
+    by: str | None = None  # what is a document of plain text: "line" or "file"; None: a line of one file
 
     # -- files
 
@@ -102,7 +105,7 @@ class Recipe:
 
         ``loose``: the columns of ``extra`` may be missing, and others may follow them.
         """
-        return hinted(self.documents(source, extra, unlabelled, loose), self, source)
+        return hinted(self.documents(source, extra, unlabelled, loose), self, source, unlabelled)
 
     def documents(
         self,
@@ -118,6 +121,8 @@ class Recipe:
             return read_jsonl(source, self.levels or None, unlabelled=unlabelled, **options)
         if self.format == "crfsuite":
             return read_crfsuite(source, self.levels[0] if self.levels else "label", **options)
+        if self.format == "text":
+            return read_text(source, self.tokens, self.by, skip=skip)
         if self.format == "columns":
             options |= {"separator": self.separator, "comment": self.comment}
             levels = self.places or self.levels
@@ -232,7 +237,8 @@ class Recipe:
                 known = ", ".join(self.features or ())
                 raise document.error(f"there are the features {', '.join(given)}, but the model was trained on {known}")
         if isinstance(first, str):
-            return [[f"token={token}"] for token in tokens]
+            name = self.features[0] if self.features and len(self.features) == 1 else "token"
+            return [[f"{name}={token}"] for token in tokens]
         if self.numeric is not None and (isinstance(first, Mapping) or self.format == "columns"):
             return self._columns(document)
         if isinstance(first, Mapping):

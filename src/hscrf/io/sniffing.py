@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hscrf.errors import DataFileError
 from hscrf.io.columns import header_names
 from hscrf.io.compressed import COMPRESSED, opened
+from hscrf.io.texts import is_surely_text
 
 if TYPE_CHECKING:
     from hscrf.io.documents import Document
@@ -65,7 +66,7 @@ def format_for(path: str, recipe: Recipe) -> str:
         return recipe.format
     header = header_of(recipe)
     named = format_of(path, header)
-    if named is not None or recipe.format in ("columns", "crfsuite"):
+    if named is not None or recipe.format in ("columns", "crfsuite", "text"):
         return named or recipe.format
     line = first_line(path)
     if line.startswith("{"):
@@ -87,12 +88,18 @@ def first_line(path: str) -> str:
         return ""
 
 
-def hinted(documents: Iterator[Document], recipe: Recipe, source: Any) -> Iterator[Document]:
-    """The same documents; an error about the columns of a file names the options that would read it."""
+def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelled: bool = False) -> Iterator[Document]:
+    """The same documents; an error about the columns of a file names the options that would read it.
+
+    Plain text is named only where labels may be missing: it has none.
+    """
     try:
         yield from documents
     except DataFileError as error:
-        options = options_for(source, recipe) if isinstance(source, (str, os.PathLike)) else ""
+        known = isinstance(source, (str, os.PathLike)) and recipe.format != "text"
+        options = options_for(source, recipe) if known else ""
+        if known and not options and unlabelled and is_surely_text(source):
+            options = "--format text"
         if not options:
             raise
         problem = f"{error.problem}; {options} would read the file"

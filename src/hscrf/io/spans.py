@@ -35,6 +35,10 @@ class Labelled:
         All levels, also those without any span.
     times : sequence of float, optional
         The time in seconds at which each step begins, where steps are not equally long.
+    text : str, optional
+        The text that the tokens were cut from; without one they are joined by spaces.
+    offsets : sequence of tuple of int, optional
+        Where each token begins and ends in ``text``.
     """
 
     name: str
@@ -42,11 +46,19 @@ class Labelled:
     spans: list[Span] = field(default_factory=list)
     levels: tuple[str, ...] = ()
     times: Sequence[float] | None = None
+    text: str | None = None
+    offsets: Sequence[tuple[int, int]] | None = None
 
     @property
     def words(self) -> list[str]:
         """A word for each step."""
         return [word_of(token) for token in self.tokens]
+
+    def written(self) -> tuple[str, list[tuple[int, int]]]:
+        """The text, and where each step begins and ends in it."""
+        if self.text is not None and self.offsets is not None:
+            return self.text, [(start, stop) for start, stop in self.offsets]
+        return joined(self.words)
 
     def of_level(self, level: str) -> list[Span]:
         """The spans of one level."""
@@ -110,6 +122,16 @@ def features_of(token: Any) -> str:
     if isinstance(token, Mapping):
         return "  ".join(f"{key}={value}" for key, value in token.items())
     return "  ".join(map(str, token)) if isinstance(token, (list, tuple)) else str(token)
+
+
+def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Words joined by spaces, and where each begins and ends.
+
+    >>> joined(["the", "cat"])
+    ('the cat', [(0, 3), (4, 7)])
+    """
+    places = offsets_of(words)
+    return " ".join(words), [(place, place + len(word)) for place, word in zip(places, words, strict=False)]
 
 
 def offsets_of(words: Sequence[str]) -> list[int]:

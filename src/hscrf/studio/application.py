@@ -17,11 +17,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hscrf.studio import bulk, formats, label_set
+from hscrf.studio import bulk, formats, label_set, texts
 from hscrf.studio.claims import LEAVE, Held
 from hscrf.studio.desk import Missing
 from hscrf.studio.events import Invalid
-from hscrf.studio.items import shown
+from hscrf.studio.items import gaps, shown
 from hscrf.studio.media import type_of
 from hscrf.studio.school import Running
 from hscrf.studio.security import LOGIN, Gate, Keys, SameProject, problem
@@ -81,6 +81,8 @@ class Routes:
             Route("/api/labels/preview", self.labels_preview, methods=post),
             Route("/api/labels", self.labels_edit, methods=post),
             Route("/api/labels/undo", self.labels_undo, methods=post),
+            Route("/api/tokens", self.tokens, methods=get),
+            Route("/api/tokens", self.cut, methods=post),
             Route("/api/settings", self.settings, methods=post),
             Route("/api/news", self.news, methods=get),
             Route("/api/training", self.train, methods=post),
@@ -199,6 +201,17 @@ class Routes:
         await run_in_threadpool(label_set.undo, self.studio)
         return await self.project(request)
 
+    async def tokens(self, request: Request) -> Response:
+        """What another way to cut texts would do, and the tokens of a sequence under it."""
+        asked = request.query_params
+        sequence = int(asked["sequence"]) if asked.get("sequence", "").isdigit() else None
+        return JSONResponse(await run_in_threadpool(texts.preview, self.studio, asked.get("tokens"), sequence))
+
+    async def cut(self, request: Request) -> Response:
+        given = await body_of(request)
+        await run_in_threadpool(texts.apply, self.studio, given.get("tokens"))
+        return await self.project(request)
+
     async def settings(self, request: Request) -> Response:
         given = await body_of(request)
         if self._name(request):  # an invited person has the name of their address
@@ -249,13 +262,16 @@ class Routes:
         return _tagged(request, content, f'"{tag}"', "application/json", FOREVER if named else "no-cache")
 
     def _observations(self, sequence: int) -> tuple[str, bytes]:
-        if sequence not in self.shown:
-            self.studio.desk.sheet(sequence)
+        self.studio.desk.sheet(sequence)
+        if self.shown.get(sequence, ("", b""))[0] != self.studio.digest(sequence):
             tokens = json.loads(self.studio.store.observations(sequence))
             found = shown(tokens, self.studio.project.kind, self.studio.columns)
             times = self.studio.store.times(sequence)
             if times is not None and self.studio.rate is None:
                 found["times"] = times
+            text = self.studio.store.text(sequence)
+            if text is not None and found["kind"] == "text":
+                found["gaps"] = gaps(*text)
             content = json.dumps(found).encode()
             if len(self.shown) > 50:
                 self.shown.clear()
@@ -401,7 +417,7 @@ def event_of(given: Mapping[str, Any]) -> dict[str, Any]:
     annotator = given.get("annotator", "")
     if not isinstance(annotator, str) or len(annotator) > 200 or not annotator.isprintable():
         raise Malformed("annotator is no name of at most 200 characters")
-    return {**{name: given[name] for name in checks}, "annotator": annotator}
+    return {**{name: given[name] for name in checks}, "annotator": annotator, "length": given.get("length")}
 
 
 async def http_problem(request: Request, error: HTTPException) -> Response:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hscrf.io.exports import file_name
 from hscrf.io.label_studio import write_label_config
-from hscrf.io.spans import Labelled, Span, offsets_of
+from hscrf.io.spans import Labelled, Span, joined
 from hscrf.io.tiers import write_eaf
 from hscrf.io.timelines import MODEL_TIER, PlaceError, Timeline, digest_of, place
 from hscrf.studio.items import numeric_channels, shown
@@ -47,13 +47,18 @@ def _task(n: int, record: Record, kind: str, columns: Sequence[str]) -> dict[str
 def _data(record: Record, kind: str, columns: Sequence[str]) -> dict[str, Any]:
     """The text of a task, or its series: times in seconds where they are known, else numbers of steps."""
     if kind == "text":
-        return {"text": " ".join(words_of(record.tokens))}
+        return {"text": written(record)[0]}
     steps = range(len(record.tokens))
     timed = record.rate is not None or record.times is not None
     time = [round(record.axis.seconds(step), 9) for step in steps] if timed else list(steps)
     channels = numeric_channels(record.tokens, columns)
     values = {name: [None if np.isnan(v) else round(float(v), 6) for v in row] for name, row in channels.items()}
     return {"ts": {**values, "time": time}}
+
+
+def written(record: Record) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a sequence, and where each step begins and ends in it."""
+    return record.text or joined(words_of(record.tokens))
 
 
 def words_of(tokens: list[Any]) -> list[str]:
@@ -66,10 +71,9 @@ def _region(record: Record, data: Mapping[str, Any], level: Level, segment: Sequ
     key = f"{level.name}/{start}/{stop}"
     found = {"id": hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:10], "from_name": level.name}
     if "text" in data:
-        words = words_of(record.tokens)
-        places = offsets_of(words)
-        text = " ".join(words[start:stop])
-        value = {"start": places[start], "end": places[stop] - 1, "text": text, "labels": [label]}
+        text, places = written(record)
+        first, last = places[start][0], places[stop - 1][1]
+        value = {"start": first, "end": last, "text": text[first:last], "labels": [label]}
         return {**found, "to_name": "text", "type": "labels", "value": value}
     time = data["ts"]["time"]
     value = {"start": time[start], "end": time[stop - 1], "instant": start == stop - 1, "timeserieslabels": [label]}

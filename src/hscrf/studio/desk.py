@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from hscrf.studio.events import Invalid, State, known_from
 from hscrf.studio.evidence import imported
+from hscrf.studio.items import Item
 from hscrf.studio.knowledge import Level
 from hscrf.studio.label_edits import active, edited
 from hscrf.studio.news import News
@@ -115,7 +116,7 @@ class Desk:
                     "differ; give another database, or another name"
                 )
         if fresh and not self.store.read_only:
-            self.store.add_all([(item.name, len(item.tokens), item.text, item.sha256) for item in fresh])
+            self.store.add_all([(item.name, len(item.tokens), item.encoded, item.sha256) for item in fresh])
         numbers = {row.name: row.id for row in self.store.sequences()}
         for item in fresh:
             if item.labels is not None and item.name in numbers:
@@ -123,11 +124,39 @@ class Desk:
                 if body["levels"]:
                     n = numbers[item.name]
                     self.store.append(n, 0, f"import-{n}-{item.sha256[:16]}", "import", body)
+        self._keep_texts(fresh, numbers)
         timed = [(numbers[item.name], item.times) for item in self.project.items if item.times and item.name in numbers]
         changed_times = [(n, times) for n, times in timed if self.store.times(n) != list(times)]
         if changed_times and not self.store.read_only:
             self.store.set_times(changed_times)
         return {numbers[item.name]: item.seen for item in self.project.items if item.name in numbers}
+
+    def _keep_texts(self, fresh: Sequence[Item], numbers: Mapping[str, int]) -> None:
+        """Keep the texts of sequences that are new, and how they were cut."""
+        store, texts = self.store, self.project.texts
+        if store.read_only:
+            return
+        cut = [(numbers[i.name], i.text, i.offsets) for i in fresh if i.text is not None and i.offsets is not None]
+        if cut:
+            store.set_texts(cut)
+        if texts is not None and store.setting("cuts") is None:
+            store.set("cuts", [{"tokens": texts.tokens, "at": 0}])
+
+    def recut(self, items: Sequence[Item], tokens: str) -> None:
+        """Take other tokens of the same texts: events are read on them, and everything is suggested anew."""
+        numbers = {sheet.name: sheet.id for sheet in self.sheets.values()}
+        rows = [(numbers[i.name], len(i.tokens), i.encoded, i.sha256, i.offsets or ()) for i in items]
+        self.store.recut(rows, tokens)
+        self.seen.clear()
+        self.seen.update({numbers[item.name]: item.seen for item in items})
+        self.shelf.relabel()
+        lengths = {number: (length, sha256) for number, length, _, sha256, _ in rows}
+        for sheet in self.sheets.values():
+            if sheet.id in lengths:
+                with sheet.guard:
+                    sheet.length, sheet.sha256 = lengths[sheet.id]
+                    sheet.state = self._replay(sheet.id, sheet.length)
+                    sheet.suggestion, sheet.least, sheet.said = None, (-1, None, None), (-1, (), frozenset())
 
     def _replay(self, sequence: int, length: int) -> State:
         return State.replayed(self.levels, length, self.store.events(sequence))
@@ -178,6 +207,8 @@ class Desk:
             self._catch_up(sheet)
             former = self.store.find(request["uid"])
             if former is None:
+                if request.get("length") not in (None, sheet.length):
+                    raise Invalid("the text was cut into other tokens meanwhile: choose the steps again", kind="tokens")
                 self._store(sheet, request)
             elif former[0] != sequence or former[1].kind != request["kind"]:
                 raise Invalid(f"uid {request['uid']!r} belongs to another event", "uid")

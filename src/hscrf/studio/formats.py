@@ -78,6 +78,8 @@ def json_document(record: Record) -> Document:
     """What JSON Lines say: "labels" are people's, "prediction" is the model's under them, "by" tells whose is what."""
     labels = {level.name: record.labels(level) for level in record.levels}
     extra: dict[str, Any] = {"status": record.state.status}
+    if record.text is not None:
+        extra |= {"text": record.text[0], "offsets": [list(place) for place in record.text[1]]}
     if record.predicted:
         extra["prediction"] = {level.name: record.predicted.get(level.name) for level in record.levels}
         extra["by"] = {

@@ -26,7 +26,8 @@ LAYOUT = 1  # of what ``shown`` returns; browsers keep it, so a change of it nee
 class Item:
     """One sequence: its name, its tokens as JSON holds them, what a model sees of it, and what is known of it.
 
-    ``times`` are the seconds at which its steps begin, where the data have them.
+    ``times`` are the seconds at which its steps begin, where the data have them. ``text`` is what words were cut from,
+    and ``offsets`` are their places there.
     """
 
     name: str
@@ -34,15 +35,17 @@ class Item:
     seen: Any
     labels: Labels | None = None
     times: Sequence[float] | None = None
+    text: str | None = None
+    offsets: Sequence[tuple[int, int]] | None = None
 
     @property
-    def text(self) -> str:
+    def encoded(self) -> str:
         """The tokens as JSON."""
         return json.dumps(without_nan(self.tokens), default=_plain)
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode("ascii")).hexdigest()
+        return hashlib.sha256(self.encoded.encode("ascii")).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -117,6 +120,20 @@ def shown(tokens: list[Any], kind: str | None = None, names: Sequence[str] = ())
         return {"kind": kind, "length": len(tokens), "tokens": [word_of(token) for token in tokens], "channels": []}
     words = None if _all_numbers(tokens[0]) else [features_of(token) for token in tokens]
     return {"kind": kind, "length": len(tokens), "tokens": words, "channels": [_encoded(*c) for c in channels.items()]}
+
+
+def gaps(text: str, offsets: Sequence[Sequence[int]]) -> list[int]:
+    """What is before each word of a text: 0 nothing, 1 a blank, 2 the end of a line.
+
+    >>> gaps("Hi, you\\nthere", [[0, 2], [2, 3], [4, 7], [8, 13]])
+    [1, 0, 1, 2]
+    """
+    found, end = [1], offsets[0][1]
+    for start, stop in offsets[1:]:
+        between = text[end:start]
+        found.append(2 if "\n" in between or "\r" in between else 1 if between else 0)
+        end = stop
+    return found
 
 
 def numeric_channels(tokens: list[Any], names: Sequence[str] = ()) -> dict[str, Any]:

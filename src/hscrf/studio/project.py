@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,8 +14,10 @@ from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 from hscrf.io.template_files import default_template
 from hscrf.studio.evidence import levels_of
-from hscrf.studio.items import Item
+from hscrf.studio.items import Item, uniquely_named
 from hscrf.studio.knowledge import Level
+from hscrf.studio.store import Store
+from hscrf.studio.texts import Texts
 from hscrf.topology import Topology
 
 
@@ -35,6 +38,31 @@ def with_features(items: Sequence[Item], topology: Topology) -> tuple[list[Item]
     recipe = Recipe("jsonl", topology.levels[1:], features=("token",), template=default_template(("token",)))
     seen = [replace(item, seen=recipe.observe(Document(item.tokens))) for item in items]
     return seen, partial(save_with, recipe)
+
+
+def plain_texts(
+    X: Sequence[Any], names: Sequence[str] | None, topology: Topology, path: str, known: bool
+) -> tuple[list[Item], Callable[[str, Any], None], Texts]:
+    """Sequences of plain texts for a first model, how it is saved, and the texts; a database keeps how they are cut."""
+    if known or not all(isinstance(x, str) for x in X):
+        raise ValueError("X has plain texts: expected all of them to be texts, no model and no Y, which are of tokens")
+    cuts = []
+    if os.path.exists(path):
+        with Store(path, reading=True) as store:
+            cuts = store.setting("cuts", [])
+    recipe = Recipe("text", topology.levels[1:], features=("token",), suffix=".txt")
+    recipe = replace(recipe, template=default_template(("token",)))
+    named = uniquely_named(Item("" if names is None else str(names[n]), [], None, text=x) for n, x in enumerate(X))
+    rows = [(item.name, item.text or "") for item in named]
+    texts = Texts(rows, recipe.observe, str(cuts[-1]["tokens"]) if cuts else "words")
+    for name, text in rows:
+        if not text.strip():
+            raise ValueError(f"the text {name!r} is empty, expected at least one word")
+
+    def save(to: str, model: Any) -> None:
+        save_with(replace(recipe, tokens=texts.tokens), to, model)
+
+    return texts.items(), save, texts
 
 
 @dataclass
@@ -58,6 +86,7 @@ class Project:
     column_names: Sequence[str] = field(default=())  # of the channels, where tokens are rows of numbers
     rate: float | None = None  # steps a second, where steps are equally far from each other in time
     media: Mapping[str, str] = field(default_factory=dict)  # name of a sequence -> file with its sound or film
+    texts: Texts | None = None  # plain texts, whose tokens can be changed
 
     @property
     def levels(self) -> list[Level]:

@@ -28,6 +28,7 @@ class Record:
     model: int | None = None
     times: Sequence[float] | None = None  # of the steps, in seconds
     rate: float | None = None  # steps a second
+    text: tuple[str, list[tuple[int, int]]] | None = None  # that words were cut from, and their places there
 
     @property
     def axis(self) -> TimeAxis:
@@ -126,4 +127,5 @@ def records_of(studio: Any, accepted_only: bool = False) -> Iterator[Record]:
                 predicted = suggester.suggest(sheet.id, sheet.state.knowledge).segments
             state = State.replayed(sheet.state.levels, sheet.length, studio.store.events(sheet.id))
         number = desk.shelf.number if predicted else None
-        yield Record(sheet.name, tokens, state, predicted, number, studio.store.times(sheet.id), studio.rate)
+        times, text = studio.store.times(sheet.id), studio.store.text(sheet.id)
+        yield Record(sheet.name, tokens, state, predicted, number, times, studio.rate, text)

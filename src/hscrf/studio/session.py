@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hscrf.labels.given import given_labels
@@ -13,10 +13,11 @@ from hscrf.studio.conflicts import feasible
 from hscrf.studio.evidence import labels_of
 from hscrf.studio.items import Item, items_of
 from hscrf.studio.media import AUDIO, VIDEO, kind_of
-from hscrf.studio.project import Project, save_plainly, with_features
+from hscrf.studio.project import Project, plain_texts, save_plainly, with_features
 from hscrf.studio.serving import Server
 from hscrf.studio.studio import Studio
 from hscrf.studio.suggestions import agrees
+from hscrf.studio.texts import Texts
 from hscrf.topology import Topology
 
 
@@ -101,6 +102,9 @@ def serve(
     Without a model, steps of X may be plain words: features are made of them by the default template, as
     ``hscrf fit`` does for a file of words, and model files say so.
 
+    X may also hold plain texts: they are cut into words, see :func:`hscrf.io.tokenize`, which can be changed in the
+    page. There must be no model and no Y then, which are about tokens.
+
     ``model`` is a trained one; without it ``topology`` says which levels and labels there are, and ``estimator``, by
     default ``HSCRF()``, is trained once there are labels. ``db`` is the file that keeps all work; it is made if it is
     not there and gone on with if it is.
@@ -113,8 +117,9 @@ def serve(
         if model is None:
             raise ValueError("give a model, or a topology that says which levels and labels there are")
         topology = model.topology_
+    is_text = any(isinstance(x, str) for x in X)
     labels = None
-    if Y is not None:
+    if Y is not None and not is_text:
         given = given_labels(Y, topology.levels[1:])
         labels = [
             None if y is None else as_labels(y, n, len(x) if not hasattr(x, "shape") else x.shape[0], topology, "plain")
@@ -122,8 +127,14 @@ def serve(
         ]
     if times is not None and len(times) != len(X):
         raise ValueError(f"times has {len(times)} entries, but there are {len(X)} sequences")
-    items = items_of(X, names, labels, times)
-    items, save = (items, save_plainly) if model is not None else with_features(items, topology)
+    texts: Texts | None = None
+    save: Callable[[str, Any], None] = save_plainly
+    if is_text:
+        items, save, texts = plain_texts(X, names, topology, os.fspath(db), model is not None or Y is not None)
+    else:
+        items = items_of(X, names, labels, times)
+        if model is None:
+            items, save = with_features(items, topology)
     project = Project(
         items,
         topology,
@@ -136,6 +147,7 @@ def serve(
         rate=rate,
         media=_media(items, media),
         column_names=_columns(X),
+        texts=texts,
     )
     studio = Studio(project, os.fspath(db))
     try:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,6 +17,9 @@ from urllib.parse import quote
 
 from hscrf.studio.label_edits import Change, Log, last_edit, translated
 from hscrf.studio.locking import Lock
+from hscrf.studio.saving import NotSaved as NotSaved
+from hscrf.studio.saving import is_read_only, not_saved
+from hscrf.studio.token_moves import moved_event
 
 SCHEMA = 1
 APPLICATION = 0x68736372  # "hscr": what a database of a studio says it is
@@ -41,15 +44,11 @@ CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'e
 """
 
 
-ADDED = "CREATE TABLE IF NOT EXISTS times(sequence INTEGER PRIMARY KEY REFERENCES sequence(id), seconds TEXT NOT NULL)"
-
-
-class NotSaved(OSError):
-    """Something could not be written; ``reason`` is "full", "read_only" or "disk"."""
-
-    def __init__(self, reason: str, words: str) -> None:
-        super().__init__(words)
-        self.reason = reason
+ADDED = """
+CREATE TABLE IF NOT EXISTS times(sequence INTEGER PRIMARY KEY REFERENCES sequence(id), seconds TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS text(
+    sequence INTEGER PRIMARY KEY REFERENCES sequence(id), content TEXT NOT NULL, offsets TEXT NOT NULL);
+"""
 
 
 class Behind(Exception):
@@ -104,7 +103,7 @@ class Store:
         self._guard = threading.RLock()
         self._lock: Lock | None = None
         self.clock_back = 0.0  # seconds that the clock was seen to be behind the last event
-        frozen = _is_read_only(self.path)  # nobody else writes it either
+        frozen = is_read_only(self.path)  # nobody else writes it either
         self._mode = "?mode=ro&immutable=1" if frozen else "?mode=ro" if reading else ""
         self.read_only = frozen or reading
         if not self.read_only:
@@ -126,10 +125,10 @@ class Store:
             if not self.read_only:
                 connection.execute("PRAGMA journal_mode=WAL").fetchone()
                 connection.execute("PRAGMA synchronous=FULL")
-                connection.execute(ADDED)  # databases of earlier versions lack it
+                connection.executescript(ADDED)  # databases of earlier versions lack these
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise _not_saved(error, self.path) from error
+                raise not_saved(error, self.path) from error
             raise ValueError(f"{self.path} is no database of a studio: {error}") from None
         return connection
 
@@ -201,7 +200,7 @@ class Store:
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.OperationalError):
-                    raise _not_saved(error, self.path) from error
+                    raise not_saved(error, self.path) from error
                 raise
 
     # -- settings
@@ -245,10 +244,37 @@ class Store:
 
     def times(self, sequence: int) -> list[float] | None:
         """The seconds at which the steps of a sequence begin; None where only their order is known."""
-        if not self._one("SELECT count(*) FROM sqlite_master WHERE name='times'"):
+        if not self._has("times"):
             return None
         found = self._one("SELECT seconds FROM times WHERE sequence=?", sequence)
         return None if found is None else list(json.loads(found))
+
+    def _has(self, table: str) -> bool:
+        return bool(self._one("SELECT count(*) FROM sqlite_master WHERE name=?", table))
+
+    def set_texts(self, rows: Iterable[tuple[int, str, Sequence[Sequence[int]]]]) -> None:
+        """Keep the texts that words of sequences were cut from, and the places of the words there, all or none."""
+        with self.writing() as connection:
+            for sequence, text, offsets in rows:
+                row = (sequence, text, json.dumps([list(place) for place in offsets]))
+                connection.execute("INSERT OR REPLACE INTO text VALUES(?, ?, ?)", row)
+
+    def text(self, sequence: int) -> tuple[str, list[tuple[int, int]]] | None:
+        """The text of a sequence and the places of its words; None where it was not cut from a text."""
+        rows = self._rows("SELECT content, offsets FROM text WHERE sequence=?", sequence) if self._has("text") else []
+        return (rows[0][0], [(start, stop) for start, stop in json.loads(rows[0][1])]) if rows else None
+
+    def recut(self, rows: Iterable[tuple[int, int, str, str, Sequence[Sequence[int]]]], tokens: str) -> None:
+        """Keep other tokens (sequence, length, observations, sha256, offsets) and the way in which they were cut."""
+        cuts = [*self.setting("cuts", []), {"tokens": tokens, "at": self.last_event()}]
+        with self.writing() as connection:
+            for sequence, length, observations, sha256, offsets in rows:
+                changed = (length, observations, sha256, sequence)
+                connection.execute("UPDATE sequence SET length=?, observations=?, sha256=? WHERE id=?", changed)
+                places = json.dumps([list(place) for place in offsets])
+                connection.execute("UPDATE text SET offsets=? WHERE sequence=?", (places, sequence))
+            connection.execute("INSERT OR REPLACE INTO setting VALUES('cuts', ?)", (json.dumps(cuts),))
+            connection.execute("DELETE FROM suggestion")
 
     # -- events
 
@@ -294,14 +320,21 @@ class Store:
         """The number of events of a sequence."""
         return int(self._one("SELECT coalesce(max(version), 0) FROM event WHERE sequence=?", sequence))
 
-    def events(self, sequence: int) -> list[Event]:
-        """The events of a sequence in their order, in the names that labels have today."""
+    def events(self, sequence: int, cuts: Sequence[Mapping[str, Any]] | None = None) -> list[Event]:
+        """The events of a sequence in their order, in the names that labels have today and on the tokens of today.
+
+        ``cuts`` are the ways in which texts were cut, by default those of the database.
+        """
         rows = self._rows(f"SELECT id, {EVENT} FROM event WHERE sequence=? ORDER BY version", sequence)
         log = self.label_edits() if rows else []
+        cuts = (self.setting("cuts", []) if cuts is None else cuts) if rows else []
+        text = self.text(sequence) if len(cuts) > 1 else None
         found = []
         for number, *row in rows:
             event = _event(row)
             kind, body = translated(event.kind, event.body, number, log)
+            if text is not None:
+                kind, body = moved_event(kind, body, number, cuts, text[0])
             found.append(replace(event, kind=kind, body=body))
         return found
 
@@ -391,29 +424,3 @@ def _event(row: Sequence[Any]) -> Event:
 
 def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _is_read_only(path: str) -> bool:
-    """Whether a database can only be read; it must not have a log that nobody may write back."""
-    if not os.path.exists(path):
-        folder = os.path.dirname(path)
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(2, "there is no folder to write the database to", folder)
-        return False
-    if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
-        return False
-    log = path + "-wal"
-    if os.path.exists(log) and os.path.getsize(log):
-        raise NotSaved("read_only", f"{path} may not be written and has a log to write back: make it writable once")
-    return True
-
-
-def _not_saved(error: sqlite3.OperationalError, path: str) -> NotSaved:
-    """What went wrong, in words."""
-    text = str(error)
-    name = os.path.basename(path)
-    if "full" in text:
-        return NotSaved("full", f"NOT saved: the disk that holds {name} is full; make room and try again")
-    if "readonly" in text or "read-only" in text:
-        return NotSaved("read_only", f"NOT saved: {name} may only be read; make it writable and start again")
-    return NotSaved("disk", f"NOT saved: {name}: {text}")

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from hscrf.io.axis import TimeAxis, rate_of
-from hscrf.studio import bulk, label_set
+from hscrf.studio import bulk, label_set, texts
 from hscrf.studio.bridges import Places
 from hscrf.studio.claims import Claims
 from hscrf.studio.desk import Desk, Missing
@@ -158,6 +158,11 @@ class Studio:
             self.news.tell("queue")
         return len(rows) < len(lacking)
 
+    def forget_doubts(self) -> None:
+        """Compute the doubts of all sequences again: their tokens have changed."""
+        self._doubts.clear()
+        self.desk.worker.patient("doubts", self._sweep)
+
     # -- what the page asks
 
     def view(self, sequence: int, opened: bool) -> dict[str, Any]:
@@ -227,6 +232,7 @@ class Studio:
                 level: {str(k): list(map(str, v)) for k, v in relation.items()} for level, relation in relations.items()
             },
             "kind": self.kind,
+            "tokens": texts.shown(self),
             "rate": self.rate,
             "channels": self.channels,
             "annotator": name or self.store.setting("annotator", ""),

@@ -74,5 +74,5 @@ export function readView(raw) {
 /** @param {any} raw @returns {import("./types.js").Observations} */
 export function readObservations(raw) {
   const channels = (raw.channels || []).map((channel) => ({ ...channel, values: floats(channel.values) }));
-  return { kind: raw.kind, length: raw.length, channels, tokens: raw.tokens || null, times: raw.times || null };
+  return { kind: raw.kind, length: raw.length, channels, tokens: raw.tokens || null, times: raw.times || null, gaps: raw.gaps || null };
 }

@@ -1,6 +1,7 @@
 // Draw the segments of one level along one line.
 
 import { colour, hatching, hatchingOf, hueOf } from "./colours.js";
+import { sides } from "./layout.js";
 import { fixedInside, indexAt, nameOf } from "./segments.js";
 
 /** @typedef {import("./types.js").View} View */
@@ -137,8 +138,8 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
   /** @type {Map<number, {label: string | null, cover: number}>} */ const columns = new Map();
   for (let i = indexAt(segments, line.start); i < segments.length && segments[i][0] < line.stop; i++) {
     const [start, stop, label] = segments[i];
-    const left = Math.max(first, line.x(Math.max(start, line.start)));
-    const right = Math.min(last, line.x(Math.min(stop, line.stop)));
+    const [from, to] = sides(line, start, stop);
+    const [left, right] = [Math.max(first, from), Math.min(last, to)];
     if (right - left < NARROW) {
       if (right > left) gather(columns, left, right, label);
       continue;
@@ -158,8 +159,8 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
 function drawFixedSteps(pen, ranges, line, [x, y, width, height]) {
   pen.fillStyle = pen.strokeStyle = colour("label-ink");
   for (const [start, stop] of ranges) {
-    const left = Math.max(x, line.x(Math.max(start, line.start)));
-    const right = Math.min(x + width, line.x(Math.min(stop, line.stop)));
+    const [from, to] = sides(line, start, stop);
+    const [left, right] = [Math.max(x, from), Math.min(x + width, to)];
     if (right > left) pen.fillRect(left, y + height - 3, right - left, 3);
     if (right - left > 40) drawLock(pen, right - 14, y + height / 2);
   }
@@ -175,7 +176,7 @@ function drawFixedBorders(pen, view, level, line, top, height) {
   for (const at of fixed.on) {
     if (at < line.start || at > line.stop) continue;
     const x = line.x(at);
-    const crowded = x - before < SLIM;
+    const crowded = Math.abs(x - before) < SLIM;
     before = x;
     if (crowded) continue;
     pen.fillRect(x - 1, top - 2, 2, height + 4);
@@ -186,8 +187,7 @@ function drawFixedBorders(pen, view, level, line, top, height) {
     pen.fill();
   }
   for (const [start, stop] of fixed.off) {
-    const left = line.x(Math.max(start, line.start));
-    const right = line.x(Math.min(stop - 1, line.stop));
+    const [left, right] = sides(line, start, stop - 1);
     if (stop - 1 >= line.start && start <= line.stop) pen.fillRect(left - 4, top + height - 2, right - left + 8, 2);
   }
 }

@@ -1,5 +1,6 @@
 // A contradiction: what cannot be true together, and a button to release each of it.
 
+import { keyFor } from "./bindings.js";
 import { byId, make } from "./dom.js";
 
 export class Conflict {
@@ -18,10 +19,10 @@ export class Conflict {
     this.seen = conflict;
     this.element.hidden = !conflict;
     if (!conflict) return this.element.replaceChildren();
-    const undo = make("button", { type: "button", onclick: () => this.send("undo", {}) }, "Undo the last change (z)");
+    const undo = make("button", { type: "button", onclick: () => this.send("undo", {}) }, `Undo the last change (${keyFor("undo")})`);
     const items = conflict.items.filter((item) => !item.new).map((item) => make("li", {}, this.button(item)));
     this.element.replaceChildren(
-      make("h3", {}, "These cannot be true together. Nothing is lost; release one (c)"),
+      make("h3", {}, `These cannot be true together. Nothing is lost; release one (${keyFor("conflict")})`),
       make("p", {}, conflict.items.map((item) => item.what).join(", and ") || conflict.message),
       make("ul", {}, ...items, make("li", {}, undo)),
     );

@@ -27,15 +27,10 @@ export function open(title, ...content) {
   close.focus();
 }
 
-/** @param {{shown: string, words: string}[]} keys */
-export function openKeys(keys) {
-  const rows = keys.map(({ shown, words }) =>
-    make(
-      "div",
-      {},
-      make("dt", {}, ...shown.split(" ").flatMap((key) => [make("kbd", {}, key), " "])),
-      make("dd", {}, words),
-    ),
+/** @param {{keys: string[], words: string}[]} sheet @param {...Node} first what stands above it */
+export function openKeys(sheet, ...first) {
+  const rows = sheet.map(({ keys, words }) =>
+    make("div", {}, make("dt", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "])), make("dd", {}, words)),
   );
   const legend = [
     ["? and a dashed outline", "suggested by the model"],
@@ -47,7 +42,7 @@ export function openKeys(keys) {
     ["! and a red dashed frame", "contradicts another label: release one of them"],
     ["purple strip and line", "doubt: 1 − probability of the label shown"],
   ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
-  open("Keys and signs", make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
+  open("Keys and signs", ...first, make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
 }
 
 export async function openProgress() {
@@ -172,8 +167,9 @@ async function importFiles(files, result, say) {
   say(`imported ${labels} labels`);
 }
 
-/** @param {import("./state.js").State} state @param {(words: string) => void} say */
-export function openSettings(state, say) {
+/** @param {import("./state.js").State} state @param {(words: string) => void} say
+ * @param {...Node} more fields of texts, of keys */
+export function openSettings(state, say, ...more) {
   const { project } = state;
   if (!project) return;
   const name = make("input", { id: "annotator", value: project.annotator || "", maxlength: "100" });
@@ -220,6 +216,7 @@ export function openSettings(state, say) {
       make("label", { for: "theme" }, "Colours"),
       theme,
       make("p", {}, "auto follows the system."),
+      ...more,
       make("button", { type: "button", className: "main", onclick: save }, "Save"),
     ),
   );

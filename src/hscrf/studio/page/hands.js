@@ -1,5 +1,6 @@
 // What a person does, turned into fixes. Every hand works on what is on the screen.
 
+import { keyFor } from "./bindings.js";
 import { chosen, doubtful, indexAt } from "./segments.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -230,7 +231,7 @@ export class Hands {
       this.visited = [];
       found = all[0];
     }
-    if (!found) return this.say("every segment is confirmed: A accepts the sequence");
+    if (!found) return this.say(`every segment is confirmed: ${keyFor("acceptAll")} accepts the sequence`);
     this.visited.push(key(found));
     this.state.select({ level: found.level, step: found.start });
   }

@@ -1,5 +1,6 @@
 // The line above the tracks and the lines below the queue: what is open, whether it is saved, what the model does.
 
+import { keyFor } from "./bindings.js";
 import { byId, make, mark, write } from "./dom.js";
 
 /** @param {string | null} time ISO @returns {string} hours and minutes here */
@@ -59,7 +60,7 @@ function showView(state) {
     ? "Release one of the contradicting labels first"
     : lacking
       ? `Level ${lacking[0]} still has steps without a label`
-      : "All that is shown is right: accept the sequence and go on (A)";
+      : `All that is shown is right: accept the sequence and go on (${keyFor("acceptAll")})`;
   byId("undo").disabled = Boolean(view.held_by) || (!shown.can_undo && !state.unsaved.count);
   byId("redo").disabled = Boolean(view.held_by) || !shown.can_redo;
 }
@@ -84,7 +85,7 @@ function showCounts(state) {
   const { queue, project } = state;
   if (!queue || !project) return;
   write(byId("done"), `${queue.done} of ${queue.total} done`);
-  byId("done").title = "Sequences that were accepted whole. Click for the progress curves (p)";
+  byId("done").title = `Sequences that were accepted whole. Click for the progress curves (${keyFor("progress")})`;
   byId("meter").style.width = `${(100 * queue.done) / Math.max(1, queue.total)}%`;
 }
 

@@ -1,173 +1,112 @@
-// The keyboard. One table: what the key sheet shows is what the keys do.
+// The keyboard. One table: what the key sheet shows is what the keys do. A person may give commands other keys.
 
-/** @typedef {{keys: string[], shown: string, words: string, once?: boolean, run: (event: KeyboardEvent) => void}} Key
- *    `once`: a key that is held down counts once */
+import { bindTable, keysOf, showKey } from "./bindings.js";
+
+/** @typedef {{id: string, keys: string[], words: string, row?: string, once?: boolean, fixed?: boolean,
+ *    run: (event: KeyboardEvent) => void}} Key
+ *    `row`: commands that share a line of the sheet; `once`: a key that is held down counts once; `fixed`: the keys stay */
 
 /** @param {import("./hands.js").Hands} hands @param {import("./stage.js").Stage} stage @param {Record<string, (...rest: any[]) => any>} page
  * @returns {Key[]} */
 export function keyTable(hands, stage, page) {
   const zoom = (/** @type {number} */ factor) => stage.look((window) => window.zoom(factor, page.cursor()));
+  const turn = (/** @type {() => unknown} */ work) => () => hands.then(work);
+  /** Steps to the right of the screen: back, in a text from right to left. @param {number} by */
+  const along = (by) => (stage.layout.rtl ? -by : by);
+  /** @param {string} id @param {string} keys separated by blanks @param {string} words @param {(event: KeyboardEvent) => void} run
+   * @param {Partial<Key>} [more] @returns {Key} */
+  const key = (id, keys, words, run, more = {}) => ({ id, keys: keys.split(" "), words, run, ...more });
+  const once = { once: true };
+  const sides = { row: "segment to the left, to the right" };
+  const levels = { row: "level above, below" };
+  const ends = { row: "first, last segment" };
+  const starts = { row: "move the segment's first border by a step" };
+  const stops = { row: "move its last border by a step" };
+  const cursor = { row: "cursor one step left, right" };
+  const range = { row: "choose steps; a label makes them one segment" };
+  const persons = { row: "what the first, the second person said is right" };
+  const zooms = { row: "zoom in, out" };
+  const shows = { row: "show all; show the segment" };
+  const queue = { row: "sequence after, before, in the queue" };
   return [
-    {
-      keys: ["ArrowLeft", "ArrowRight"],
-      shown: "← →",
-      words: "segment before, after",
-      run: (e) => hands.then(() => hands.step(e.key === "ArrowLeft" ? -1 : 1)),
-    },
-    {
-      keys: ["ArrowUp", "ArrowDown"],
-      shown: "↑ ↓",
-      words: "level above, below",
-      run: (e) => hands.then(() => hands.climb(e.key === "ArrowUp" ? -1 : 1)),
-    },
-    {
-      keys: ["Home", "End"],
-      shown: "Home End",
-      words: "first, last segment",
-      run: (e) => hands.then(() => hands.step(e.key === "Home" ? -1e9 : 1e9)),
-    },
-    {
-      keys: ["n"],
-      shown: "n",
-      words: "most doubtful segment; again: the next one",
-      run: () => hands.then(() => hands.nextDoubt()),
-    },
-    {
-      keys: [..."123456789"],
-      shown: "1 … 9",
-      words: "give the segment this label",
-      run: (e) => hands.then(() => page.pick(Number(e.key))),
-    },
-    {
-      keys: ["Enter", "l", "/"],
-      shown: "Enter l",
-      words: "type the beginning of a label, Enter takes it",
-      run: () => page.type(),
-    },
-    {
-      keys: ["[", "]", "Ctrl+ArrowLeft", "Ctrl+ArrowRight"],
-      shown: "[ ] Ctrl+← →",
-      words: "move the segment's first border by a step",
-      run: (e) => hands.nudge(e.key === "[" || e.key === "ArrowLeft" ? -1 : 1),
-    },
-    {
-      keys: ["{", "}"],
-      shown: "{ }",
-      words: "move its last border by a step",
-      run: (e) => hands.nudge(e.key === "{" ? -1 : 1, true),
-    },
-    {
-      keys: [",", "."],
-      shown: ", .",
-      words: "cursor one step left, right",
-      run: (e) => hands.then(() => hands.creep(e.key === "," ? -1 : 1, false)),
-    },
-    {
-      keys: ["Shift+ArrowLeft", "Shift+ArrowRight"],
-      shown: "Shift+← Shift+→",
-      words: "choose steps; a label makes them one segment",
-      run: (e) => hands.then(() => hands.creep(e.key === "ArrowLeft" ? -1 : 1, true)),
-    },
-    {
-      keys: ["s"],
-      shown: "s",
-      words: "split before the cursor (in the middle, if the cursor is on the first step)",
-      once: true,
-      run: () => hands.then(() => hands.split()),
-    },
-    {
-      keys: ["m"],
-      shown: "m",
-      words: "merge with the next segment",
-      once: true,
-      run: () => hands.then(() => hands.merge()),
-    },
-    {
-      keys: ["M"],
-      shown: "M",
-      words: "merge with the segment before",
-      once: true,
-      run: () => hands.then(() => hands.merge(true)),
-    },
-    {
-      keys: ["a"],
-      shown: "a",
-      words: "accept the segment, go on to the next",
-      run: () => hands.then(() => hands.accept()),
-    },
-    {
-      keys: ["A"],
-      shown: "A",
-      words: "accept the sequence, go on to the next",
-      once: true,
-      run: () => hands.then(() => hands.acceptAll()),
-    },
-    {
-      keys: ["u"],
-      shown: "u",
-      words: "release: forget what is fixed here",
-      run: () => hands.then(() => hands.release()),
-    },
-    { keys: ["z", "Ctrl+z"], shown: "z Ctrl-Z", words: "undo", run: () => hands.then(() => hands.undo()) },
-    {
-      keys: ["y", "Ctrl+y", "Ctrl+Shift+z", "Ctrl+Z"],
-      shown: "y Ctrl-Y",
-      words: "redo",
-      run: () => hands.then(() => hands.redo()),
-    },
-    {
-      keys: ["x"],
-      shown: "x",
-      words: "flag the sequence, or take the flag away",
-      once: true,
-      run: () => hands.then(() => hands.flag()),
-    },
-    {
-      keys: ["k"],
-      shown: "k",
-      words: "skip the sequence: it waits at the end of the queue",
-      once: true,
-      run: () => page.skip(),
-    },
-    { keys: ["e"], shown: "e", words: "write a note", run: () => page.note() },
-    { keys: ["h"], shown: "h", words: "history of the sequence", run: () => page.history() },
-    { keys: ["d"], shown: "d", words: "labels: names, colours, keys, guidelines", run: () => page.labels() },
-    { keys: ["r"], shown: "r", words: "guidelines next to the work, or not", run: () => page.guide() },
-    { keys: ["i"], shown: "i", words: "menu: everything that can be done here", run: () => page.menu() },
-    { keys: [" "], shown: "Space", words: "play what is chosen, or pause", once: true, run: () => page.play() },
-    { keys: ["L"], shown: "L", words: "loop the recording, or not", once: true, run: () => page.loop() },
-    { keys: ["S"], shown: "S", words: "speed of the recording", run: () => page.speed() },
-    {
-      keys: ["<", ">"],
-      shown: "< >",
-      words: "what the first, the second person said is right",
-      run: (e) => hands.then(() => page.settle(e.key === "<" ? 0 : 1)),
-    },
-    { keys: ["c"], shown: "c", words: "to the buttons of a contradiction", run: () => page.conflict() },
-    { keys: ["+", "=", "-"], shown: "+ -", words: "zoom in, out", run: (e) => zoom(e.key === "-" ? 1 / 1.6 : 1.6) },
-    { keys: ["0", "f"], shown: "0 f", words: "show all; show the segment", run: (e) => page.fit(e.key === "0") },
-    {
-      keys: ["PageDown", "PageUp"],
-      shown: "PgDn PgUp",
-      words: "sequence after, before, in the queue",
-      run: (e) => page.go(e.key === "PageDown" ? 1 : -1),
-    },
-    { keys: ["g"], shown: "g", words: "the sequence to work on next", run: () => page.next() },
-    { keys: ["b"], shown: "b", words: "back to the sequence that was open before", run: () => page.back() },
-    { keys: ["o"], shown: "o", words: "segments as a list", run: () => page.outline() },
-    { keys: ["q"], shown: "q", words: "to the queue", run: () => page.queue() },
-    { keys: ["t"], shown: "t", words: "train now, or stop training", once: true, run: () => page.train() },
-    { keys: ["p"], shown: "p", words: "progress curves", run: () => page.progress() },
-    { keys: ["?"], shown: "?", words: "this sheet", run: () => page.keys() },
-    { keys: ["Escape"], shown: "Esc", words: "let go: border, chosen steps, list", run: () => page.escape() },
+    key("left", "ArrowLeft", "segment to the left", turn(() => hands.step(along(-1))), sides),
+    key("right", "ArrowRight", "segment to the right", turn(() => hands.step(along(1))), sides),
+    key("up", "ArrowUp", "level above", turn(() => hands.climb(-1)), levels),
+    key("down", "ArrowDown", "level below", turn(() => hands.climb(1)), levels),
+    key("first", "Home", "first segment", turn(() => hands.step(-1e9)), ends),
+    key("last", "End", "last segment", turn(() => hands.step(1e9)), ends),
+    key("doubt", "n", "most doubtful segment; again: the next one", turn(() => hands.nextDoubt())),
+    key("label", "1 2 3 4 5 6 7 8 9", "give the segment this label", (e) => hands.then(() => page.pick(Number(e.key))), {
+      fixed: true,
+    }),
+    key("type", "Enter l /", "type the beginning of a label, Enter takes it", () => page.type()),
+    key("startLeft", "[ Ctrl+ArrowLeft", "first border to the left", () => hands.nudge(along(-1)), starts),
+    key("startRight", "] Ctrl+ArrowRight", "first border to the right", () => hands.nudge(along(1)), starts),
+    key("stopLeft", "{", "last border to the left", () => hands.nudge(along(-1), true), stops),
+    key("stopRight", "}", "last border to the right", () => hands.nudge(along(1), true), stops),
+    key("cursorLeft", ",", "cursor one step left", turn(() => hands.creep(along(-1), false)), cursor),
+    key("cursorRight", ".", "cursor one step right", turn(() => hands.creep(along(1), false)), cursor),
+    key("chooseLeft", "Shift+ArrowLeft", "choose steps to the left", turn(() => hands.creep(along(-1), true)), range),
+    key("chooseRight", "Shift+ArrowRight", "choose steps to the right", turn(() => hands.creep(along(1), true)), range),
+    key(
+      "split",
+      "s",
+      "split before the cursor (in the middle, if the cursor is on the first step)",
+      turn(() => hands.split()),
+      once,
+    ),
+    key("merge", "m", "merge with the next segment", turn(() => hands.merge()), once),
+    key("mergeBefore", "M", "merge with the segment before", turn(() => hands.merge(true)), once),
+    key("accept", "a", "accept the segment, go on to the next", turn(() => hands.accept())),
+    key("acceptAll", "A", "accept the sequence, go on to the next", turn(() => hands.acceptAll()), once),
+    key("release", "u", "release: forget what is fixed here", turn(() => hands.release())),
+    key("undo", "z Ctrl+z", "undo", turn(() => hands.undo())),
+    key("redo", "y Ctrl+y Ctrl+Shift+z Ctrl+Z", "redo", turn(() => hands.redo())),
+    key("flag", "x", "flag the sequence, or take the flag away", turn(() => hands.flag()), once),
+    key("skip", "k", "skip the sequence: it waits at the end of the queue", () => page.skip(), once),
+    key("note", "e", "write a note", () => page.note()),
+    key("history", "h", "history of the sequence", () => page.history()),
+    key("labels", "d", "labels: names, colours, keys, guidelines", () => page.labels()),
+    key("guide", "r", "guidelines next to the work, or not", () => page.guide()),
+    key("menu", "i", "menu: everything that can be done here", () => page.menu()),
+    { ...key("play", "Space", "play what is chosen, or pause", () => page.play(), once), keys: [" "] },
+    key("loop", "L", "loop the recording, or not", () => page.loop(), once),
+    key("speed", "S", "speed of the recording", () => page.speed()),
+    key("firstPerson", "<", "what the first person said is right", turn(() => page.settle(0)), persons),
+    key("secondPerson", ">", "what the second person said is right", turn(() => page.settle(1)), persons),
+    key("conflict", "c", "to the buttons of a contradiction", () => page.conflict()),
+    key("closer", "+ =", "zoom in", () => zoom(1.6), zooms),
+    key("farther", "-", "zoom out", () => zoom(1 / 1.6), zooms),
+    key("all", "0", "show all", () => page.fit(true), shows),
+    key("fit", "f", "show the segment", () => page.fit(false), shows),
+    key("after", "PageDown", "sequence after this one in the queue", () => page.go(1), queue),
+    key("before", "PageUp", "sequence before this one in the queue", () => page.go(-1), queue),
+    key("next", "g", "the sequence to work on next", () => page.next()),
+    key("back", "b", "back to the sequence that was open before", () => page.back()),
+    key("outline", "o", "segments as a list", () => page.outline()),
+    key("queue", "q", "to the queue", () => page.queue()),
+    key("train", "t", "train now, or stop training", () => page.train(), once),
+    key("progress", "p", "progress curves", () => page.progress()),
+    key("keys", "?", "this sheet", () => page.keys()),
+    key("escape", "Escape", "let go: border, chosen steps, list", () => page.escape(), { fixed: true }),
   ];
+}
+
+/** Lines of the sheet: keys as people read them, and what they do. @param {Key[]} table */
+export function sheetRows(table) {
+  /** @type {Map<string, string[]>} */ const rows = new Map();
+  for (const { id, words, row } of table) {
+    const keys = id === "label" ? ["1 … 9"] : keysOf(id).slice(0, row ? 1 : 2).map(showKey);
+    rows.set(row || words, [...(rows.get(row || words) || []), ...keys]);
+  }
+  return [...rows].map(([words, keys]) => ({ keys, words }));
 }
 
 /** AltGr makes [ ] { } on many keyboards, and some systems report it as Ctrl and Alt. @param {KeyboardEvent} event */
 const isGraph = (event) => event.getModifierState("AltGraph");
 
 /** @param {KeyboardEvent} event */
-function nameOf(event) {
+export function nameOf(event) {
   const control = (event.ctrlKey && !isGraph(event)) || event.metaKey;
   const held = (control ? "Ctrl+" : "") + (event.shiftKey && event.key.length > 1 ? "Shift+" : "");
   return held + event.key;
@@ -185,16 +124,17 @@ function isTaken(event) {
 
 /** @param {Key[]} table @param {() => boolean} ready @param {(key: string) => boolean} label gives a label by its own key */
 export function bindKeys(table, ready, label) {
-  const known = new Map(table.flatMap((key) => key.keys.map((name) => [name, key])));
+  bindTable(table);
   document.addEventListener("keydown", (event) => {
-    const key = known.get(nameOf(event));
     if (isTaken(event)) return;
+    const name = nameOf(event);
+    const key = table.find(({ id }) => keysOf(id).includes(name));
     if (!key) {
-      if (event.key.length === 1 && ready() && label(nameOf(event))) event.preventDefault();
+      if (event.key.length === 1 && ready() && label(name)) event.preventDefault();
       return;
     }
     event.preventDefault();
     if (event.repeat && key.once) return;
-    if (ready() || key.shown === "?") key.run(event);
+    if (ready() || key.id === "keys") key.run(event);
   });
 }

@@ -1,5 +1,6 @@
 // Edit the labels: names, colours, descriptions, keys, parents. What an edit does is said before; one undo takes it back.
 
+import { keyFor } from "./bindings.js";
 import { Refused, ask, readView, tell } from "./api.js";
 import { HUES, hueOf, nameHue } from "./colours.js";
 import { open } from "./dialogs.js";
@@ -119,7 +120,7 @@ export function openLabels(studio, isTaken) {
       const wanted = changes();
       const taken = rows.find((each) => each.key.value && isTaken(each.key.value));
       apply.disabled = true;
-      if (taken) return say([`the key ${taken.key.value} belongs to a command: choose another, or change the command's key`]);
+      if (taken) return say([`the key ${taken.key.value} belongs to a command: choose another, or give the command another key in Settings, Change keys`]);
       if (!wanted.length) return say(["nothing was changed"]);
       const { words } = await tell("/api/labels/preview", { changes: wanted });
       say(words.length ? words : ["Only looks change: no label that exists is concerned."]);
@@ -132,7 +133,7 @@ export function openLabels(studio, isTaken) {
   apply.addEventListener("click", () =>
     attempt(async () => {
       await tell("/api/labels", { changes: changes() });
-      done("labels changed; d opens them again, to undo it as one step");
+      done(`labels changed; ${keyFor("labels")} opens them again, to undo it as one step`);
     }),
   );
   const undo = make("button", { type: "button", disabled: !project.last_edit }, `Undo: ${project.last_edit || "nothing"}`);
@@ -149,7 +150,7 @@ export function openLabels(studio, isTaken) {
     attempt(async () => {
       studio.state.project = await tell("/api/settings", { guidelines: guide.value });
       studio.state.say("project");
-      say(["guidelines saved: r shows them next to the work"]);
+      say([`guidelines saved: ${keyFor("guide")} shows them next to the work`]);
     }),
   );
   open(
@@ -163,13 +164,17 @@ export function openLabels(studio, isTaken) {
   );
 }
 
-/** Labels were edited, here or in another window: show everything with them. @param {import("./studio.js").Studio} studio */
-export async function relabelled(studio) {
+/** Labels were edited, or texts were cut anew, here or in another window: show everything with them.
+ * @param {import("./studio.js").Studio} studio @param {boolean} anew with other tokens */
+export async function relabelled(studio, anew) {
   const { state } = studio;
   try {
     state.project = await ask("/api/project");
     if (!state.levels.includes(state.selection.level)) state.selection.level = state.levels[0];
-    if (state.view) studio.take(readView(await ask(`/api/sequences/${state.view.id}`)));
+    if (anew) studio.seen.clear();
+    if (anew) await studio.refreshQueue();
+    if (anew && state.view) await studio.open(state.view.id);
+    else if (state.view) studio.take(readView(await ask(`/api/sequences/${state.view.id}`)));
     state.say("project theme");
     await studio.refreshQueue();
   } catch (error) {
@@ -185,7 +190,7 @@ export function showGuide(state) {
   const said = level.labels.filter((label) => project.looks[level.name]?.[label]?.words);
   byId("guide").replaceChildren(
     make("h3", {}, "Guidelines"),
-    make("p", { className: "guide-text" }, project.guidelines || "None yet: d opens the labels, where they are written."),
+    make("p", { className: "guide-text" }, project.guidelines || `None yet: ${keyFor("labels")} opens the labels, where they are written.`),
     make("h3", {}, `Labels of ${level.name}`),
     said.length
       ? make("dl", {}, ...said.flatMap((label) => [make("dt", {}, label), make("dd", {}, project.looks[level.name][label].words)]))

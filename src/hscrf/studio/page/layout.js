@@ -1,9 +1,10 @@
-// Where things are: rows from top to bottom, steps from left to right. Time is one line, text wraps into many.
+// Where things are: rows from top to bottom, steps from left to right, or from right to left in such a text. Time is one
+// line, text wraps into many.
 
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {{kind: "axis" | "level" | "doubt" | "channel" | "tokens" | "wave" | "spectrum", name: string, top: number, height: number, index: number}} Row */
-/** @typedef {{rows: Row[], lines: Line[], pitch: number, height: number, wraps: boolean}} Layout
- *    `pitch`: from one line to the next; `height`: of everything */
+/** @typedef {{rows: Row[], lines: Line[], pitch: number, height: number, wraps: boolean, rtl: boolean}} Layout
+ *    `pitch`: from one line to the next; `height`: of everything; `rtl`: whether steps go from right to left */
 
 export const GUTTER = 104; // pixels at the left, for the names of the rows
 const EDGE = 12; // pixels free at the right
@@ -48,30 +49,33 @@ export function layTime(levels, seen, window, width, height, sounds, order) {
     x: (step) => GUTTER + (step - window.start) * scale,
     step: (x) => window.start + (x - GUTTER) / scale,
   };
-  return { rows, lines: [line], pitch: total, height: total, wraps: false };
+  return { rows, lines: [line], pitch: total, height: total, wraps: false, rtl: false };
 }
 
-/** Widths of tokens as they will be drawn. @param {string[]} tokens @param {string} font @param {number} most @returns {Float32Array} */
-export function measure(tokens, font, most) {
+/** Widths of tokens as they will be drawn; those that nothing separates in the text are closer to each other.
+ * @param {string[]} tokens @param {string} font @param {number} most @param {number[] | null} [gaps] @returns {Float32Array} */
+export function measure(tokens, font, most, gaps = null) {
   const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
   pen.font = font;
   /** @type {Map<string, number>} */ const known = new Map();
-  return Float32Array.from(tokens, (token) => {
+  return Float32Array.from(tokens, (token, i) => {
     let width = known.get(token);
     if (width === undefined) {
-      width = Math.min(most, Math.max(18, Math.ceil(pen.measureText(token).width) + 10));
+      width = Math.ceil(pen.measureText(token).width);
       known.set(token, width);
     }
-    return width;
+    const close = gaps !== null && (gaps[i] === 0 || gaps[i + 1] === 0);
+    return Math.min(most, Math.max(close ? 14 : 18, width + (close ? 7 : 10)));
   });
 }
 
-/** Which token each wrapped line starts with. @param {Float32Array} widths @param {number} room @returns {number[]} */
-export function wrap(widths, room) {
+/** Which token each wrapped line starts with. @param {Float32Array} widths @param {number} room
+ * @param {number[] | null} [gaps] 2: a line of the text ends before it @returns {number[]} */
+export function wrap(widths, room, gaps = null) {
   const starts = [0];
   let used = 0;
   widths.forEach((width, i) => {
-    if (used + width > room && i > starts[starts.length - 1]) {
+    if ((used + width > room || gaps?.[i] === 2) && i > starts[starts.length - 1]) {
       starts.push(i);
       used = 0;
     }
@@ -81,21 +85,26 @@ export function wrap(widths, room) {
 }
 
 /** Lines of a text: tokens, a bar for each level, a strip of doubt.
- * @param {string[]} levels @param {Float32Array} widths @param {number} width @returns {Layout} */
-export function layText(levels, widths, width) {
-  const bars = levels.map((name, i) => row("level", name, 22, i));
-  const rows = [row("tokens", "", 26), ...bars, row("doubt", "doubt", 12)];
-  const pitch = stack(rows, 3) + 18;
-  const starts = wrap(widths, width - GUTTER - EDGE);
-  const lines = starts.map((start, i) => lineOf(widths, start, starts[i + 1] ?? widths.length, i * pitch + 8));
-  return { rows, lines, pitch, height: lines.length * pitch + 16, wraps: true };
+ * @param {string[]} levels @param {Float32Array} widths @param {number} width
+ * @param {{size?: number, gaps?: number[] | null, rtl?: boolean, doubt?: boolean}} [look] @returns {Layout} */
+export function layText(levels, widths, width, { size = 15, gaps = null, rtl = false, doubt = true } = {}) {
+  const bars = levels.map((name, i) => row("level", name, Math.max(22, Math.round(1.45 * size)), i));
+  const rows = [row("tokens", "", Math.round(1.75 * size)), ...bars, ...(doubt ? [row("doubt", "doubt", 12)] : [])];
+  const pitch = stack(rows, 3) + Math.round(1.4 * size);
+  const starts = wrap(widths, width - GUTTER - EDGE, gaps);
+  const lines = starts.map((start, i) =>
+    lineOf(widths, start, starts[i + 1] ?? widths.length, i * pitch + 8, rtl ? width - EDGE : null),
+  );
+  return { rows, lines, pitch, height: lines.length * pitch + 16, wraps: true, rtl };
 }
 
-/** @param {Float32Array} widths @param {number} start @param {number} stop @param {number} top @returns {Line} */
-function lineOf(widths, start, stop, top) {
+/** @param {Float32Array} widths @param {number} start @param {number} stop @param {number} top
+ * @param {number | null} right where a line from right to left begins @returns {Line} */
+function lineOf(widths, start, stop, top, right) {
   const edges = new Float32Array(stop - start + 1);
-  edges[0] = GUTTER;
-  for (let i = 0; i < stop - start; i++) edges[i + 1] = edges[i] + widths[start + i];
+  edges[0] = right ?? GUTTER;
+  const way = right === null ? 1 : -1;
+  for (let i = 0; i < stop - start; i++) edges[i + 1] = edges[i] + way * widths[start + i];
   const clamp = (/** @type {number} */ border) => Math.max(0, Math.min(stop - start, border - start));
   return {
     start,
@@ -104,10 +113,17 @@ function lineOf(widths, start, stop, top) {
     x: (border) => edges[Math.round(clamp(border))],
     step: (x) => {
       let i = 0;
-      while (i < stop - start - 1 && edges[i + 1] <= x) i++;
+      while (i < stop - start - 1 && way * edges[i + 1] <= way * x) i++;
       return start + i + Math.max(0, Math.min(1, (x - edges[i]) / (edges[i + 1] - edges[i])));
     },
   };
+}
+
+/** Left and right side of some steps on a line. @param {Line} line @param {number} start @param {number} stop
+ * @returns {[number, number]} */
+export function sides(line, start, stop) {
+  const [a, b] = [line.x(Math.max(start, line.start)), line.x(Math.min(stop, line.stop))];
+  return a <= b ? [a, b] : [b, a];
 }
 
 /** Line and row at a point; the nearest where there is none. @param {Layout} layout @param {number} y */

@@ -4,26 +4,32 @@ import { hideChannel, moveChannel, showAllChannels } from "./channels.js";
 import { Choices } from "./choices.js";
 import { colourLabels, readColours, useTheme } from "./colours.js";
 import { Conflict } from "./conflict.js";
+import { commandOf, keyFor, keysOf, onKeys, showKey } from "./bindings.js";
 import { openBulk } from "./bulk.js";
 import { openFiles, openKeys, openProgress, openSettings } from "./dialogs.js";
 import { openHistory, openNote } from "./history.js";
 import { openLabels, relabelled, showGuide, toggleGuide } from "./labels.js";
 import { Media } from "./media.js";
 import { openMenu } from "./menu.js";
-import { byId, mark, write } from "./dom.js";
+import { byId, make, mark, write } from "./dom.js";
 import { Hands } from "./hands.js";
 import { bindHeader } from "./header.js";
-import { bindKeys, keyTable } from "./keys.js";
+import { bindKeys, keyTable, sheetRows } from "./keys.js";
 import { placeAt } from "./layout.js";
+import { Neighbours } from "./neighbours.js";
 import { Outline } from "./outline.js";
 import { Overview } from "./overview.js";
 import { Pointer } from "./pointer.js";
 import { QueueList } from "./queue.js";
 import { chosen, sentence } from "./segments.js";
+import { openRemap } from "./remap.js";
+import { textFields } from "./settings.js";
 import { Settle } from "./settle.js";
 import { Stage } from "./stage.js";
 import { State } from "./state.js";
 import { Studio } from "./studio.js";
+import { tokenFields } from "./tokens.js";
+import { Tour } from "./tour.js";
 
 const state = new State();
 const stage = new Stage(state, byId("stage"));
@@ -44,6 +50,7 @@ new Pointer(state, stage, hands, (words) => write(byId("readout"), words));
 const outline = new Outline(state, hands);
 const media = new Media(state, stage, say);
 const queue = new QueueList(state, (id) => studio.open(id));
+const neighbours = new Neighbours(studio, () => queue.items);
 
 /** The sequence so many places further down the queue. @param {number} by */
 function go(by) {
@@ -61,6 +68,7 @@ function fit(all) {
 }
 
 function escape() {
+  if (tour.box) return tour.stop();
   hands.cancel();
   state.select({});
   byId("stage").focus({ preventScroll: true });
@@ -93,7 +101,7 @@ const table = keyTable(hands, stage, {
   labels: () => openLabels(studio, isCommand),
   guide: () => toggleGuide(state),
   progress: () => openProgress().catch((error) => studio.explain(error)),
-  keys: () => openKeys(table),
+  keys: () => openHelp(),
   escape,
 });
 bindKeys(
@@ -108,9 +116,31 @@ bindKeys(
 
 /** Whether a key belongs to a command; digits give labels. @param {string} key */
 function isCommand(key) {
-  return !"123456789".includes(key) && table.some((each) => each.keys.includes(key));
+  return !"123456789".includes(key) && commandOf(key) !== undefined;
 }
-studio.relabelled = () => relabelled(studio);
+
+/** Keys and signs, and where else there is help. */
+function openHelp() {
+  const again = make("button", { type: "button", id: "tour-again", onclick: () => tour.start() }, "Take the tour");
+  openKeys(sheetRows(table), make("p", { className: "edit-tools" }, again, changeKeys()));
+}
+
+const changeKeys = () => make("button", { type: "button", id: "change-keys", onclick: () => openRemap(table, state) }, "Change keys…");
+
+/** Words on buttons name the keys of today. */
+function nameKeys() {
+  for (const element of document.querySelectorAll("[data-key]")) {
+    const id = element.getAttribute("data-key") || "";
+    if (element.tagName === "KBD") element.textContent = keyFor(id);
+    else if (element instanceof HTMLElement)
+      element.title = `${element.title.replace(/ \([^()]*\)$/, "")} (${keysOf(id).slice(0, 2).map(showKey).join(" or ") || "no key"})`;
+  }
+  state.say("project view");
+}
+onKeys(nameKeys);
+nameKeys();
+const tour = new Tour(state, () => byId("stage").focus({ preventScroll: true }));
+studio.relabelled = (anew) => relabelled(studio, anew);
 state.on("project", () => {
   if (state.project) colourLabels(state.project);
   stage.paint();
@@ -157,19 +187,19 @@ function entries() {
   const marks = view?.marks || {};
   const then = (/** @type {() => unknown} */ work) => () => hands.then(work);
   return [
-    { words: "Split before the cursor", key: "s", run: then(() => hands.split()) },
-    { words: "Merge with the next segment", key: "m", run: then(() => hands.merge()) },
-    { words: "Merge with the segment before", key: "M", run: then(() => hands.merge(true)) },
-    { words: "Accept the segment", key: "a", run: then(() => hands.accept()) },
-    { words: "Release what is fixed here", key: "u", run: then(() => hands.release()) },
-    { words: "Zoom to the segment", key: "f", off: stage.layout.wraps, run: () => fit(false) },
-    { words: "Show all", key: "0", off: stage.layout.wraps, run: () => fit(true) },
-    { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: "x", run: then(() => hands.flag()) },
-    { words: marks.skip ? "Do not skip the sequence" : "Skip the sequence", key: "k", run: () => skip() },
-    { words: marks.note ? "Change the note…" : "Write a note…", key: "e", run: () => openNote(state, hands) },
-    { words: "Edit labels and guidelines…", key: "d", run: () => openLabels(studio, isCommand) },
-    { words: "Show or hide the guidelines", key: "r", run: () => toggleGuide(state) },
-    { words: "History of the sequence…", key: "h", run: () => openHistory(state).catch((e) => studio.explain(e)) },
+    { words: "Split before the cursor", key: keyFor("split"), run: then(() => hands.split()) },
+    { words: "Merge with the next segment", key: keyFor("merge"), run: then(() => hands.merge()) },
+    { words: "Merge with the segment before", key: keyFor("mergeBefore"), run: then(() => hands.merge(true)) },
+    { words: "Accept the segment", key: keyFor("accept"), run: then(() => hands.accept()) },
+    { words: "Release what is fixed here", key: keyFor("release"), run: then(() => hands.release()) },
+    { words: "Zoom to the segment", key: keyFor("fit"), off: stage.layout.wraps, run: () => fit(false) },
+    { words: "Show all", key: keyFor("all"), off: stage.layout.wraps, run: () => fit(true) },
+    { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: keyFor("flag"), run: then(() => hands.flag()) },
+    { words: marks.skip ? "Do not skip the sequence" : "Skip the sequence", key: keyFor("skip"), run: () => skip() },
+    { words: marks.note ? "Change the note…" : "Write a note…", key: keyFor("note"), run: () => openNote(state, hands) },
+    { words: "Edit labels and guidelines…", key: keyFor("labels"), run: () => openLabels(studio, isCommand) },
+    { words: "Show or hide the guidelines", key: keyFor("guide"), run: () => toggleGuide(state) },
+    { words: "History of the sequence…", key: keyFor("history"), run: () => openHistory(state).catch((e) => studio.explain(e)) },
     { words: "Accept many sequences…", off: !shown || shown.model === null, run: () => openBulk(studio) },
   ];
 }
@@ -211,8 +241,17 @@ byId("stage").addEventListener("contextmenu", (/** @type {MouseEvent} */ event) 
   openMenu("What can be done here", channel ? channelEntries(channel) : entries(), event.clientX, event.clientY);
 });
 byId("files").addEventListener("click", () => openFiles(say));
-byId("settings").addEventListener("click", () => openSettings(state, say));
-byId("keys").addEventListener("click", () => openKeys(table));
+byId("settings").addEventListener("click", () =>
+  openSettings(state, say, ...tokenFields(studio), ...textFields(relook), make("span", {}, "Keys"), changeKeys()),
+);
+
+/** Words have another size, or other sequences are shown around or not. */
+function relook() {
+  stage.widths = null;
+  stage.resize();
+  neighbours.update();
+}
+byId("keys").addEventListener("click", openHelp);
 byId("train").addEventListener("click", () => studio.train());
 for (const id of ["done", "spark"])
   byId(id).addEventListener("click", () => openProgress().catch((error) => studio.explain(error)));

@@ -2,7 +2,7 @@
 // A browser has six connections to a server. One tab listens and tells the others; when it closes, another takes its place.
 
 const NAMES =
-  "hello saved suggestion training model training_failed warming queue labels claims notices stopping".split(" ");
+  "hello saved suggestion training model training_failed warming queue labels tokens claims notices stopping".split(" ");
 const AGAIN = 4000; // milliseconds until a closed connection is tried again
 
 /** @typedef {(name: string, data: any) => void} Hear  `lost`: the connection broke */

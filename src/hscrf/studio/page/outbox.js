@@ -60,11 +60,12 @@ export class Outbox {
     return keys.filter((key) => key.startsWith(PREFIX) && !key.startsWith(this.prefix)).length;
   }
 
-  /** @param {number} sequence @param {string} kind @param {any} body @param {string} annotator @param {number} version */
-  add(sequence, kind, body, annotator, version) {
+  /** @param {number} sequence @param {string} kind @param {any} body @param {string} annotator @param {number} version
+   * @param {number} length of the sequence, which changes if its text is cut into other tokens */
+  add(sequence, kind, body, annotator, version, length) {
     this.made = Math.max(Date.now(), this.made + 1);
     const uid = crypto.randomUUID();
-    /** @type {Fix} */ const fix = { uid, sequence, version, kind, body, annotator, made: this.made };
+    /** @type {Fix} */ const fix = { uid, sequence, version, kind, body, annotator, length, made: this.made };
     try {
       this.storage.setItem(this.prefix + uid, JSON.stringify(fix));
     } catch {
@@ -110,10 +111,10 @@ export class Outbox {
     const fix = this.fixes[0];
     const late = setTimeout(() => this.isLate(), LATE);
     try {
-      const { uid, kind, body, annotator } = fix;
+      const { uid, kind, body, annotator, length } = fix;
       const version = Math.max(fix.version, this.versions.get(fix.sequence) ?? 0);
       this.sent.add(uid);
-      const answer = await tell(`/api/sequences/${fix.sequence}/events`, { uid, version, kind, body, annotator });
+      const answer = await tell(`/api/sequences/${fix.sequence}/events`, { uid, version, kind, body, annotator, length });
       this.forget(fix);
       this.reason = "";
       this.versions.set(fix.sequence, answer.version);

@@ -1,6 +1,7 @@
 // What lies over the tracks: the chosen segment, the cursor, a border on its way, and what the last fix changed.
 
 import { colour } from "./colours.js";
+import { sides } from "./layout.js";
 import { chosen } from "./segments.js";
 
 /** @typedef {import("./types.js").Line} Line */
@@ -10,8 +11,8 @@ import { chosen } from "./segments.js";
 /** @param {Line} line @param {Frame} frame @param {number} start @param {number} stop @returns {[number, number] | null} */
 function span(line, frame, start, stop) {
   if (stop <= line.start || start >= line.stop) return null;
-  const left = Math.max(frame.left, line.x(Math.max(start, line.start)));
-  const right = Math.min(frame.right, line.x(Math.min(stop, line.stop)));
+  const [from, to] = sides(line, start, stop);
+  const [left, right] = [Math.max(frame.left, from), Math.min(frame.right, to)];
   return right <= left ? null : [left, right];
 }
 
@@ -105,7 +106,7 @@ function drawCursor(pen, state, layout, line, frame) {
   const { step, level } = state.selection;
   if (step < line.start || step >= line.stop) return;
   const row = layout.rows.find((each) => each.kind === "level" && each.name === level);
-  const [left, right] = [line.x(step), line.x(step + 1)];
+  const [left, right] = sides(line, step, step + 1);
   if (!row || right < frame.left || left > frame.right) return;
   pen.fillStyle = colour("focus");
   pen.fillRect(Math.max(frame.left, left), line.top + row.top + row.height + 2, Math.max(2, right - left), 3);

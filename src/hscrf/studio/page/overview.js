@@ -3,7 +3,8 @@
 import { colour, hueOf } from "./colours.js";
 import { make, mark, soon } from "./dom.js";
 import { GUTTER } from "./layout.js";
-import { EDGE, sharpen } from "./stage.js";
+import { sharpen } from "./canvas.js";
+import { EDGE } from "./stage.js";
 
 const BAND = 10; // pixels of the top level's colours
 
@@ -39,14 +40,22 @@ export class Overview {
   /** @param {number} step */
   x(step) {
     const length = this.state.shown ? this.state.shown.length : 1;
-    return GUTTER + (step / length) * (this.width - GUTTER - EDGE);
+    const share = this.stage.layout.rtl ? 1 - step / length : step / length;
+    return GUTTER + share * (this.width - GUTTER - EDGE);
+  }
+
+  /** Left and right side of some steps. @param {number} start @param {number} stop @returns {[number, number]} */
+  sides(start, stop) {
+    const [a, b] = [this.x(start), this.x(stop)];
+    return a <= b ? [a, b] : [b, a];
   }
 
   /** @param {PointerEvent} event */
   step(event) {
     const length = this.state.shown ? this.state.shown.length : 1;
     const x = event.clientX - this.element.getBoundingClientRect().left;
-    return ((x - GUTTER) / (this.width - GUTTER - EDGE)) * length;
+    const share = (x - GUTTER) / (this.width - GUTTER - EDGE);
+    return (this.stage.layout.rtl ? 1 - share : share) * length;
   }
 
   paint() {
@@ -62,7 +71,8 @@ export class Overview {
     const level = this.state.level(levels[0]);
     for (const [start, stop, label] of shown.segments[levels[0]]) {
       pen.fillStyle = hueOf(level, label);
-      pen.fillRect(this.x(start), 2, Math.max(0.5, this.x(stop) - this.x(start) - 0.5), BAND);
+      const [left, right] = this.sides(start, stop);
+      pen.fillRect(left, 2, Math.max(0.5, right - left - 0.5), BAND);
     }
     if (shown.model !== null) this.paintDoubt(pen, height);
     pen.fillStyle = colour("line");
@@ -79,8 +89,8 @@ export class Overview {
     const room = height - BAND - 5;
     pen.fillStyle = colour("doubt-ink");
     for (let i = 0; i < wide; i++) {
-      const start = Math.floor((i / wide) * length);
-      worst.range(start, Math.max(start + 1, Math.floor(((i + 1) / wide) * length)), found);
+      const start = Math.floor(((this.stage.layout.rtl ? wide - 1 - i : i) / wide) * length);
+      worst.range(start, Math.max(start + 1, Math.floor(start + length / wide)), found);
       if (found[1] > 0) pen.fillRect(GUTTER + i, height - 1 - (found[1] / 255) * room, 1, (found[1] / 255) * room);
     }
   }
@@ -92,12 +102,12 @@ export class Overview {
     const pen = sharpen(this.over, this.width, this.height);
     const [start, stop] = this.stage.seen();
     const { height } = this;
-    const [left, right] = [this.x(start), this.x(stop)];
+    const [left, right] = this.sides(start, stop);
     if (stop - start < shown.length) {
       pen.fillStyle = colour("ground");
       pen.globalAlpha = 0.55;
       pen.fillRect(GUTTER, 0, left - GUTTER, height);
-      pen.fillRect(right, 0, this.x(shown.length) - right, height);
+      pen.fillRect(right, 0, this.width - EDGE - right, height);
       pen.globalAlpha = 1;
     }
     pen.strokeStyle = colour("ink");
@@ -147,7 +157,7 @@ export class Overview {
   go(start, span) {
     if (!this.stage.layout.wraps) return this.stage.look((window) => window.set(start, span));
     const line = this.stage.layout.lines.find((each) => each.stop > start);
-    if (line) this.stage.element.scrollTop = line.top - 8;
+    if (line) this.stage.scrollTop = line.top - 8;
   }
 
   /** @param {KeyboardEvent} event */
@@ -155,8 +165,9 @@ export class Overview {
     const [start, stop] = this.stage.seen();
     const far = { ArrowLeft: -0.1, ArrowRight: 0.1, PageUp: -0.9, PageDown: 0.9 }[event.key];
     if (far === undefined) return;
+    const way = this.stage.layout.rtl && event.key.startsWith("Arrow") ? -1 : 1;
     event.preventDefault();
     event.stopPropagation();
-    this.go(start + far * (stop - start), stop - start);
+    this.go(start + way * far * (stop - start), stop - start);
   }
 }

@@ -49,8 +49,8 @@ export class Pointer {
       const border = segments[index][0];
       if (border <= line.start && this.stage.layout.wraps) continue;
       const room = Math.min(
-        line.x(segments[index][1]) - line.x(border),
-        line.x(border) - line.x(segments[index - 1][0]),
+        Math.abs(line.x(segments[index][1]) - line.x(border)),
+        Math.abs(line.x(border) - line.x(segments[index - 1][0])),
       );
       const far = Math.abs(line.x(border) - x);
       if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
@@ -62,7 +62,7 @@ export class Pointer {
   /** @param {PointerEvent} event */
   down(event) {
     if (event.button !== 0 || !this.state.shown) return;
-    if (event.target instanceof Element && event.target.closest(".outline")) return;
+    if (event.target instanceof Element && event.target.closest(".outline, .neighbour")) return;
     const { x, line, row, step } = this.place(event);
     if (x < GUTTER) {
       if (row?.kind === "level") this.state.select({ level: row.name });
@@ -81,6 +81,7 @@ export class Pointer {
   /** @param {PointerEvent} event */
   moved(event) {
     if (!this.state.shown || !this.stage.layout.lines.length) return;
+    if (!this.press && event.target instanceof Element && event.target.closest(".neighbour")) return this.left();
     const place = this.place(event);
     if (!this.press) return this.hover(place);
     const press = this.press;

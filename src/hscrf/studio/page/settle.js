@@ -1,5 +1,6 @@
 // Two people labelled the same steps differently: a person decides, by a key or a button for each of them.
 
+import { keyFor } from "./bindings.js";
 import { byId, make } from "./dom.js";
 import { stepsOf } from "./segments.js";
 
@@ -34,7 +35,7 @@ export class Settle {
     this.element.hidden = !one;
     if (!one) return this.element.replaceChildren();
     const buttons = Object.entries(one.said).map(([name, label], k) =>
-      make("button", { type: "button", onclick: () => this.take(k) }, make("kbd", {}, "<>"[k]), ` ${label} (${name})`),
+      make("button", { type: "button", onclick: () => this.take(k) }, make("kbd", {}, keyFor(k ? "secondPerson" : "firstPerson")), ` ${label} (${name})`),
     );
     this.element.replaceChildren(
       make("b", {}, `${one.level}, ${stepsOf(one.start, one.stop)}: `),

@@ -1,16 +1,18 @@
 // The stage: two canvases, one for the tracks, one for what moves over them; and the words of a text as real text.
 
 import { drawBars, fitted } from "./bars.js";
+import { FAMILY, FONT, SMALL, sharpen } from "./canvas.js";
 import { colour } from "./colours.js";
 import { make, soon } from "./dom.js";
-import { GUTTER, layText, layTime, lineAt, measure } from "./layout.js";
+import { GUTTER, layText, layTime, lineAt, measure, sides } from "./layout.js";
 import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
 import { channelOrder } from "./channels.js";
 import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
 import { apartOnAxis, timeWords } from "./time.js";
 import { Window } from "./window.js";
-import { layWords } from "./words.js";
+import { textSize } from "./settings.js";
+import { layWords, runsLeft } from "./words.js";
 
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {import("./layout.js").Row} Row */
@@ -18,25 +20,6 @@ import { layWords } from "./words.js";
 export const EDGE = 12;
 const MARGIN = 400; // pixels drawn above and below what is seen, for scrolling
 const FLASH = 1600; // milliseconds
-const FONT = "13px system-ui, 'DejaVu Sans', sans-serif";
-const SMALL = "11px system-ui, 'DejaVu Sans', sans-serif";
-const WORDS = "15px system-ui, 'DejaVu Sans', sans-serif";
-
-/** Sharp on every screen. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
-export function sharpen(canvas, width, height) {
-  const ratio = devicePixelRatio || 1;
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    canvas.width = wide;
-    canvas.height = high;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  return pen;
-}
 
 export class Stage {
   /** @param {import("./state.js").State} state @param {HTMLElement} element */
@@ -56,7 +39,9 @@ export class Stage {
       pitch: 1,
       height: 1,
       wraps: false,
+      rtl: false,
     };
+    this.above = 0; // height of what is above the paper: other sequences
     this.width = 0; // of the stage, as last laid out: asking the document again would lay it out again
     this.height = 0;
     this.top = 0; // of the canvases on the paper
@@ -101,18 +86,21 @@ export class Stage {
     const { observations: seen, levels } = this.state;
     if (!seen) return;
     if (seen.kind === "text" && seen.tokens) {
-      this.widths ||= measure(seen.tokens, WORDS, this.width - GUTTER - EDGE);
-      this.layout = layText(levels, this.widths, this.width);
+      const look = { size: textSize(), gaps: seen.gaps, rtl: runsLeft(seen.tokens) };
+      this.widths ||= measure(seen.tokens, `${look.size}px ${FAMILY}`, this.width - GUTTER - EDGE, seen.gaps);
+      this.layout = layText(levels, this.widths, this.width, look);
+      this.words.style.fontSize = `${look.size}px`;
+      this.words.style.lineHeight = `${this.layout.rows[0].height}px`;
     } else {
       const order = channelOrder(this.state.project, seen);
       this.layout = layTime(levels, seen, this.window, this.width, this.height, this.sound !== null, order);
     }
-    this.paper.style.height = `${Math.max(this.layout.height, this.height)}px`;
+    this.paper.style.height = `${this.paperHeight}px`;
   }
 
   scrolled() {
-    const seen = this.element.scrollTop;
-    if (seen < this.top || seen + this.height > this.top + this.heightHere()) this.paint();
+    const seen = this.scrollTop;
+    if ((seen < this.top && this.top > 0) || seen + this.height > this.top + this.heightHere()) this.paint();
     this.state.say("window");
   }
 
@@ -128,7 +116,7 @@ export class Stage {
   /** What part of the sequence is on the screen. @returns {[number, number]} */
   seen() {
     if (!this.layout.wraps) return [this.window.start, this.window.stop];
-    const { scrollTop } = this.element;
+    const { scrollTop } = this;
     const lines = this.layout.lines.filter(
       (line) => line.top + this.layout.pitch > scrollTop && line.top < scrollTop + this.height,
     );
@@ -141,13 +129,21 @@ export class Stage {
       if (this.window.show(start, stop)) this.look(() => {});
       return;
     }
-    const { element, layout } = this;
+    const { layout, scrollTop } = this;
     const first = lineAt(layout, start).top;
     const last = lineAt(layout, Math.max(start, stop - 1)).top + layout.pitch;
-    const bottom = element.scrollTop + this.height;
-    if (first <= element.scrollTop && last >= bottom) return; // it fills the screen
-    if (first < element.scrollTop) element.scrollTop = first - 8;
-    else if (last > element.scrollTop + this.height) element.scrollTop = Math.min(first - 8, last - this.height);
+    if (first <= scrollTop && last >= scrollTop + this.height) return; // it fills the screen
+    if (first < scrollTop) this.scrollTop = first - 8;
+    else if (last > scrollTop + this.height) this.scrollTop = Math.min(first - 8, last - this.height);
+  }
+
+  /** How far the paper is scrolled. */
+  get scrollTop() {
+    return this.element.scrollTop - this.above;
+  }
+
+  set scrollTop(top) {
+    this.element.scrollTop = top + this.above;
   }
 
   /** Lines that the canvases cover. */
@@ -156,8 +152,13 @@ export class Stage {
     return this.layout.lines.filter((line) => line.top + this.layout.pitch > this.top && line.top < bottom);
   }
 
+  /** A text may have others below it, a series fills the stage. */
+  get paperHeight() {
+    return this.layout.wraps ? this.layout.height : Math.max(this.layout.height, this.height);
+  }
+
   heightHere() {
-    return Math.min(Math.max(this.layout.height, this.height) - this.top, this.height + 2 * MARGIN);
+    return Math.min(this.paperHeight - this.top, this.height + 2 * MARGIN);
   }
 
   /** @returns {{own: Pyramid, worst: Pyramid}} */
@@ -173,13 +174,13 @@ export class Stage {
   paintNow() {
     const { shown, observations } = this.state;
     if (!shown || !observations || shown.length !== observations.length || !this.layout.lines.length) return;
-    this.top = this.layout.height > this.height ? Math.max(0, this.element.scrollTop - MARGIN) : 0;
+    this.top = this.layout.height > this.height ? Math.max(0, this.scrollTop - MARGIN) : 0;
     for (const canvas of [this.base, this.over, this.glow]) canvas.style.top = `${this.top}px`;
     const pen = sharpen(this.base, this.width, this.heightHere());
     pen.translate(0, -this.top);
     this.levelDrawn = this.state.selection.level;
     for (const line of this.linesHere()) this.paintLine(pen, line);
-    if (this.layout.wraps) layWords(this.words, this.linesHere(), observations.tokens || []);
+    if (this.layout.wraps) layWords(this.words, this.linesHere(), observations.tokens || [], observations.gaps, this.layout.rtl);
     this.frames++;
     this.paintOverNow();
     this.paintGlow();
@@ -266,10 +267,11 @@ export class Stage {
   paintRow(pen, line, row) {
     const { shown, observations } = this.state;
     if (!shown || !observations) return;
-    const [left, right] = [GUTTER, Math.min(this.width - EDGE, line.x(line.stop))];
+    const [first, last] = sides(line, line.start, line.stop);
+    const [left, right] = [Math.max(GUTTER, first), Math.min(this.width - EDGE, last)];
     const box = { left, right, top: line.top + row.top, height: row.height };
     if (row.kind === "level") {
-      pen.font = this.layout.wraps ? "12px system-ui, 'DejaVu Sans', sans-serif" : FONT;
+      pen.font = this.layout.wraps ? `${Math.max(12, Math.round(0.8 * textSize()))}px ${FAMILY}` : FONT;
       drawBars(pen, shown, this.state.level(row.name), line, box.top, row.height, left, right);
     } else if (row.kind === "axis") this.paintAxis(pen, line, box);
     else if (row.kind === "doubt") this.paintDoubt(pen, line, box);

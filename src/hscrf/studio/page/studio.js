@@ -1,5 +1,6 @@
 // The session: what is open, what comes from the server, what goes to it.
 
+import { keyFor } from "./bindings.js";
 import { Offline, Refused, ask, identify, named, readObservations, readView, tell } from "./api.js";
 import { correctionChart } from "./charts.js";
 import { byId, write } from "./dom.js";
@@ -21,7 +22,7 @@ export class Studio {
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
-    this.relabelled = () => {}; // when labels were edited
+    this.relabelled = (/** @type {boolean} */ _anew) => {}; // when labels were edited, or texts were cut anew
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -199,7 +200,7 @@ export class Studio {
     const { view, project } = this.state;
     if (!view || !project || !this.outbox) return;
     if (view.held_by) return this.say(`read only: ${view.held_by} is working on this sequence`, true);
-    this.outbox.add(view.id, kind, body, project.annotator, view.version);
+    this.outbox.add(view.id, kind, body, project.annotator, view.version, view.length);
   }
 
   outboxChanged() {
@@ -226,8 +227,8 @@ export class Studio {
     this.take(view);
     this.stage.paint.now(); // the frame that comes next has it
     const changed = countChanged(view);
-    if (view.conflict) this.say("these labels contradict each other: release one (c) or undo (z)", true);
-    else if (fix.body.whole) this.say(`${view.name} accepted, saved · b goes back to it`);
+    if (view.conflict) this.say(`these labels contradict each other: release one (${keyFor("conflict")}) or undo (${keyFor("undo")})`, true);
+    else if (fix.body.whole) this.say(`${view.name} accepted, saved · ${keyFor("back")} goes back to it`);
     else
       this.say(
         `saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`,
@@ -307,7 +308,7 @@ export class Studio {
       state.say("training");
       if (data.done && state.view && state.view.entropy === null) this.reload();
     } else if (name === "queue") this.refreshQueueSoon();
-    else if (name === "labels") this.relabelled();
+    else if (name === "labels" || name === "tokens") this.relabelled(name === "tokens");
     else if (name === "claims" && state.view?.held_by) this.reload("?open=1"); // somebody has left it, perhaps
     else if (name === "notices") {
       project.notices = data.notices;

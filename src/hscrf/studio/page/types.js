@@ -10,6 +10,7 @@
  * @property {Level[]} levels
  * @property {Record<string, Record<string, string[]>>} children
  * @property {"text" | "time"} kind
+ * @property {{now: string, former: string | null, ways: Record<string, string>} | null} tokens of plain texts
  * @property {number | null} rate steps a second
  * @property {string[]} channels
  * @property {string} annotator
@@ -53,14 +54,15 @@
  * @property {boolean} can_redo
  * @property {boolean} [repeated]
  */
-/** @typedef {{uid: string, sequence: number, version: number, kind: string, body: any, annotator: string, made: number}} Fix */
+/** @typedef {{uid: string, sequence: number, version: number, kind: string, body: any, annotator: string, length?: number, made: number}} Fix */
 /** @typedef {{id: number, name: string, length: number, status: string, version: number, doubt: number | null, chosen: string,
  *    corrections: number, model: number | null, digest: string, at: string, marks: Marks,
  *    media: "audio" | "video" | null}} Item */
 /** @typedef {{flag?: boolean, skip?: boolean, note?: string}} Marks */
 /** @typedef {{total: number, done: number, next: number | null, order: number[], items: Item[]}} Queue */
 /** @typedef {{name: string, min: number, max: number, values: Float32Array}} Channel */
-/** @typedef {{kind: string, length: number, channels: Channel[], tokens: string[] | null, times: number[] | null}} Observations */
+/** @typedef {{kind: string, length: number, channels: Channel[], tokens: string[] | null, times: number[] | null,
+ *    gaps: number[] | null}} Observations  `gaps`: before each word of a text 0 nothing, 1 a blank, 2 the end of a line */
 /** @typedef {{level: string, step: number, range: [number, number] | null}} Selection */
 /** @typedef {{start: number, stop: number, top: number, x: (step: number) => number, step: (x: number) => number}} Line
  *    one line of steps on the screen; `x` of a border, `step` (fractional) at an x */

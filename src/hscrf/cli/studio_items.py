@@ -1,0 +1,32 @@
+"""Documents of a file as the sequences of a studio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hscrf import io
+from hscrf.cli.stray import UnknownLabels
+from hscrf.io.axis import seconds_in
+from hscrf.io.texts import located
+from hscrf.studio.items import Item, uniquely_named
+
+
+def numbers_of(recipe: Any) -> tuple[str, ...]:
+    """The names of the columns of numbers, where all columns are."""
+    features = tuple(recipe.features or ())
+    return features if recipe.numeric is not None and set(recipe.numeric) == set(features) else ()
+
+
+def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
+    """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
+    found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
+    for document in documents:
+        known = unknown.cleared(document)
+        labels = io.to_labels(known, topology, recipe.scheme) if known.labels else None
+        tokens = [dict(token) if isinstance(token, dict) else token for token in document.tokens]
+        column = document.extra.get(recipe.time or "time")
+        times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
+        text, offsets = located(tokens, document.extra) or (None, None)
+        found.append(Item(document.name, tokens, recipe.observe(document), labels, times, text, offsets))
+    unknown.say()
+    return uniquely_named(found)

@@ -1,0 +1,134 @@
+"""hscrf studio on plain text: which files are text, and the project that they make."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hscrf.cli.options import open_model, recipe_of
+from hscrf.cli.shell import UserError, note
+from hscrf.io.sniffing import suffix_of
+from hscrf.io.texts import ENDINGS, is_surely_text, read_text
+
+
+def is_text(args: argparse.Namespace) -> bool:
+    """Whether the data are plain text: the option says so, or they cannot be anything else that is read."""
+    if args.format is not None or not args.data:
+        return args.format == "text"
+    if any(os.path.isdir(path) for path in args.data):
+        return True
+    if any(suffix_of(path) not in ENDINGS for path in args.data):
+        return False
+    if len(args.data) > 1:
+        doubtful = next((path for path in args.data if _has_columns(path)), None)
+        if doubtful is not None:
+            raise UserError(
+                f"{doubtful} may be a column file: --format text reads each file as a document of plain text; "
+                "columns are read from one file"
+            )
+        return True
+    asked = args.columns or args.separator or args.comment or args.scheme or (args.levels and "=" in args.levels)
+    return not asked and is_surely_text(args.data[0])
+
+
+def _has_columns(path: str) -> bool:
+    """Whether all lines of a file have as many words, and there are several lines."""
+    with open(path, "rb") as file:
+        widths = [len(line.split()) for line in file if line.strip()]
+    return len(widths) > 1 and len(set(widths)) == 1
+
+
+def say_columns(path: str, recipe: Any, documents: Sequence[Any]) -> None:
+    """Say that a file without labels, which might be plain text, was read as columns."""
+    if recipe.format == "columns" and documents[0].labels is None:
+        width = len(documents[0].columns)
+        note(
+            f"{path}: columns, {len(documents)} sequences, a step a line, {width} "
+            f"{'columns' if width > 1 else 'column'} without labels; --format text reads plain text, a document a line"
+        )
+
+
+def name_of(paths: Sequence[str]) -> str:
+    """What the database of some files is called: as the only one, or as their folder."""
+    first = os.path.normpath(paths[0])
+    if len(paths) == 1:
+        return first if os.path.isdir(first) else os.path.splitext(first)[0]
+    return os.path.join(os.path.dirname(first), "texts")
+
+
+def text_project(args: argparse.Namespace, database: str) -> Any:
+    """Plain texts, with a model or with the labels to begin with."""
+    from hscrf.cli.recipe import save_model
+    from hscrf.io.labelfile import read_label_file
+    from hscrf.studio.project import Project
+    from hscrf.studio.texts import Texts
+
+    if not args.model and not args.labels:
+        raise UserError("plain text has no labels: give --labels, a file that names levels and labels, or a model")
+    args.format = "text"
+    args.tokens = tokens_in(database, args.tokens)
+    paths, args.data = args.data, args.data[0]
+    model = None
+    if args.model:
+        model, recipe = open_model(args, args.data)
+        topology = model.topology_
+    else:
+        topology = read_label_file(args.labels).topology
+        args.levels = args.levels or ",".join(topology.levels[1:])
+        recipe = recipe_of(args)
+    several = len(paths) > 1 or os.path.isdir(args.data)
+    documents = list(read_text(paths if several else args.data, recipe.tokens, recipe.by))
+    if model is None:
+        recipe = recipe.resolved(documents[:1], args.template)
+    by = recipe.by or ("file" if several else "line")
+    count, steps = len(documents), sum(map(len, documents))
+    note(
+        f"{', '.join(paths[:3])}{', ...' * (len(paths) > 3)}: plain text, {count} "
+        f"{'documents' if count > 1 else 'document'} (a document a {by}), {steps} tokens ({recipe.tokens}); the tokens "
+        "can be changed in Settings; other formats: --format"
+    )
+    rows = unique([(document.name, document.extra["text"]) for document in documents])
+    texts = Texts(rows, recipe.observe, recipe.tokens)
+
+    def save(path: str, new: Any) -> None:
+        save_model(path, new, replace(recipe, tokens=texts.tokens).with_levels(new.topology_.levels[1:]))
+
+    return Project(
+        texts.items(),
+        topology,
+        model=model,
+        kind="text",
+        name=os.path.basename(database),
+        train_after=args.train_after,
+        save=save,
+        texts=texts,
+    )
+
+
+def unique(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same texts; names that occur again are numbered."""
+    seen: dict[str, int] = {}
+    found = []
+    for name, text in rows:
+        seen[name] = seen.get(name, 0) + 1
+        found.append((name if seen[name] == 1 else f"{name} ({seen[name]})", text))
+    return found
+
+
+def tokens_in(database: str, asked: str | None) -> str | None:
+    """How the texts of a database are cut; for a new one, as is asked for; None: as the model has it, or into words."""
+    from hscrf.studio.store import Store
+
+    if not os.path.exists(database):
+        return asked
+    with Store(database, reading=True) as store:
+        cuts = store.setting("cuts", [])
+    now = str(cuts[-1]["tokens"]) if cuts else asked
+    if asked not in (None, now):
+        raise UserError(
+            f"{database} has its texts cut into {now}: change that in Settings of the page, not by --tokens"
+        )
+    return now

@@ -16,6 +16,7 @@ torch = require_torch()
 
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 
+from hscrf.labels.packed import close_packed, pack_labels, pack_sets  # noqa: E402
 from hscrf.torch import CRF, terms  # noqa: E402
 
 CASES = [(depth, seed) for depth in (2, 3, 4) for seed in range(5)]
@@ -366,17 +367,43 @@ def test_evidence_stays():
             assert ((known.ends < 0) | (known.ends == y.ends)).all()
 
 
-def test_closed_labels_are_kept_and_forgotten():
-    from hscrf.torch.targets import ClosedLabels
-
+def test_labels_of_a_batch_are_read_once_and_forgotten():
     batch = Batch(37, ("markov", "unit"), known=(0.5,))
-    kept = ClosedLabels(memory=10_000)
-    first = [kept.close(y) for y in batch.labels]
+    crf = batch.crf
+    loss = crf(batch.scores, batch.labels, mask=batch.mask)
+    (first,) = crf._kept.kept.values()
     again = [hscrf.Labels(y.topology, y.states, y.ends) for y in batch.labels]
-    assert all(kept.close(y) is closed for y, closed in zip(again, first, strict=True))
-    small = ClosedLabels(memory=1)
-    assert small.close(batch.labels[0]) == first[0]
-    assert not small.kept
-    assert small.used == 0
-    assert not pickle.loads(pickle.dumps(kept)).kept
-    assert not copy.deepcopy(kept).kept
+    assert crf(batch.scores, again, mask=batch.mask) == loss
+    assert list(crf._kept.kept.values()) == [first]
+    tags = torch.zeros(3, 4, dtype=torch.long)
+    crf(batch.scores, {"b": tags}, mask=batch.mask)
+    changed = crf(batch.scores, {"b": tags.add_(1)}, mask=batch.mask)  # another content in the same tensor
+    whole = crf(batch.scores, {"b": tags})  # the same content in another frame
+    assert len(crf._kept.kept) == 4
+    assert not pickle.loads(pickle.dumps(crf._kept)).kept
+    assert not copy.deepcopy(crf._kept).kept
+    crf._kept = type(crf._kept)(memory=1)
+    assert crf(batch.scores, {"b": tags}, mask=batch.mask) == changed
+    assert crf(batch.scores, {"b": tags}) == whole
+    assert not crf._kept.kept
+    assert crf._kept.used == 0
+
+
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+@pytest.mark.parametrize("seed", [41, 43])
+def test_labels_are_closed_in_one_piece_as_one_by_one(kinds, seed):
+    batch = Batch(seed, kinds, classes=2, sparse=True, known=(0.2, 0.5, 0.8), rows=9)
+    rng = np.random.default_rng(seed)
+    level = batch.topology.levels[-1]
+    some = batch.labels[4]
+    sets = rng.random((some.length, batch.topology.n_states[-1])) < 0.8
+    sets |= some.states[-1][:, None] < 0
+    sets[some.states[-1] >= 0, some.states[-1][some.states[-1] >= 0]] = True
+    batch.labels[4] = hscrf.Labels(batch.topology, some.states, some.ends, {level: sets})
+    known, closed = close_packed(batch.topology, pack_labels(batch.labels), pack_sets(batch.labels))
+    one_by_one = [y.closed() for y in batch.labels]
+    expected = pack_labels(one_by_one)
+    np.testing.assert_array_equal(known.states, expected.states)
+    np.testing.assert_array_equal(known.ends, expected.ends)
+    for d, name in enumerate(batch.topology.levels):
+        np.testing.assert_array_equal(closed[d], np.concatenate([y.allowed[name] for y in one_by_one]))

@@ -12,7 +12,7 @@ from hscrf.arrays import Ints
 from hscrf.fillers import hidden_sets
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import pack_labels
+from hscrf.labels.packed import Known, pack_labels
 from hscrf.topology import Topology
 
 
@@ -40,13 +40,15 @@ class Evidence:
     @classmethod
     def of(cls, closed: Sequence[Labels]) -> Evidence:
         """Labels of several sequences that :meth:`Labels.closed` gave, one after the other."""
-        topology, known = closed[0].topology, pack_labels(closed)
-        allowed: list[NDArray[np.bool_] | None] = []
-        for level in topology.levels:
-            sets = np.concatenate([y.allowed[level] for y in closed])  # type: ignore[index]
-            allowed.append(None if sets.all() else sets)
-        ends = known.ends
-        found = hidden_sets(topology, tuple(allowed), known.states, ends, known.offsets)
+        topology = closed[0].topology
+        sets = [np.concatenate([y.allowed[level] for y in closed]) for level in topology.levels]  # type: ignore[index]
+        return cls.of_packed(topology, pack_labels(closed), sets)
+
+    @classmethod
+    def of_packed(cls, topology: Topology, known: Known, sets: Sequence[NDArray[np.bool_]]) -> Evidence:
+        """Labels of several sequences that :func:`hscrf.labels.packed.close_packed` gave."""
+        ends, allowed = known.ends, tuple(None if own.all() else own for own in sets)
+        found = hidden_sets(topology, allowed, known.states, ends, known.offsets)
         return cls(ends != 0, ends != 1, ends != WITH_PARENT, found)
 
     def take(self, steps: Ints) -> Evidence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,23 @@ def end_below(ends: NDArray[np.int8]) -> None:
         below[above == 1] = 1
 
 
-def closed_ends(labels: Labels) -> NDArray[np.int8]:
+def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.intp], NDArray[np.int8], list[NDArray[np.bool_]]]:
+    """States and ends (D, T) and allowed sets (T, S_d) that follow from labels; ``last`` are last steps of sequences.
+
+    The labels are checked before and after by the caller.
+    """
+    ends = closed_ends(labels, last)
+    sets = closed_sets(labels, ends)
+    end_at_changes(ends, sets)
+    end_below(ends)
+    return np.array([only_state(allowed) for allowed in sets]), ends, sets
+
+
+def closed_ends(labels: Labels, last: Any = -1) -> NDArray[np.int8]:
     """Ending indicators (D, T) that follow from the known ones, except those that :func:`end_below` sets."""
     ends: NDArray[np.int8] = labels.ends.copy()
     ends[0] = 0
-    ends[:, -1] = 1
+    ends[:, last] = 1
     for below, above in pairwise(ends[::-1]):
         above[below == 0] = 0
     for above, below in pairwise(ends):

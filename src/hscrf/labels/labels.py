@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hscrf.arrays import sealed
 from hscrf.errors import several
 from hscrf.labels.cells import WITH_PARENT
-from hscrf.labels.closure import closed_ends, closed_sets, end_at_changes, end_below, only_state
+from hscrf.labels.closure import closure
 from hscrf.labels.columns import (
     Column,
     check_scheme,
@@ -216,11 +216,7 @@ class Labels:
         (['NP', '?', 'VP'], [-1, -1, 1])
         """
         self.check()
-        ends = closed_ends(self)
-        sets = closed_sets(self, ends)
-        end_at_changes(ends, sets)
-        end_below(ends)
-        states = np.array([only_state(allowed) for allowed in sets])
+        states, ends, sets = closure(self)
         named = dict(zip(self.topology.levels, sets, strict=True))
         return Labels(self.topology, states, ends, named, self.score)._checked()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints, ranges
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import hidden
+from hscrf.labels.closure import closure
 from hscrf.labels.labels import Labels
+from hscrf.labels.rules import RULES_OF_MANY
 from hscrf.topology import Topology
 
 
@@ -62,6 +65,49 @@ def pack_possible(labels: Sequence[Labels]) -> Known:
         for d, level in enumerate(labels[n].topology.levels):
             allowed[d][known.offsets[n] : known.offsets[n + 1]] = closed[level]
     return replace(known, allowed=tuple(allowed))
+
+
+Sets: TypeAlias = dict[str, NDArray[np.bool_]]  # possible states (N, S) by level
+
+
+def pack_sets(labels: Sequence[Labels]) -> Sets:
+    """The sets of possible states that labels were given with, one sequence after the other."""
+    levels = dict.fromkeys(level for y in labels for level in y.allowed or ())
+    sizes = dict(zip(labels[0].topology.levels, labels[0].topology.n_states, strict=True))
+    return {
+        level: np.concatenate([(y.allowed or {}).get(level, np.ones((y.length, sizes[level]), bool)) for y in labels])
+        for level in levels
+    }
+
+
+def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, list[NDArray[np.bool_]]]:
+    """Close the labels of all sequences at once: packed labels, and the possible states (N, S) of each level.
+
+    The result is that of :meth:`Labels.closed` for each sequence: every level ends at the last step of a sequence, so
+    nothing follows across it. An InfeasibleError counts steps from the first sequence on.
+    """
+    last = known.offsets[1:] - 1
+    inside = np.ones(known.states.shape[1], dtype=bool)
+    inside[last] = False
+    if (known.ends[:, last] == 0).any() or (known.ends[0] == 1)[inside].any():
+        raise InfeasibleError("a sequence goes on after its last step, or ends before it")
+    _check(topology, known.states, known.ends, sets)
+    states, ends, closed = closure(_packed(topology, known.states, known.ends, sets), last)
+    states = states.astype(np.int32)
+    _check(topology, states, ends, dict(zip(topology.levels, closed, strict=True)))
+    return Known(states, ends, known.offsets), closed
+
+
+def _packed(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> Labels:
+    labels = Labels._found(topology, states, ends)
+    labels.__dict__["allowed"] = sets
+    return labels
+
+
+def _check(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> None:
+    packed = _packed(topology, states, ends, sets)
+    for rule in RULES_OF_MANY:
+        rule(packed)
 
 
 def pack_labels(labels: Sequence[Labels]) -> Known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -100,10 +101,17 @@ class Work:
         return float((np.add.reduceat(each, offsets[:-1]) + shared * np.diff(offsets)).max())
 
 
+def with_signature(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with its signature at hand: ``torch.autograd.Function.apply`` asks for it in every call."""
+    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return forward
+
+
 class LogMass(torch.autograd.Function):
     """The log masses (n,) of sequences from the values of all parts."""
 
     @staticmethod
+    @with_signature
     def forward(work: Work, *values: Any) -> Any:
         return torch.from_numpy(work.run(values)).to(work.device, work.dtype)
 
@@ -114,13 +122,15 @@ class LogMass(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
-        return None, *ExpectedCounts.apply(ctx.work, cotangent, *ctx.saved_tensors)
+        counts = ExpectedCounts.apply if torch.is_grad_enabled() else ExpectedCounts.forward
+        return None, *counts(ctx.work, cotangent, *ctx.saved_tensors)
 
 
 class ExpectedCounts(torch.autograd.Function):
     """The gradient of log masses times their cotangents (n,), for each value."""
 
     @staticmethod
+    @with_signature
     def forward(work: Work, cotangent: Any, *values: Any) -> Any:
         tolerance = 4 * torch.finfo(cotangent.dtype).eps
         weights = begin_reading([cotangent])()[0]
@@ -140,6 +150,7 @@ class SecondDerivative(torch.autograd.Function):
     """How expected counts change in a direction: differences of the counts at four points."""
 
     @staticmethod
+    @with_signature
     def forward(work: Work, count: int, *tensors: Any) -> Any:
         directions, cotangent, values = tensors[:count], tensors[count], tensors[count + 1 :]
         along, changes = work.second(begin_reading([cotangent])()[0], values, directions)

@@ -22,7 +22,7 @@ from hscrf.torch.entropy import Entropy
 from hscrf.torch.layer import Layer
 from hscrf.torch.layout import Scores
 from hscrf.torch.targets import Target, read_target
-from hscrf.torch.terms import Partition, Path, Ratio
+from hscrf.torch.terms import Partition, Ratio
 
 REDUCTIONS = ("mean", "sum", "token_mean", "none")
 
@@ -145,7 +145,7 @@ class CRF(Layer):
             raise ValueError(f"reduction is {reduction!r}; expected one of {', '.join(map(repr, REDUCTIONS))}")
         read = self._read(scores, mask, lengths)
         weights = checked_weights(sample_weight, read.frame.rows)
-        target = read_target(self.topology, read.frame, labels)
+        target = read_target(self._kept, self.topology, read.frame, labels)
         ratio = self._ratio(read, target, margin)
         losses = self._mass(read, ratio, target, "labels", None if reduction == "none" else weights)
         if weights is not None:
@@ -162,15 +162,14 @@ class CRF(Layer):
 
     def _ratio(self, read: Scores, target: Target, margin: Any) -> Ratio:
         offsets = read.frame.offsets
-        costs = {
-            d: hidden_costs(self.topology, d, table)
-            for d, table in equal_costs(self.topology, checked_margin(margin)).items()
-        }
+        costs = {}
+        if checked_margin(margin) != 0.0:
+            costs = {d: hidden_costs(self.topology, d, own) for d, own in equal_costs(self.topology, margin).items()}
         if target.is_complete:
-            known = target.known.hidden(self.topology)
-            free = Partition(self.topology, offsets, costs=costs_of_steps(costs, known), n_jobs=self.n_jobs)
-            return Ratio(free, Path(expanded(self.topology), known))
-        evidence = target.evidence(self._closed, "labels")
+            path = target.path
+            free = Partition(self.topology, offsets, costs=costs_of_steps(costs, path.known), n_jobs=self.n_jobs)
+            return Ratio(free, path)
+        evidence = target.evidence("labels")
         free = Partition(self.topology, offsets, costs=costs_of_steps(costs, evidence), n_jobs=self.n_jobs)
         return Ratio(free, Partition(self.topology, offsets, evidence, n_jobs=self.n_jobs))
 
@@ -437,5 +436,5 @@ class CRF(Layer):
         """
         read = self._read(scores, mask, lengths)
         arrays = self._arrays(read)
-        target = None if evidence is None else read_target(self.topology, read.frame, evidence, "evidence")
+        target = None if evidence is None else read_target(self._kept, self.topology, read.frame, evidence, "evidence")
         return [self._posterior(read, arrays, target, n) for n in range(read.frame.rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ class Frame:
         self.cells: Ints | None = None  # (N,) flat places in (B, T), if they are not all
         if mask is not None and not mask.all():
             self.cells = np.flatnonzero(mask)
+
+    @cached_property
+    def content(self) -> Any:
+        """What tells this frame from another."""
+        return self.rows, self.width, None if self.cells is None else self.cells.tobytes()
 
     @property
     def lengths(self) -> Ints:
@@ -63,11 +69,17 @@ def frame_of(rows: int, width: int, mask: Any = None, lengths: Any = None) -> Fr
     elif lengths is not None:
         kept = np.arange(width) < checked_lengths(lengths, rows, width)[:, None]
     else:
-        return Frame(rows, width)
+        return whole_frame(rows, width)
     empty = np.flatnonzero(~kept.any(axis=1))
     if empty.size:
         raise ValueError(f"mask[{empty[0]}] keeps no step; expected at least one step of each sequence")
     return Frame(rows, width, kept)
+
+
+@lru_cache(maxsize=64)
+def whole_frame(rows: int, width: int) -> Frame:
+    """The frame of all steps."""
+    return Frame(rows, width)
 
 
 def checked_mask(mask: Any, rows: int, width: int) -> NDArray[np.bool_]:
@@ -95,6 +107,10 @@ def host_array(given: Any, name: str) -> NDArray[Any]:
     """A tensor of any device, or whatever NumPy reads, as an array."""
     if isinstance(given, torch.Tensor):
         check_has_values(given, name)
+        try:
+            return given.numpy()  # type: ignore[no-any-return]
+        except (RuntimeError, TypeError):  # another device or precision, or a wrapper of torch.func
+            pass
         place = Place()
         HostCopy.apply(place, given)
         return place.array

@@ -18,7 +18,7 @@ from hscrf.topology import Topology, unknown_name
 from hscrf.torch.autograd import LogMass, Work
 from hscrf.torch.copies import hidden_values
 from hscrf.torch.layout import Parts, Scores, check_numbers, columns_of, longest_durations, read_scores
-from hscrf.torch.targets import ClosedLabels, Target, read_target
+from hscrf.torch.targets import KeptTargets, Target, read_target
 from hscrf.torch.terms import Impossible, Partition, Ratio, is_timed
 from hscrf.torch.transfer import begin_reading
 
@@ -54,7 +54,7 @@ class Layer(nn.Module):
                 self.tables[f"{part}_{d}"] = nn.Parameter(torch.zeros(_table_shape(topology, part, d)))
         for d, longest in longest_durations(topology, durations).items():
             self.tables[f"duration_{d}"] = nn.Parameter(torch.zeros(longest, topology.n_states[d]))
-        self._closed = ClosedLabels()
+        self._kept = KeptTargets()
 
     def extra_repr(self) -> str:
         parts = ", ".join(f"{part} {level}" for part, level in self.columns)
@@ -129,8 +129,8 @@ class Layer(nn.Module):
     def _partition(self, read: Scores, evidence: Any, single: bool = False) -> tuple[Target | None, Partition]:
         if evidence is None:
             return None, Partition(self.topology, read.frame.offsets, n_jobs=self.n_jobs, single=single)
-        target = read_target(self.topology, read.frame, evidence, "evidence")
-        known = target.evidence(self._closed, "evidence")
+        target = read_target(self._kept, self.topology, read.frame, evidence, "evidence")
+        known = target.evidence("evidence")
         return target, Partition(self.topology, read.frame.offsets, known, n_jobs=self.n_jobs, single=single)
 
     def _mass(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -141,6 +142,7 @@ def cut(offsets: Ints, each: int) -> list[int]:
     return [*bounds, offsets.size - 1]
 
 
+@lru_cache(maxsize=64)
 def transitions(topology: Topology) -> int:
     """How many transitions between children there are under all parents."""
     return sum(int(table.sum(axis=1).astype(np.int64) @ table.sum(axis=1)) for table in topology.children)

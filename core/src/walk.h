@@ -242,7 +242,6 @@ struct Walk {
         kind.lost |= held != found && matters;
         return int(matters ? held : found);
     }
-
     int oldest(int t) const { return std::max(0, t + 1 - kind.below->columns->longest); }
     double exponent_of(int t, int r) const { return t < 0 ? 0.0 : exponent[t * R + r]; }
 

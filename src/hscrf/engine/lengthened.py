@@ -78,7 +78,7 @@ class Lengthened:
     ) -> None:
         self.topology, self.core = topology, core
         self.longest = int(np.diff(offsets).max(initial=1))
-        plain = topology._with(
+        plain = topology.with_fields(
             max_duration=tuple(topology.longest_legal(d) for d in range(topology.depth)),
             open_duration=tuple(np.zeros_like(row) for row in topology.open_duration),
         )

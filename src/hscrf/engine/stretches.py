@@ -317,7 +317,7 @@ def below(topology: Topology, top: int, state: int | None) -> tuple[Topology, tu
     def rows(tables: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         return tuple(table[own] for table, own in zip(tables[top:], kept, strict=True))
 
-    found = topology._with(
+    found = topology.with_fields(
         levels=topology.levels[top:],
         states=tuple(tuple(names[s] for s in own) for names, own in zip(topology.states[top:], kept, strict=True)),
         children=tuple(table[np.ix_(*kept[k : k + 2])] for k, table in enumerate(topology.children[top:])),

@@ -159,9 +159,7 @@ def _read(topology: Topology, frame: Frame, labels: Sequence[Any], name: str) ->
     return read_many(known, lengths, topology, schemes_in(known, "auto", topology), name)
 
 
-def _kept_tensors(
-    kept: KeptTargets, topology: Topology, frame: Frame, labels: Mapping[str, Any], name: str
-) -> Target:
+def _kept_tensors(kept: KeptTargets, topology: Topology, frame: Frame, labels: Mapping[str, Any], name: str) -> Target:
     given: Given = {}
     for level, tensors in labels.items():
         d = topology.level(level)

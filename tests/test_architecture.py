@@ -213,7 +213,7 @@ def test_a_room_uses_private_names_of_its_own_only():
 
 @pytest.mark.parametrize(
     "source",
-    ["model._new_frame()", "class A(B):\n    def f(self):\n        return self._settle()", "other._scheme = 3"]
+    ["model._new_frame()", "class A(B):\n    def f(self):\n        return self._settle()", "other._unknown_here = 3"]
     + ["from hscrf.estimator.frame import _hidden"],
 )
 def test_a_private_name_of_another_room_is_found(source):

@@ -349,7 +349,9 @@ class HSCRF(Predictor):
         limited = {spec.level for spec in self.asked_features() if spec.needs_limit} | {*(self.durations or ())}
         named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
         opened = {*(self.durations or ())} if self.open_duration and self.max_duration is None else set()
-        opened -= {spec.level for spec in self.asked_features() if spec.needs_limit and spec.part == "segment"}
+        opened -= {
+            spec.level for spec in self.asked_features() if spec.needs_limit and spec.part not in ("duration", "tail")
+        }
         return LabelStatistics(self.topology, scheme, limited | {*named}, None, self.children, opened)
 
     def asked_features(self) -> list[Any]:

@@ -22,7 +22,7 @@ def end_below(ends: NDArray[np.int8]) -> None:
         below[above == 1] = 1
 
 
-def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.intp], NDArray[np.int8], list[NDArray[np.bool_]]]:
+def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.int32], NDArray[np.int8], list[NDArray[np.bool_]]]:
     """States and ends (D, T) and allowed sets (T, S_d) that follow from labels; ``last`` are last steps of sequences.
 
     The labels are checked before and after by the caller.
@@ -31,7 +31,7 @@ def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.intp], NDArray[n
     sets = closed_sets(labels, ends)
     end_at_changes(ends, sets)
     end_below(ends)
-    return np.array([only_state(allowed) for allowed in sets]), ends, sets
+    return np.array([only_state(allowed) for allowed in sets], dtype=np.int32), ends, sets
 
 
 def closed_ends(labels: Labels, last: Any = -1) -> NDArray[np.int8]:

@@ -93,7 +93,6 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
         raise InfeasibleError("a sequence goes on after its last step, or ends before it")
     _check(topology, known.states, known.ends, sets)
     states, ends, closed = closure(_packed(topology, known.states, known.ends, sets), last)
-    states = states.astype(np.int32)
     _check(topology, states, ends, dict(zip(topology.levels, closed, strict=True)))
     return Known(states, ends, known.offsets), closed
 

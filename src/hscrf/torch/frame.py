@@ -108,7 +108,8 @@ def host_array(given: Any, name: str) -> NDArray[Any]:
     if isinstance(given, torch.Tensor):
         check_has_values(given, name)
         try:
-            return given.numpy()  # type: ignore[no-any-return]
+            found: NDArray[Any] = given.numpy()
+            return found
         except (RuntimeError, TypeError):  # another device or precision, or a wrapper of torch.func
             pass
         place = Place()

@@ -122,7 +122,7 @@ def test_a_model_and_a_file_with_some_labels(tmp_path):
     ("arguments", "message"),
     [
         ([], "give one file to label"),
-        (["a.txt", "b.txt"], "give one file to label"),
+        (["a.csv", "b.csv"], "give one file to label"),
         (["a.txt", "-m", "m.hscrf", "--labels", "l.toml"], "not both"),
         (["export"], "expected: hscrf studio export"),
         (["export", "nothing.sqlite", "-o", "out.jsonl"], "no such database"),

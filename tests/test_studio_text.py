@@ -16,7 +16,7 @@ from hscrf.cli.main import main
 from hscrf.io import read_jsonl
 from hscrf.io.texts import located, tokenize
 from hscrf.studio import serve
-from studio_fixtures import Person
+from studio_fixtures import Person, TrainingHere
 
 TOPOLOGY = Topology({"entity": ["person", "place", "O"], "part": ["name", "other"]})
 LABELS = '[levels]\nentity = ["person", "place", "O"]\npart = ["name", "other"]\n'
@@ -102,7 +102,8 @@ def test_what_cannot_be_meant_is_refused(tmp_path, labels, arguments, words, cap
     assert words in capsys.readouterr().err
 
 
-def test_a_model_of_texts_reads_texts(tmp_path, labels, read):
+def test_a_model_of_texts_reads_texts(tmp_path, labels, read, monkeypatch):
+    monkeypatch.setattr("hscrf.studio.school.Training", TrainingHere)
     with open_texts(tmp_path, train_after=1) as session:
         person = Person(session.url)
         cut(person, "blanks")
@@ -187,6 +188,9 @@ def test_no_label_is_lost(person):
     assert person.post("/api/tokens", {"tokens": "blanks"}).status_code == 422
     assert lengths(person) == [8, 8, 8, 2]
     person.do(3, "undo")
+    person.do(4, "boundary", level="entity", at=1, on=True)  # before the full stop, without any label
+    assert "in 1 sequence (notes:4)" in person.get("/api/tokens", tokens="blanks").json()["words"][1]
+    person.do(4, "undo")
     cut(person, "blanks")
     assert lengths(person) == [6, 4, 6, 1]
     assert person.do(3, "redo")["segments"]["entity"][1][2] == "place", "what was undone takes all of the token"

@@ -133,7 +133,14 @@ def test_spacy_has_the_original_text_and_tokens_for_wide_blanks(tmp_path):
     assert TEXT[span["start"] : span["end"]] == "cats\n sleep"
     own = found["tokens"][span["token_start"] : span["token_end"]]
     assert (own[0]["start"], own[-1]["end"]) == (span["start"], span["end"])
-    pytest.importorskip("spacy").blank("en")
+
+
+def test_spacy_reads_the_original_text(tmp_path):
+    spacy = pytest.importorskip("spacy")
+    export(tmp_path / "x.spacy.jsonl", [CUT])
+    doc = spacy.tokens.Doc(spacy.blank("en").vocab).from_json(json.loads((tmp_path / "x.spacy.jsonl").read_text()))
+    assert doc.text == TEXT
+    assert [span.text for span in doc.spans["tag"]] == ["cats\n sleep"]
 
 
 def test_brat_has_the_original_text_and_parts_at_the_ends_of_lines(tmp_path):

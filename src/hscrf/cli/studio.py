@@ -292,7 +292,7 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
         items_from(documents, recipe, model.topology_, args.strict),
         model.topology_,
         model=model,
-        column_names=numbers_of(recipe),
+        column_names=columns_of(recipe, documents),
         kind=args.show,
         name=os.path.basename(database),
         train_after=args.train_after,
@@ -326,7 +326,7 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     return Project(
         items_from(documents, recipe, topology, args.strict),
         topology,
-        column_names=numbers_of(recipe),
+        column_names=columns_of(recipe, documents),
         estimator=HSCRF(features=features),
         kind=args.show,
         name=os.path.basename(database),
@@ -335,13 +335,20 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     )
 
 
+def columns_of(recipe: Any, documents: list[Any]) -> tuple[str, ...]:
+    """The names of the columns of a table or a column file; none where tokens are words or sets of features."""
+    if recipe.format == "jsonl":
+        return tuple(documents[0].columns)
+    return tuple(recipe.features or ()) if recipe.format in ("columns", "table") else ()
+
+
 # -- export
 
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the labels of a database, or its newest model; a studio may be working on it."""
     from hscrf.replacing import replacing
-    from hscrf.studio.formats import export
+    from hscrf.studio.formats import export, has_numbers
     from hscrf.studio.studio import Studio
 
     if len(args.data) != 2 or not args.output:
@@ -351,6 +358,8 @@ def run_export(args: argparse.Namespace) -> int:
         raise UserError(f"the ending of {args.output!r} names no format: expected {', '.join(EXPORTS)}, or give --to")
     studio = Studio(stored_project(args.data[1], args.model, predict=form != "model"), args.data[1], reading=True)
     try:
+        if form == "columns" and not args.output.lower().endswith(".tsv") and has_numbers(studio):
+            raise UserError(f"{args.output}: column files hold words, but these are numbers: write .csv, .tsv or .jsonl")
         found = export(studio, form, args.accepted_only)
     finally:
         studio.close()

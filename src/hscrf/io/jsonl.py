@@ -27,9 +27,9 @@ def read_jsonl(
     """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
     Tokens are strings, lists of strings, dicts of features, or lists of numbers or of numbers and strings, in which
-    null and NaN are missing. Labels of a level are one string per token (null or "?" unknown) or segments [start, stop,
-    state]. Other keys are kept in ``extra``. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is
-    told.
+    null and NaN are missing. ``"columns"`` may name the cells of lists, which are then those of a table. Labels of a level are one string per token
+    (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``. With ``skip`` a bad
+    sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'
@@ -62,6 +62,7 @@ def _json_document(
     name = content.pop("id") if isinstance(content.get("id"), str) else ""
     document = replace(frame, tokens=tokens, extra=content, name=name)
     _check_tokens(document)
+    document = replace(document, columns=_json_columns(document))
     if labels is None and unlabelled:
         return document
     return replace(document, labels=_json_labels(document, labels, levels))
@@ -94,6 +95,14 @@ def _check_tokens(document: Document) -> None:
             for cell in token:
                 if not isinstance(cell, str | int | float | None) or cell in (float("inf"), float("-inf")):
                     raise document.error(f"token {t} has the cell {cell!r}, expected a number, text or null", t)
+
+
+def _json_columns(document: Document) -> tuple[str, ...]:
+    """The names of the cells of rows, if "columns" has one for each; else that key is any other."""
+    names, first = document.extra.get("columns"), document.tokens[0]
+    if not isinstance(names, list) or not isinstance(first, list) or not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names) if len(set(names)) == len(names) == len(first) else ()
 
 
 def all_strings(token: list[Any]) -> bool:

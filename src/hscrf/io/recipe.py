@@ -160,11 +160,12 @@ class Recipe:
             options = options_for(first.file, self, unlabelled=False) if os.path.exists(first.file) else ""
             raise first.error(f"{told}; {options} would read the file" if options else told)
         levels = self.levels or tuple(first.labels or ())
+        names = _with_levels(first.columns, levels) if self.format == "columns" else first.columns
         recipe = replace(
             self,
             levels=levels,
             places=None,
-            names=_with_levels(first.columns, levels) if self.format == "columns" else first.columns or None,
+            names=names or None if self.format != "jsonl" else None,
             features=features,
             numeric=_numeric(documents, features),
             dates=_dates(documents, features),
@@ -173,7 +174,7 @@ class Recipe:
         )
         for document in documents:
             check_tags(document, recipe.scheme)
-        return replace(recipe, template=recipe._template(first.tokens[0], template))
+        return replace(recipe, template=recipe._template(first, template))
 
     def settled(self, documents: Sequence[Document], topology: Topology) -> Recipe:
         """The recipe with the schemes that the columns of a file turn out to be in.
@@ -195,6 +196,8 @@ class Recipe:
 
     def _feature_names(self, document: Document) -> tuple[str, ...]:
         token = document.tokens[0]
+        if document.columns and self.format == "jsonl":
+            return document.columns
         if document.columns:
             taken = {*(document.labels or ()), *document.extra, *([self.sequence] if self.format == "table" else [])}
             return tuple(name for name in document.columns if name not in taken)
@@ -202,14 +205,16 @@ class Recipe:
             return ("token",)
         return tuple(token) if isinstance(token, Mapping) else tuple(map(str, range(len(token))))
 
-    def _template(self, token: Any, given: str | None) -> Template | None:
+    def _template(self, first: Document, given: str | None) -> Template | None:
         """The template asked for; by default one for words where tokens are words."""
         assert self.features is not None
+        token = first.tokens[0]
         if given == "none":
             return None
         if given not in (None, "default"):
             return read_template(str(given), self._counted_columns(), self.features)
-        words = isinstance(token, str) or (self.format == "columns") or (self.format == "table" and not self.numeric)
+        named = self.format == "table" or (self.format == "jsonl" and bool(first.columns))
+        words = isinstance(token, str) or self.format == "columns" or (named and not self.numeric)
         return default_template(self.features) if words or given == "default" else None
 
     def _counted_columns(self) -> tuple[str, ...]:

@@ -49,8 +49,7 @@ def _data(record: Record, kind: str, columns: Sequence[str]) -> dict[str, Any]:
     if kind == "text":
         return {"text": written(record)[0]}
     steps = range(len(record.tokens))
-    timed = record.rate is not None or record.times is not None
-    time = [round(record.axis.seconds(step), 9) for step in steps] if timed else list(steps)
+    time = record.seconds or list(steps)
     channels = numeric_channels(record.tokens, columns)
     values = {name: [None if np.isnan(v) else round(float(v), 6) for v in row] for name, row in channels.items()}
     return {"ts": {**values, "time": time}}

@@ -6,8 +6,8 @@ import io as streams
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf import io
@@ -19,6 +19,7 @@ from hscrf.studio.claims import Held
 from hscrf.studio.events import Invalid
 from hscrf.studio.records import Record, records_of
 
+TIME = "time"  # the column of times that readers of tables know
 EXPORTS = (
     "jsonl", "columns", "csv", "segments", "label-studio", "label-config", "elan", "textgrid", "boris", "model"
 )  # fmt: skip
@@ -60,11 +61,22 @@ def export(studio: Any, form: str, accepted_only: bool = False) -> Export:
         io.write_jsonl(target, map(json_document, records))
         return Export("labels.jsonl", "application/x-ndjson", target.getvalue().encode("utf-8", "replace"))
     documents = column_documents(records)
-    if form == "columns":
-        io.write_columns(target, documents, separator="\t", header=True)
+    if form == "columns" and not has_numbers(studio):
+        io.write_columns(target, map(_untimed, documents), separator="\t", header=True)
+        return Export("labels.tsv", "text/tab-separated-values; charset=utf-8", target.getvalue().encode("utf-8"))
+    if form == "columns":  # column files hold words: what are numbers is read as numbers from a table only
+        io.write_table(target, documents, separator="\t")
         return Export("labels.tsv", "text/tab-separated-values; charset=utf-8", target.getvalue().encode("utf-8"))
     io.write_table(target, documents)
     return Export("labels.csv", "text/csv; charset=utf-8", target.getvalue().encode("utf-8"))
+
+
+def has_numbers(studio: Any) -> bool:
+    """Whether the steps of the sequences are numbers, or have some: by the first step of the first sequence."""
+    first = next(iter(studio.desk.sheets), None)
+    token = None if first is None else json.loads(studio.store.observations(first))[0]
+    cells = token.values() if isinstance(token, dict) else token if isinstance(token, list) else [token]
+    return not all(isinstance(cell, str) for cell in cells)
 
 
 def _model(studio: Any) -> Export:
@@ -80,6 +92,12 @@ def json_document(record: Record) -> Document:
     extra: dict[str, Any] = {"status": record.state.status}
     if record.text is not None:
         extra |= {"text": record.text[0], "offsets": [list(place) for place in record.text[1]]}
+    tokens = record.tokens
+    if _is_table(tokens, record.columns):
+        extra["columns"] = list(record.columns)
+        tokens = [[token.get(name) for name in record.columns] if isinstance(token, dict) else token for token in tokens]
+    if record.seconds is not None:
+        extra[TIME] = record.seconds
     if record.predicted:
         extra["prediction"] = {level.name: record.predicted.get(level.name) for level in record.levels}
         extra["by"] = {
@@ -93,7 +111,7 @@ def json_document(record: Record) -> Document:
     borders = {level.name: _loose_borders(record, level) for level in record.levels if not level.unit}
     if any(borders.values()):
         extra["borders"] = {name: value for name, value in borders.items() if value}
-    return Document(record.tokens, labels, extra, record.name)
+    return Document(tokens, labels, extra, record.name)
 
 
 def _loose_borders(record: Record, level: Any) -> dict[str, Any] | None:
@@ -116,27 +134,48 @@ def _runs(whose: list[str]) -> list[list[Any]]:
 
 
 def column_documents(records: Iterable[Record]) -> Iterator[Document]:
-    """A column a level with what people said, one with the model's, and one that says whose the label is."""
+    """A column a level with what people said, one with the model's, and one that says whose the label is.
+
+    Steps whose seconds are known have them in a column of times, unless something else has its name.
+    """
     for record in records:
         labels = {level.name: record.tags(level) for level in record.levels}
         extra: dict[str, Any] = {}
         for level in record.levels:
             extra[f"{level.name}_predicted"] = record.predicted_tags(level)
             extra[f"{level.name}_by"] = record.by(level)
-        tokens, names = _rows(record.tokens)
-        yield Document(tokens, labels, extra, record.name, columns=(*names, *labels))
+        tokens, names = _rows(record.tokens, record.columns)
+        times = {TIME: record.seconds} if record.seconds is not None and TIME not in (*names, *labels) else {}
+        columns = ("sequence", *times, *names, *labels)
+        yield Document(tokens, labels, {**times, **extra}, record.name, columns=columns)
 
 
-def _rows(tokens: list[Any]) -> tuple[list[Any], list[str]]:
-    """Tokens as rows of cells, and the names of their columns."""
+def _untimed(document: Document) -> Document:
+    """The document of a column file, which has neither a column of names nor one of times."""
+    extra = {name: column for name, column in document.extra.items() if name != TIME}
+    columns = tuple(name for name in document.columns if name not in ("sequence", TIME))
+    return replace(document, extra=extra, columns=columns)
+
+
+def _is_table(tokens: list[Any], columns: Sequence[str]) -> bool:
+    """Whether each token is a row with a cell for each of the columns, by name or by place."""
+    known = set(columns)
+    return bool(columns) and all(
+        known >= token.keys() if isinstance(token, dict) else isinstance(token, list) and len(token) == len(columns)
+        for token in tokens
+    )
+
+
+def _rows(tokens: list[Any], given: Sequence[str] = ()) -> tuple[list[Any], list[str]]:
+    """Tokens as rows of cells, and the names of their columns; ``given`` are those of the data."""
     first = tokens[0]
     if isinstance(first, dict):
-        names = list(dict.fromkeys(key for token in tokens for key in token))
+        names = list(given) if _is_table(tokens, given) else list(dict.fromkeys(key for token in tokens for key in token))
         return [[io.cell_text(token.get(name)) for name in names] for token in tokens], names
     if isinstance(first, list):
         widest = max(map(len, tokens))
         rows = [[*(io.cell_text(cell) for cell in token), *[""] * (widest - len(token))] for token in tokens]
-        return rows, [f"x{k}" for k in range(1, widest + 1)]
+        return rows, list(given) if _is_table(tokens, given) else [f"x{k}" for k in range(1, widest + 1)]
     return [[io.cell_text(token)] for token in tokens], ["token"]
 
 

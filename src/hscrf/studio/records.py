@@ -29,11 +29,20 @@ class Record:
     times: Sequence[float] | None = None  # of the steps, in seconds
     rate: float | None = None  # steps a second
     text: tuple[str, list[tuple[int, int]]] | None = None  # that words were cut from, and their places there
+    columns: Sequence[str] = ()  # names of the cells of tokens that are rows of a table
 
     @property
     def axis(self) -> TimeAxis:
         """The times of the steps; without times and rate, a step is a second."""
         return TimeAxis(len(self.tokens), self.rate, self.times)
+
+    @property
+    def seconds(self) -> list[float] | None:
+        """The seconds at which its steps begin, where times or a rate are known."""
+        if self.rate is None and self.times is None:
+            return None
+        axis = self.axis
+        return [round(axis.seconds(step), 9) for step in range(len(self.tokens))]
 
     @property
     def levels(self) -> Sequence[Level]:
@@ -49,13 +58,13 @@ class Record:
         return sorted({event.annotator for event in self.state.in_force if event.annotator})
 
     def labels(self, level: Level) -> list[Any]:
-        """What people or files said of a level: segments, if they are all known to be, else a label for each step."""
+        """What people or files said of a level: segments, if all are known to be, else a tag for each step, or None."""
         if level.unit:
             return self.column(level)
         segments = self.segments(level)
         covered = sum(stop - start for start, stop, _ in segments)
         said = int((self.knowledge.cells[level.name].label >= 0).sum())
-        return [list(segment) for segment in segments] if covered == said else self.column(level)
+        return [list(segment) for segment in segments] if covered == said else self.known_tags(level)
 
     def column(self, level: Level) -> list[str | None]:
         """What people or files said, a label for each step, None where nothing is known."""
@@ -98,6 +107,10 @@ class Record:
         starts = [t == 0 or border[t] == 1 or column[t] != column[t - 1] for t in range(len(column))]
         return [_tag(label, first) for label, first in zip(column, starts, strict=True)]
 
+    def known_tags(self, level: Level) -> list[str | None]:
+        """The same tags, None where nothing is known."""
+        return [None if tag == "?" else tag for tag in self.tags(level)]
+
     def predicted_tags(self, level: Level) -> list[str]:
         """What the model says in a column of a file."""
         found = ["?"] * self.state.length
@@ -128,4 +141,4 @@ def records_of(studio: Any, accepted_only: bool = False) -> Iterator[Record]:
             state = State.replayed(sheet.state.levels, sheet.length, studio.store.events(sheet.id))
         number = desk.shelf.number if predicted else None
         times, text = studio.store.times(sheet.id), studio.store.text(sheet.id)
-        yield Record(sheet.name, tokens, state, predicted, number, times, studio.rate, text)
+        yield Record(sheet.name, tokens, state, predicted, number, times, studio.rate, text, studio.columns)

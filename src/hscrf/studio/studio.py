@@ -55,7 +55,7 @@ class Studio:
         self.claims = Claims()
         self.desk.model_changed = lambda: self.desk.worker.patient("doubts", self._sweep)
         self.train_after = int(self.store.setting("train_after", project.train_after))
-        self.columns: list[str] = []  # names of the columns of numbers
+        self.columns: list[str] = []  # names of the columns of the data, where they have some
         self.kind, self.channels = self._first_look()
         self.rate = self._settle_rate()
 

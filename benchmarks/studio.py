@@ -2,8 +2,10 @@
 
 Measured in the browser, with the server in a process of its own, on a machine that should do nothing else: from the
 click on a label to the end of the first frame that shows the new suggestion (p50, p95), for Markov models of 1,000 and
-10,000 steps and for a segmental one of 2,000; frames while panning 10,000 steps with 6 channels; and the load of the
-page with a warm cache. The processor time of the server for each fix does not depend on the load of the machine.
+10,000 steps, with 12 and with 60 states, and for a segmental one of 2,000; frames while panning 10,000 steps with 6
+channels; and the load of the page with a warm cache. The processor time of the server for each fix does not depend on
+the load of the machine. Then a database of 1,000 sequences is opened, and a model of 60 states is trained, with the
+guess of the time that is left when half of it has passed. ``--only`` chooses some of these by the beginnings of names.
 """
 
 import argparse
@@ -26,7 +28,11 @@ from hscrf.studio.project import Project
 from hscrf.studio.serving import Server
 from hscrf.studio.studio import Studio
 
-MODELS = {"Markov": {}, "segmental, 40 steps at most": {"max_duration": {"level1": 40}}}
+MODELS = {
+    "Markov": ((3, 4), {}),
+    "60 states": ((6, 60), {}),
+    "segmental, 40 steps at most": ((3, 4), {"max_duration": {"level1": 40}}),
+}
 
 WATCH = """() => {
   window.times = [];
@@ -89,9 +95,10 @@ def fix_labels(page, fixes):
 
 def serve_alone(folder, name, length, pipe):
     """A server in a process of its own: its address, then its processor time whenever it is asked."""
-    X, Y = make_nested(4, sizes=(3, 4), length=300, n_features=6, random_state=3)
-    model = HSCRF(**MODELS[name]).fit(X, Y)
-    long, _ = make_nested(1, sizes=(3, 4), length=length, n_features=6, random_state=3)
+    sizes, options = MODELS[name]
+    X, Y = make_nested(4, sizes=sizes, length=300, n_features=6, random_state=3)
+    model = HSCRF(**options).fit(X, Y)
+    long, _ = make_nested(1, sizes=sizes, length=length, n_features=6, random_state=3)
     server = Server(Studio(Project(items_of(long), model.topology_, model=model), str(Path(folder) / "b.sqlite")), 0)
     pipe.send(server.url)
 
@@ -140,21 +147,84 @@ def measure(browser, name, length, fixes):
     return times, share, frames, loads
 
 
+def open_many(browser, count=1_000):
+    """Milliseconds until a page shows a database of many sequences, and seconds until its studio was there."""
+    X, Y = make_nested(4, sizes=(3, 4), length=300, n_features=6, random_state=3)
+    model = HSCRF().fit(X, Y)
+    many, _ = make_nested(count, sizes=(3, 4), length=100, n_features=6, random_state=4)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "b.sqlite")
+        Studio(Project(items_of(many), model.topology_, model=model), path).close()  # a database that is there already
+        begin = time.perf_counter()
+        server = Server(Studio(Project(items_of(many), model.topology_, model=model), path), 0)
+        seconds = time.perf_counter() - begin
+        server.start()
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(120_000)
+        page.goto(server.url)
+        loads = [page.evaluate(LOADED)]
+        for _ in range(4):
+            page.reload()
+            loads.append(page.evaluate(LOADED))
+        page.close()
+        server.stop()
+    return loads, seconds
+
+
+def train_many(states=60, sequences=20, length=200):
+    """Seconds that training of many states took, and what was said to be left in the midst of it."""
+    X, Y = make_nested(sequences, sizes=(6, states), length=length, n_features=6, random_state=3)
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(items_of(X, labels=Y), Y[0].topology)
+        studio = Studio(project, str(Path(folder) / "b.sqlite"))
+        begin, guesses = time.perf_counter(), []
+        studio.school.train()
+        while studio.school.training is not None and studio.school.training.running:
+            left = studio.school.state()["seconds_left"]
+            guesses.append((time.perf_counter() - begin, left))
+            time.sleep(0.5)
+        studio.school.wait()
+        took = time.perf_counter() - begin
+        said = [left for at, left in guesses if left is not None and at >= took / 2]
+        ready = studio.desk.shelf.suggester is not None
+        metrics = studio.store.models()[-1]["metrics"] if ready else {}
+        studio.close()
+    return took, said[0] if said else None, metrics, studio.desk.notices
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--fixes", type=int, default=60)
-    fixes = parser.parse_args().fixes
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="beginnings of names: Markov, 60, segmental, open, train"
+    )
+    args = parser.parse_args()
+    fixes, wanted = args.fixes, tuple(args.only)
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for name, length in (("Markov", 1_000), ("Markov", 10_000), ("segmental, 40 steps at most", 2_000)):
+        runs = [("Markov", 1_000), ("Markov", 10_000), ("60 states", 1_000), ("60 states", 10_000)]
+        for name, length in [*runs, ("segmental, 40 steps at most", 2_000)]:
+            if not name.startswith(wanted):
+                continue
             times, share, frames, loads = measure(browser, name, length, fixes)
             print(f"{name}, {length:,} steps, 6 channels; load of the machine {os.getloadavg()[0]:.1f}")
             print(f"  click to repainted suggestion  {words(times)}")
             print(f"  processor time of the server   {1000 * share:.1f} ms a fix, alternatives and queue included")
             print(f"  a frame while panning          {words(frames)}   {1000 / statistics.mean(frames):.0f} frames/s")
             print(f"  page load, warm cache          {words(loads)}", flush=True)
+        if "open".startswith(wanted):
+            loads, seconds = open_many(browser)
+            print(f"1,000 sequences of 100 steps; load of the machine {os.getloadavg()[0]:.1f}")
+            print(f"  from the command to an address {1000 * seconds:6.0f} ms, without imports")
+            print(f"  first page                     {loads[0]:6.0f} ms; again {words(loads[1:])}", flush=True)
         browser.close()
+    if "train".startswith(wanted):
+        took, said, metrics, notices = train_many()
+        print(f"training, 60 states, 20 sequences of 200 steps; load of the machine {os.getloadavg()[0]:.1f}")
+        print(
+            f"  {took:.0f} s, {metrics.get('iterations')} iterations; half-way {said} s were said to be left {notices}"
+        )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -13,9 +14,20 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 
 from hscrf import Topology
 from hscrf.cli.main import main
+from hscrf.cli.studio import settled_project
 from hscrf.studio import serve
-from hscrf.studio.agreement import agreement, differences, matched, works_of
+from hscrf.studio.agreement import (
+    agreement,
+    common_settings,
+    common_works,
+    differences,
+    matched,
+    settle,
+    works_of,
+)
 from hscrf.studio.evidence import levels_of
+from hscrf.studio.serving import Server
+from hscrf.studio.studio import Studio
 from studio_fixtures import Person
 from test_studio_cli import Command
 
@@ -129,3 +141,94 @@ def test_differences_are_settled_by_keys_and_both_histories_are_kept(playwright,
     browser.close()
     code, said = command.stop()
     assert code == 0, said
+
+
+def recorded(folder, name, segments, hue, undone=()):
+    """A database of one person with times, a recording, guidelines and a colour; what is in ``undone`` was undone."""
+    wave = folder / "day.wav"
+    wave.write_bytes(b"RIFF")
+    X = [np.zeros((6, 1)), np.ones((6, 1))]
+    options = {"times": [[5, 6, 8, 9, 12, 13]] * 2, "media": [wave, None], "names": ["day", "night"], "kind": "time"}
+    topology = Topology({"phase": ["a", "b"], "act": ["p", "q"]}, max_duration={"act": None})
+    with serve(X, topology=topology, db=folder / f"{name}.sqlite", port=0, **options) as session:
+        person = Person(session.url)
+        person.post("/api/settings", {"annotator": name, "guidelines": f"how {name} labels"})
+        change = {"do": "look", "level": "phase", "label": "a", "look": {"hue": hue}}
+        assert person.post("/api/labels", {"changes": [change]}).status_code == 200
+        for label in undone:
+            person.do(1, "label", level="act", start=0, stop=1, label=label)
+            person.do(1, "undo")
+        for n, said in segments.items():
+            person.do(n, "accept", whole=True, segments=said)
+        person.close()
+    return folder / f"{name}.sqlite"
+
+
+BOTH = {"phase": [[0, 6, "a"]], "act": [[0, 3, "p"], [3, 6, "p"]]}
+MERGED = {"phase": [[0, 6, "a"]], "act": [[0, 6, "p"]]}
+
+
+@pytest.fixture(scope="module")
+def settled(tmp_path_factory):
+    """The database of two people who differ in a border between equal labels, and agree on the other sequence."""
+    folder = tmp_path_factory.mktemp("settled")
+    one = recorded(folder, "ann", {1: BOTH, 2: MERGED}, 4, undone=("q",))
+    other = recorded(folder, "bob", {1: MERGED, 2: MERGED}, 6)
+    (topology, first, _), (_, second, _) = map(works_of, (one, other))
+    path = folder / "both.sqlite"
+    count = settle(str(path), topology, list(common_works(first, second)), ("ann", "bob"), common_settings(one, other))
+    assert count == 1
+    return path
+
+
+@pytest.fixture
+def settling(settled, tmp_path):
+    """A studio on a copy of it, as ``hscrf studio agree --db`` opens it, and its address."""
+    path = shutil.copy(settled, tmp_path / "both.sqlite")
+    studio = Studio(settled_project(str(path), works_of(path)[0]), str(path))
+    server = Server(studio, 0)
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_what_both_agree_on_is_done_and_differences_come_first(settling):
+    person = Person(settling.url)
+    queue = person.get("/api/queue").json()
+    assert [(row["name"], row["status"], row["unsettled"]) for row in queue["items"]] == [
+        ("day", "begun", 1),
+        ("night", "done", 0),
+    ]
+    assert (queue["next"], queue["done"]) == (1, 1)
+    person.close()
+
+
+def test_rate_times_guidelines_colours_and_recordings_are_kept(settling):
+    person = Person(settling.url)
+    project = person.get("/api/project").json()
+    assert project["guidelines"] == "how ann labels"
+    assert project["looks"] == {"phase": {"a": {"hue": 4}}}
+    assert person.get("/api/sequences/1/observations").json()["times"] == [5, 6, 8, 9, 12, 13]
+    assert person.get("/api/queue").json()["items"][0]["media"] == "audio"
+    assert person.get("/api/sequences/1/media").content == b"RIFF"
+    person.close()
+
+
+def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in_the_history(playwright, settling):
+    browser = start_browser(playwright)
+    desk = Desk(browser.new_context(viewport=ROOM).new_page()).open(settling.url)
+    desk.wait_text("#settle", "border before step 3")
+    desk.wait_text("#settle", "1 to settle")
+    assert desk.text("#queue-order") == "differences first"
+    assert "≠ 1" in desk.text(".entry >> nth=0")
+    desk.fix("Shift+Period")  # bob has one segment
+    desk.page.locator("#settle").wait_for(state="hidden")
+    assert desk.view()["segments"]["act"] == [[0, 6, "p"]]
+    desk.press("h")
+    desk.page.wait_for_selector(".history")
+    undone = [row.inner_text() for row in desk.page.locator(".history .undone").all()]
+    assert undone == ["act: q in step 0"]
+    assert desk.text(".history").count("undo") == 1
+    desk.press("Escape")
+    assert desk.errors == []
+    browser.close()

@@ -4,15 +4,22 @@ import os
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from browsing import ROOM, Desk, start_browser
+from test_audio import tone, write_wave
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
 
+from hscrf import Topology
 from hscrf.studio import serve
+from hscrf.studio.items import Item
+from hscrf.studio.store import Store
 from studio_fixtures import TOPOLOGY, sentences, small_model
+
+SERIES = Topology({"part": ["low", "high"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
 
 AXE = "axe-core@4"
 RUN = """async () => {
@@ -68,10 +75,13 @@ STATES = {
     "note": lambda desk: desk.press("e"),
     "files": lambda desk: desk.page.click("#files"),
     "settings": lambda desk: desk.page.click("#settings"),
+    "bulk": lambda desk: (desk.page.click("#more"), desk.page.get_by_role("menuitem", name="Accept many").click()),
+    "narrow": lambda desk: desk.page.set_viewport_size({"width": 450, "height": 800}),
+    "zoomed": lambda desk: desk.page.set_viewport_size({"width": 640, "height": 400}),
     "contradiction": contradict,
 }
 SHOWN = {"menu": "[role=menu]", "guidelines": "#guide:not([hidden])", "list": "#outline:focus-within"}
-DIALOGS = ("keys", "labels", "progress", "history", "note", "files", "settings")
+DIALOGS = ("keys", "labels", "progress", "history", "note", "files", "settings", "bulk")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -86,6 +96,7 @@ def test_axe_finds_nothing(axe, desk, state, theme):
     if state in SHOWN or state in DIALOGS:
         desk.page.wait_for_selector(SHOWN.get(state, "dialog[open]"))
     found = desk.page.evaluate(RUN)
+    desk.page.set_viewport_size(ROOM)
     if state == "guidelines":
         desk.page.focus("#stage")
         desk.press("r")
@@ -93,3 +104,64 @@ def test_axe_finds_nothing(axe, desk, state, theme):
         desk.press("Escape")
         desk.page.locator("dialog[open], [role=menu]").wait_for(state="detached")
     assert found == []
+
+
+def violations(desk, axe, theme):
+    """What axe finds on a page in a theme."""
+    desk.page.evaluate(axe)
+    desk.page.emulate_media(color_scheme=theme)
+    return desk.page.evaluate(RUN)
+
+
+@pytest.fixture(scope="module")
+def browser(playwright):
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_around_a_recording(axe, browser, tmp_path, theme):
+    """The player, waveform and spectrogram, and the sheet of channels."""
+    wave = write_wave(tmp_path / "day.wav", tone(200))
+    options = {"topology": SERIES, "rate": 20, "media": [wave], "port": 0}
+    with serve([np.zeros((20, 2)) + np.arange(20)[:, None]], db=tmp_path / "m.sqlite", **options) as session:
+        desk = Desk(browser.new_page(viewport=ROOM)).open(session.url)
+        desk.page.locator("#player").wait_for()
+        desk.page.locator("#stage[data-sound]").wait_for()
+        assert violations(desk, axe, theme) == []
+        desk.press("v")
+        desk.page.locator("dialog[open]").wait_for()
+        assert desk.page.evaluate(RUN) == []
+        desk.page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_while_differences_are_settled(axe, browser, tmp_path, theme):
+    topology = Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
+    path = tmp_path / "both.sqlite"
+    with Store(path) as store:
+        store.set("topology", topology.to_json())
+        n = store.add("text", 2, '["a", "dog"]', Item("text", ["a", "dog"], None).sha256)
+        rows = [["phrase", 0, 1, "NP", "VP"]]
+        store.append(
+            n, 0, "1", "differ", {"names": ["ann", "bob"], "rows": rows, "borders": [["phrase", 1, True, False]]}
+        )
+    with serve([["a", "dog"]], topology=topology, db=path, names=["text"], port=0) as session:
+        desk = Desk(browser.new_page(viewport=ROOM)).open(session.url)
+        desk.wait_text("#settle", "2 to settle")
+        assert violations(desk, axe, theme) == []
+        desk.page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_where_another_person_works(axe, browser, tmp_path, theme):
+    with serve(sentences(1)[0], topology=TOPOLOGY, db=tmp_path / "r.sqlite", kind="text", port=0) as session:
+        first, second = (browser.new_context(viewport=ROOM) for _ in range(2))
+        address = session.invite("Bob")
+        Desk(first.new_page()).open(session.url)
+        desk = Desk(second.new_page()).open(address)
+        desk.wait_text("#about", "read only")
+        assert violations(desk, axe, theme) == []
+        first.close()
+        second.close()

@@ -61,6 +61,19 @@ def test_a_file_of_one_word_a_line_is_labelled_trained_on_and_predicted(tmp_path
     assert [row[-1] for row in first] == truth.column("tag")
 
 
+def test_the_demonstration_opens_on_a_sequence_with_suggestions(tmp_path):
+    command = Command("--demo", "citations", "--db", tmp_path / "d.sqlite")
+    person = Person(command.url)
+    project, queue = person.get("/api/project").json(), person.get("/api/queue").json()
+    assert project["model"]["words"] == "model 1, trained on 20 sequences"
+    view = person.view(queue["next"])
+    assert (view["status"], view["model"]) == ("open", 1)
+    assert all(label is not None for segments in view["segments"].values() for _, _, label in segments)
+    person.close()
+    code, said = command.stop()
+    assert code == 0, said
+
+
 def test_from_a_raw_file_to_labels_without_a_model(tmp_path, capsys):
     (tmp_path / "labels.toml").write_text(LABELS)
     data, db = tmp_path / "data.jsonl", tmp_path / "x.sqlite"

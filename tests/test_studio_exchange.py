@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import functools
 import io
 import json
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 from hscrf import Topology
 from hscrf.cli.main import main
 from hscrf.io import Labelled, Span, TimeAxis, place, read_annotations, read_eaf, read_label_config, write_eaf
+from hscrf.io.timelines import MOST_BYTES
 from hscrf.studio import serve
 from studio_fixtures import Person, open_studio, sentences
 from test_studio_cli import Command
@@ -131,6 +133,61 @@ def test_hostile_files_are_refused_with_their_line(timed, name, content, words):
     assert answer.status_code == 422
     assert words in answer.json()["error"]["message"]
     assert "/etc" not in answer.json()["error"]["message"]
+
+
+def archive(*entries):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as found:
+        for name, content in entries:
+            found.writestr(name, content)
+    return target.getvalue()
+
+
+def repeated(content, times):
+    """An archive whose directory names its only file many times: a small file that unpacks to any size."""
+    end = content.rindex(b"PK\x05\x06")
+    start = content.index(b"PK\x01\x02")
+    size = (end - start) * times
+    count = times.to_bytes(2, "little")
+    tail = content[end : end + 8] + count + count + size.to_bytes(4, "little") + content[end + 16 :]
+    return content[:start] + content[start:end] * times + tail
+
+
+def lying(content, size):
+    """An archive whose directory says that its only file is small."""
+    at = content.index(b"PK\x01\x02") + 24
+    return content[:at] + size.to_bytes(4, "little") + content[at + 4 :]
+
+
+@functools.cache
+def large():
+    return archive(("day 1.eaf", b"<" * (MOST_BYTES + 10)))
+
+
+BOMBS = {
+    "large": (large, "64000001 bytes"),
+    "repeated": (lambda: repeated(large(), 40), "archive"),
+    "lying": (lambda: lying(large(), 100), "archive"),
+    "many": (lambda: archive(*((f"{n}.eaf", b"") for n in range(10_001))), "10001 files"),
+    "nested": (lambda: archive(("a.zip", large())), ""),
+    "deep": (lambda: archive(("day 1.boris", b"[" * 200_000), ("day 1.json", b"[" * 200_000)), "not valid JSON"),
+    "upwards": (lambda: archive(("../../../etc/cron.d/day 1.eaf", b"<"), ("/day 1.eaf", b"<")), "day 1.eaf"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_in_archives_are_refused_and_the_server_goes_on(timed, name):
+    """Small archives that unpack to more than may be read; nothing of them is stored."""
+    make, words = BOMBS[name]
+    content = make()
+    assert len(content) < 1_500_000
+    answer = send(timed[1], "labels.zip", content)
+    assert answer.status_code in (200, 422)
+    if answer.status_code == 200:
+        assert answer.json()["sequences"] == 0
+    assert words in answer.text
+    assert "etc/cron" not in answer.text
+    assert timed[1].view(1)["version"] == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Recordings in the studio: served in parts, never beyond the file, played in a browser in step with the tracks."""
 
+import contextlib
 import os
+import re
 
 import httpx
 import numpy as np
@@ -13,6 +15,7 @@ if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
 
 from hscrf import Topology
+from hscrf.io import TimeAxis
 from hscrf.studio import serve
 from hscrf.studio.media import kind_of, media_in
 from studio_fixtures import Person
@@ -153,41 +156,105 @@ def test_time_is_shown_in_seconds_and_the_waveform_is_drawn(desk):
     assert desk.text("#readout")
 
 
-def test_a_film_is_shown_next_to_the_tracks_and_follows_the_cursor(browser, tmp_path):
-    context = browser.new_context(viewport=ROOM)
-    page = context.new_page()
-    record = """async () => {
-      const canvas = document.createElement('canvas'); canvas.width = canvas.height = 64;
-      const pen = canvas.getContext('2d');
-      const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType: 'video/webm'});
-      const parts = []; recorder.ondataavailable = event => parts.push(event.data);
-      recorder.start();
-      for (let i = 0; i < 20; i++) {
-        pen.fillStyle = `rgb(${12 * i} 0 0)`; pen.fillRect(0, 0, 64, 64);
-        await new Promise(done => setTimeout(done, 50));
-      }
-      const stopped = new Promise(done => recorder.onstop = done);
-      recorder.stop(); await stopped;
-      return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
-    }"""
-    film = tmp_path / "day.webm"
-    film.write_bytes(bytes(page.evaluate(record)))
+RECORD = """async () => {
+  const canvas = document.createElement('canvas'); canvas.width = canvas.height = 64;
+  const pen = canvas.getContext('2d');
+  const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType: 'video/webm'});
+  const parts = []; recorder.ondataavailable = event => parts.push(event.data);
+  recorder.start();
+  for (let i = 0; i < 20; i++) {
+    pen.fillStyle = `rgb(${12 * i} 0 0)`; pen.fillRect(0, 0, 64, 64);
+    await new Promise(done => setTimeout(done, 50));
+  }
+  const stopped = new Promise(done => recorder.onstop = done);
+  recorder.stop(); await stopped;
+  return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
+}"""
+
+
+@pytest.fixture(scope="module")
+def film(browser, tmp_path_factory):
+    """A second of film with twenty frames, as the browser records it."""
+    page = browser.new_page()
+    path = tmp_path_factory.mktemp("film") / "day.webm"
+    path.write_bytes(bytes(page.evaluate(RECORD)))
     page.close()
-    X = [np.random.default_rng(0).normal(size=(20, 1))]
-    with serve(X, topology=TOPOLOGY, db=tmp_path / "f.sqlite", rate=RATE, media=[film], port=0) as session:
+    return path
+
+
+@contextlib.contextmanager
+def filmed(browser, film, folder, steps=20, **options):
+    """A desk with one sequence and its film."""
+    context = browser.new_context(viewport=ROOM)
+    X = [np.random.default_rng(0).normal(size=(steps, 1))]
+    with serve(X, topology=TOPOLOGY, db=folder / "f.sqlite", media=[film], port=0, **options) as session:
         desk = Desk(context.new_page())
         desk.page.set_default_timeout(40_000)
         desk.open(session.url)
-        desk.page.locator("#media video").wait_for()
-        desk.page.wait_for_function("() => document.querySelector('#media video').readyState >= 2")
+        desk.page.locator("#media video, #media audio").wait_for(state="attached")
+        desk.page.wait_for_function("() => document.querySelector('#media video, #media audio').readyState >= 2")
         desk.page.focus("#stage")
+        yield desk
+        assert desk.errors == []
+    context.close()
+
+
+def test_a_film_is_shown_next_to_the_tracks_and_follows_the_cursor(browser, film, tmp_path):
+    with filmed(browser, film, tmp_path, rate=RATE) as desk:
         for _ in range(6):
             desk.press(".")
         desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.3) < 0.02")
         desk.press(",")
         desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.25) < 0.02")
-        assert desk.errors == []
-    context.close()
+        stage, film = (desk.page.locator(name).bounding_box() for name in ("#stage", "#media"))
+        assert stage["x"] + stage["width"] <= film["x"] + 1, "nothing lies over the tracks"
+        desk.press("r")
+        desk.page.locator("#guide").wait_for()
+        desk.page.wait_for_function("""() => {
+          const stage = document.getElementById('stage').getBoundingClientRect();
+          const guide = document.getElementById('guide').getBoundingClientRect();
+          const drawn = parseFloat(document.querySelector('#stage canvas').style.width);
+          return stage.right <= guide.left + 1 && Math.abs(drawn - stage.width) < 2;
+        }""")
+
+
+def test_a_film_goes_on_frame_by_frame_where_frames_are_no_steps(browser, film, tmp_path):
+    """Five steps a second, about twenty frames: each key shows another frame, and the cursor goes with them."""
+    with filmed(browser, film, tmp_path, steps=5, rate=5) as desk:
+        seen = []
+        for key in (")", ")", ")", ")", ")", ")", "("):
+            before = desk.text("#message")
+            desk.press(key)
+            desk.page.wait_for_function(
+                "before => document.getElementById('message').textContent !== before", arg=before
+            )
+            seen.append(float(re.fullmatch(r"film at ([\d.]+) s", desk.text("#message"))[1]))
+        assert seen[:6] == sorted(set(seen[:6]))
+        assert max(np.diff(seen[:6])) < 0.2, "less than a step each"
+        assert seen[6] == seen[4], "back again"
+        desk.page.click("#frame-on")
+        desk.wait_text("#message", f"film at {seen[5]:g} s")
+        desk.page.focus("#stage")
+        assert int(5 * seen[5]) > 0
+        desk.fix("s")  # splits before the cursor
+        assert desk.view()["fixed_borders"]["part"]["on"] == [int(5 * seen[5])]
+
+
+@pytest.mark.parametrize(("first", "offset"), [(0.1, 0.1), (1000.0, 0.0)])
+def test_recordings_follow_times_that_are_uneven_and_begin_anywhere(browser, recordings, tmp_path, first, offset):
+    """Seconds of the recording where they lie in it; those of a clock begin with the first step."""
+    gaps = [0.1, 0.3, 0.1, 0.5, 0.2]
+    times = [first + sum(gaps[:n]) for n in range(len(gaps))]
+    with filmed(browser, recordings[0], tmp_path, steps=5, times=[times]) as desk:
+        for n in (1, 2, 3):
+            desk.press(".")
+            wanted = offset + sum(gaps[:n])
+            desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - {wanted}) < 0.01")
+        desk.page.evaluate(HEARD)
+        desk.press("Home", ".", ".", ".", "Shift+ArrowRight")  # steps 3 and 4
+        desk.press("S", "S", "S", " ")  # at double speed
+        desk.page.wait_for_function("() => window.heard.join() === 'play,pause'")
+        assert offset + 1.15 <= desk.page.evaluate(PLAYED) < offset + 2
 
 
 def test_channels_are_hidden_moved_and_shown_again(desk):
@@ -206,6 +273,67 @@ def test_channels_are_hidden_moved_and_shown_again(desk):
     desk.page.get_by_role("menuitem", name="Move up").click()
     desk.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
     assert desk.page.evaluate(names)[0] == "Hide 1"
+    desk.press("Escape")
+
+
+AXIS = """async () => {
+  const { Axis } = await import('/page/time.js');
+  const even = new Axis(4, 2, null), uneven = new Axis(3, null, [5, 6, 8]);
+  const clock = new Axis(3, null, [500, 501, 503]);
+  uneven.fit(20);
+  clock.fit(20);
+  const back = [0, 0.5, 1.25, 2.75].map(step => uneven.step(uneven.seconds(step)));
+  const ahead = [uneven.seconds(0), uneven.seconds(1.5), uneven.seconds(3)];
+  return [even.seconds(3), even.step(1.5), ...ahead, clock.seconds(2), back];
+}"""
+
+
+def test_steps_and_seconds_of_the_page(desk):
+    """The last step lasts as long as the median one, as in ``hscrf.io.TimeAxis``."""
+    axis = TimeAxis(3, times=[5, 6, 8])
+    found = desk.page.evaluate(AXIS)
+    assert found[:6] == pytest.approx([1.5, 3, axis.seconds(0), 7, axis.seconds(3), 3])
+    assert found[6] == pytest.approx([0, 0.5, 1.25, 2.75])
+
+
+LEVELS = """() => {
+  const canvas = document.querySelector('#stage canvas'), pen = canvas.getContext('2d');
+  const top = canvas.height - 90, rows = pen.getImageData(120, top, canvas.width - 140, 80);
+  const inked = new Set();
+  for (let i = 0; i < rows.data.length; i += 4)
+    if (rows.data[i + 3] > 200 && rows.data[i + 2] < 150) inked.add(Math.floor(i / 4 / rows.width));
+  return inked.size;
+}"""
+
+
+def test_channels_are_scaled_and_ordered_by_the_keyboard(desk):
+    desk.page.locator("#stage[data-sound]").wait_for()
+    desk.page.focus("#stage")
+    desk.page.wait_for_function(f"() => ({LEVELS})() > 60")  # it fills its track
+    desk.press("v")
+    desk.page.get_by_label("Largest value of the scale of 2").focus()
+    desk.page.keyboard.type("1000")
+    desk.press("Tab")
+    desk.page.wait_for_function(f"() => ({LEVELS})() < 20")  # a flat line
+    desk.page.get_by_label("Smallest value of the scale of 2").fill("2000")
+    desk.press("Tab")
+    desk.page.get_by_text("the smallest must be below the largest").wait_for()
+    desk.page.get_by_role("button", name="Automatic scale of 2").click()
+    desk.page.wait_for_function(f"() => ({LEVELS})() > 60")
+    desk.page.get_by_role("button", name="Move 2 up").focus()
+    desk.press("Enter")
+    names = "() => [...document.querySelectorAll('.channel label')].map(each => each.textContent.trim())"
+    assert desk.page.evaluate(names) == ["2", "1"]
+    desk.wait_focus("it.getAttribute('aria-label') === 'Move 2 down' || it.getAttribute('aria-label') === 'Move 2 up'")
+    desk.page.get_by_label("Show 1").uncheck()
+    assert desk.page.get_by_label("Show 2").is_disabled(), "one channel stays"
+    desk.press("Escape")
+    desk.page.reload()
+    desk.page.wait_for_selector("html[data-painted]")
+    desk.page.focus("#stage")
+    desk.press("v")
+    assert desk.page.evaluate(names) == ["2", "1"]
+    assert not desk.page.get_by_label("Show 1").is_checked()
     desk.press("Escape")
 
 

@@ -54,8 +54,10 @@ def texts(folder):
 
 
 MADE = {"numbers": numbers, "mixed": mixed, "words": texts}
-SAID = {"activity": [[0, 3, "rest"], [3, 6, "run"], [6, 9, "run"], [9, 12, "rest"]],
-        "pace": [[0, 2, "low"], [2, 3, "high"], [3, 6, "low"], [6, 7, "high"], [7, 9, "low"], [9, 12, "high"]]}  # fmt: skip
+SAID = {
+    "activity": [[0, 3, "rest"], [3, 6, "run"], [6, 9, "run"], [9, 12, "rest"]],
+    "pace": [[0, 2, "low"], [2, 3, "high"], [3, 6, "low"], [6, 7, "high"], [7, 9, "low"], [9, 12, "high"]],
+}
 
 
 @contextlib.contextmanager
@@ -79,7 +81,7 @@ def post(studio, sequence, kind, **body):
 
 @pytest.fixture(scope="module", params=MADE)
 def worked(request, tmp_path_factory):
-    """A database in which two sequences were accepted and one is partly labelled: two equal segments in a row, a step."""
+    """A database with two accepted sequences and one that is partly labelled: two equal segments in a row, a step."""
     folder = tmp_path_factory.mktemp(request.param)
     data = MADE[request.param](folder)
     with opened(data, folder / "x.sqlite") as studio:

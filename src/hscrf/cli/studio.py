@@ -186,6 +186,8 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
         for project, database in projects:
             studio = Studio(project, database)
             try:
+                if project.demo:
+                    train_first(studio)
                 servers.append(Server(studio, args.port if not servers else 0))
             except BaseException:
                 studio.close()
@@ -206,6 +208,14 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
         for server in servers[1:]:
             server.stop()
     return 0
+
+
+def train_first(studio: Any) -> None:
+    """Train the first model of a demonstration before its page opens: suggestions are there at once."""
+    if studio.desk.shelf.suggester is None and studio.school.labelled():
+        note(f"{studio.project.name}: training a first model")
+        studio.school.train()
+        studio.school.wait()
 
 
 def tell(name: str, url: str) -> None:
@@ -232,7 +242,7 @@ def run_demo(args: argparse.Namespace) -> int:
 
 def run_agree(args: argparse.Namespace) -> int:
     """Print how two people agree; with --db, settle their differences in a database of both."""
-    from hscrf.studio.agreement import agreement, common_works, settle, table_of, works_of
+    from hscrf.studio.agreement import agreement, common_settings, common_works, settle, table_of, works_of
     from hscrf.studio.evidence import levels_of
 
     if len(args.data) != 3:
@@ -248,9 +258,9 @@ def run_agree(args: argparse.Namespace) -> int:
     if args.db is None:
         return 0
     if not os.path.exists(args.db):
-        count = settle(args.db, topology, pairs, names)
-        note(f"{args.db}: {count} differences to settle; flagged sequences come first (keys < and >)")
-    return serve(args, [(settled_project(args.db, topology), args.db)])
+        count = settle(args.db, topology, pairs, names, common_settings(*args.data[1:]))
+        note(f"{args.db}: {count} differences to settle; sequences that have some come first (keys < and >)")
+    return serve(args, [(with_media(args, settled_project(args.db, topology)), args.db)])
 
 
 def settled_project(database: str, topology: Any) -> Any:
@@ -262,9 +272,14 @@ def settled_project(database: str, topology: Any) -> Any:
     from hscrf.studio.store import Store
 
     with Store(database, reading=True) as store:
-        rows = [(row.name, json.loads(store.observations(row.id))) for row in store.sequences()]
-    items, save = with_features([Item(name, tokens, tokens) for name, tokens in rows], topology)
-    return Project(items, topology, name=os.path.basename(database), save=save)
+        rows = [(row.name, json.loads(store.observations(row.id)), store.times(row.id)) for row in store.sequences()]
+        shown = store.setting("shown", {})
+    items = [Item(name, tokens, tokens, times=times) for name, tokens, times in rows]
+    items, save = with_features(items, topology)
+    columns = shown.get("columns", ())
+    return Project(
+        items, topology, name=os.path.basename(database), save=save, kind=shown.get("kind"), column_names=columns
+    )
 
 
 # -- projects from files
@@ -359,7 +374,9 @@ def run_export(args: argparse.Namespace) -> int:
     studio = Studio(stored_project(args.data[1], args.model, predict=form != "model"), args.data[1], reading=True)
     try:
         if form == "columns" and not args.output.lower().endswith(".tsv") and has_numbers(studio):
-            raise UserError(f"{args.output}: column files hold words, but these are numbers: write .csv, .tsv or .jsonl")
+            raise UserError(
+                f"{args.output}: column files hold words, but these are numbers: write .csv, .tsv or .jsonl"
+            )
         found = export(studio, form, args.accepted_only)
     finally:
         studio.close()

@@ -27,9 +27,9 @@ def read_jsonl(
     """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
     Tokens are strings, lists of strings, dicts of features, or lists of numbers or of numbers and strings, in which
-    null and NaN are missing. ``"columns"`` may name the cells of lists, which are then those of a table. Labels of a level are one string per token
-    (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in ``extra``. With ``skip`` a bad
-    sequence is no error: it is left out, and ``skip`` is told.
+    null and NaN are missing. ``"columns"`` may name the cells of lists, which are then rows of a table. Labels of a
+    level are one string per token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in
+    ``extra``. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
 
     >>> import io
     >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from hscrf.arrays import Ints
 from hscrf.studio.events import State
 from hscrf.studio.evidence import levels_of
 from hscrf.studio.knowledge import UNKNOWN, Cells, Level, runs_of
+from hscrf.studio.label_edits import looks
 from hscrf.studio.records import Record
 from hscrf.studio.store import Event, Store
 from hscrf.topology import Topology
@@ -76,6 +77,8 @@ class Work:
     sha256: str
     observations: str
     state: State
+    events: Sequence[Event] = ()
+    times: Sequence[float] | None = None
 
     @property
     def record(self) -> Record:
@@ -95,7 +98,8 @@ def works_of(path: str | os.PathLike[str]) -> tuple[Topology, dict[str, Work], s
             events = store.events(row.id)
             people.update(event.annotator for event in events if event.annotator)
             state = State.replayed(levels, row.length, events)
-            found[row.name] = Work(row.name, row.length, row.sha256, store.observations(row.id), state)
+            seen, times = store.observations(row.id), store.times(row.id)
+            found[row.name] = Work(row.name, row.length, row.sha256, seen, state, events, times)
         name = people.most_common(1)[0][0] if people else os.path.splitext(os.path.basename(os.fspath(path)))[0]
     return topology, found, name
 
@@ -162,17 +166,21 @@ def matched(one: Ints, other: Ints, tolerance: int) -> int:
 
 @dataclass(frozen=True)
 class Difference:
-    """Steps of a level that two people have labelled differently."""
+    """Steps of a level that two people have labelled differently, or a border that one has and the other has not.
+
+    A border lies before ``start``; ``first`` and ``second`` say then whether each has it.
+    """
 
     level: str
     start: int
     stop: int
-    first: str
-    second: str
+    first: Any
+    second: Any
+    border: bool = False
 
 
 def differences(first: Work, second: Work, levels: Sequence[Level]) -> list[Difference]:
-    """Runs of steps with two different labels, cut where either label changes."""
+    """Runs of steps with two different labels, cut where either label changes; then borders between equal labels."""
     found = []
     for level in levels:
         a, b = (work.state.knowledge.cells[level.name].label for work in (first, second))
@@ -181,11 +189,24 @@ def differences(first: Work, second: Work, levels: Sequence[Level]) -> list[Diff
         for start, stop, value in runs_of(code):
             if value >= 0:
                 found.append(Difference(level.name, start, stop, level.labels[a[start]], level.labels[b[start]]))
+        found += [Difference(level.name, at, at + 1, one, not one, True) for at, one in _borders(first, second, level)]
     return found
 
 
+def _borders(first: Work, second: Work, level: Level) -> list[tuple[int, bool]]:
+    """Borders inside steps to which both gave one label, where one has two segments and the other has one."""
+    if level.unit:
+        return []
+    a, b = (work.state.knowledge.cells[level.name] for work in (first, second))
+    known = (a.label == b.label) & (a.label != UNKNOWN)
+    inside = known[1:] & known[:-1] & (a.label[1:] == a.label[:-1])
+    one, other = a.border[1:-1], b.border[1:-1]
+    differ = inside & (one != other) & (one != UNKNOWN) & (other != UNKNOWN)
+    return [(int(t) + 1, bool(one[t] == 1)) for t in np.flatnonzero(differ)]
+
+
 def agreed(first: Work, second: Work, levels: Sequence[Level]) -> dict[str, Any]:
-    """The body of an import event for what both say, or one says and the other leaves open."""
+    """The body of an import event for what both say, or one says and the other leaves open; complete if that is all."""
     found: dict[str, Any] = {}
     for level in levels:
         a, b = (work.state.knowledge.cells[level.name] for work in (first, second))
@@ -199,13 +220,27 @@ def agreed(first: Work, second: Work, levels: Sequence[Level]) -> dict[str, Any]
             entry["off"] = [[i + 1, j + 1] for i, j, value in runs_of(border) if value == 0]
         if any(entry.values()):
             found[level.name] = entry
+    if all(_is_whole(first, second, level) for level in levels) and not differences(first, second, levels):
+        return {"levels": found, "source": "agreement", "complete": True}
     return {"levels": found, "source": "agreement"}
 
 
-def settle(path: str, topology: Topology, pairs: Sequence[tuple[Work, Work]], names: tuple[str, str]) -> int:
+def _is_whole(first: Work, second: Work, level: Level) -> bool:
+    """Whether one or the other has labelled each step of a level."""
+    a, b = (work.state.knowledge.cells[level.name].label for work in (first, second))
+    return bool(((a != UNKNOWN) | (b != UNKNOWN)).all())
+
+
+def settle(
+    path: str,
+    topology: Topology,
+    pairs: Sequence[tuple[Work, Work]],
+    names: tuple[str, str],
+    settings: Mapping[str, Any] | None = None,
+) -> int:
     """Write a new database: both histories, what both agree on, and the differences to settle; how many there are.
 
-    It has its name only when all of it is there.
+    It has its name only when all of it is there. ``settings`` are those of :func:`common_settings`.
     """
     if os.path.exists(path):
         raise FileExistsError(17, "the database is there already: give another name", path)
@@ -216,20 +251,25 @@ def settle(path: str, topology: Topology, pairs: Sequence[tuple[Work, Work]], na
             os.remove(leftover)
     with Store(part) as store:
         store.set("topology", topology.to_json())
+        for key, value in (settings or {}).items():
+            store.set(key, value)
         for first, second in pairs:
             n = store.add(first.name, first.length, first.observations, first.sha256)
             version = 0
+            if first.times is not None or second.times is not None:
+                store.set_times([(n, first.times or second.times or ())])
             for who, work in zip(names, (first, second), strict=True):
-                for event in _history(work):
-                    body = {"by": event.annotator or who, "kind": event.kind, "body": event.body, "at": event.at}
+                for event, body in _history(work, who):
                     store.append(n, version, f"{n}-{version}-{event.uid}"[:64], "history", body, event.annotator or who)
                     version += 1
             body = agreed(first, second, levels)
             store.append(n, version, f"{n}-{version}-agreed", "import", body)
             found = differences(first, second, levels)
             if found:
-                rows = [[d.level, d.start, d.stop, d.first, d.second] for d in found]
-                store.append(n, version + 1, f"{n}-differences", "differ", {"names": list(names), "rows": rows})
+                rows = [[d.level, d.start, d.stop, d.first, d.second] for d in found if not d.border]
+                borders = [[d.level, d.start, d.first, d.second] for d in found if d.border]
+                body = {"names": list(names), "rows": rows, "borders": borders}
+                store.append(n, version + 1, f"{n}-differences", "differ", body)
                 store.append(n, version + 2, f"{n}-flag", "mark", {"flag": True})
             count += len(found)
     os.replace(part, path)
@@ -238,9 +278,39 @@ def settle(path: str, topology: Topology, pairs: Sequence[tuple[Work, Work]], na
     return count
 
 
-def _history(work: Work) -> list[Event]:
-    """All that is in force in one database; what was undone there stays there."""
-    return list(work.state.in_force)
+def _history(work: Work, who: str) -> Iterator[tuple[Event, dict[str, Any]]]:
+    """All events of a sequence in one database, each with what is kept of it; it says what was undone there."""
+    in_force = {event.version for event in work.state.in_force}
+    for event in work.events:
+        if event.kind == "history":  # that database was made of two others
+            yield event, dict(event.body)
+            continue
+        undone = event.kind not in ("undo", "redo", "mark", "differ") and event.version not in in_force
+        body = {"by": event.annotator or who, "kind": event.kind, "body": event.body, "at": event.at}
+        yield event, {**body, **({"undone": True} if undone else {})}
+
+
+def common_settings(*paths: str | os.PathLike[str]) -> dict[str, Any]:
+    """Settings for a database of two people: rate, guidelines, media, looks of labels; the first's come first."""
+    found: dict[str, Any] = {}
+    kept: dict[str, dict[str, Any]] = {}
+    for path in reversed(paths):
+        with Store(path, reading=True) as store:
+            for key in ("rate", "guidelines", "shown"):
+                value = store.setting(key)
+                if value:
+                    found[key] = value
+            found["media"] = {**found.get("media", {}), **store.setting("media", {})}
+            for level, rows in looks(store.label_edits()).items():
+                kept[level] = {**kept.get(level, {}), **rows}
+    changes = [
+        {"do": "look", "level": level, "label": label, "look": look}
+        for level, rows in kept.items()
+        for label, look in rows.items()
+    ]
+    if changes:
+        found["label_edits"] = [{"edit": 0, "kind": "do", "at": 0, "changes": changes}]
+    return {key: value for key, value in found.items() if value}
 
 
 def table_of(found: Sequence[Agreement], names: tuple[str, str], tolerance: int) -> str:

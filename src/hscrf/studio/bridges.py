@@ -115,7 +115,7 @@ class Places:
         self.studio = studio
         sheets = studio.desk.sheets.values()
         self.names = {sheet.name: sheet for sheet in sheets}
-        media = studio.project.media
+        media = studio.recordings
         self.files = {file_name(n, sheet.name): sheet for n, sheet in enumerate(sheets, start=1)}
         self.recordings = {_stem(media[sheet.name]): sheet for sheet in sheets if sheet.name in media}
         self._texts: dict[str, Any] | None = None

@@ -61,6 +61,18 @@ def accept_all(
     return {"batch": batch, "accepted": accepted}
 
 
+def last_batch(desk: Desk) -> dict[str, Any] | None:
+    """The newest batch that can be taken back, and in how many sequences; None if there is none."""
+    newest, counts = ("", ""), dict[str, int]()
+    for sheet in list(desk.sheets.values()):
+        event = sheet.state.in_force[-1] if sheet.state.in_force else None
+        batch = None if event is None else event.body.get("batch")
+        if event is not None and batch:
+            counts[batch] = counts.get(batch, 0) + 1
+            newest = max(newest, (event.at, batch))
+    return {"batch": newest[1], "count": counts[newest[1]]} if counts else None
+
+
 def take_back(desk: Desk, batch: Any, annotator: str, left_alone: Collection[int] = ()) -> dict[str, Any]:
     """Undo the acceptance of a batch in all sequences in which nothing has happened since, and nobody else works."""
     if not isinstance(batch, str) or not batch:

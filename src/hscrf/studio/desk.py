@@ -423,7 +423,8 @@ def _unrated(label: str) -> dict[str, Any]:
 
 
 def _told(event: Event, in_force: set[int]) -> dict[str, Any]:
-    undone = event.kind not in ("undo", "redo") and event.version not in in_force
+    counted = event.kind not in ("undo", "redo", "mark", "differ", "history")
+    undone = bool(event.body.get("undone")) if event.kind == "history" else counted and event.version not in in_force
     names = ("version", "kind", "body", "annotator", "model", "at")
     return {**{name: getattr(event, name) for name in names}, "undone": undone}
 

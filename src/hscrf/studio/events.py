@@ -35,9 +35,12 @@ class State:
     in_force: list[Event] = field(default_factory=list)
     undone: list[Event] = field(default_factory=list)
     marks: dict[str, Any] = field(default_factory=dict)  # "flag", "skip" (true) and "note" (text) of the sequence
-    differences: dict[str, Any] = field(default_factory=dict)  # "names" of two people, "rows" they differ in
+    differences: dict[str, Any] = field(
+        default_factory=dict
+    )  # "names" of two people, "rows" and "borders" they differ in
     at: str = ""  # of the last event
     _knowledge: Knowledge | None = None
+    _unsettled: tuple[int, int] = (-1, 0)  # version, number of differences
 
     @classmethod
     def replayed(cls, levels: Sequence[Level], length: int, events: Iterable[Event]) -> State:
@@ -112,13 +115,30 @@ class State:
         self.version, self.at = event.version, event.at
 
     def unsettled(self) -> list[dict[str, Any]]:
-        """The steps that two people have labelled differently and that nobody has labelled since."""
+        """The steps and borders of which two people have said different things and nobody has said anything since."""
         found = []
+        names = self.differences.get("names", ())
         for level, start, stop, first, second in self.differences.get("rows", ()):
             if (self.knowledge.cells[level].label[start:stop] < 0).any():
-                said = dict(zip(self.differences["names"], (first, second), strict=True))
-                found.append({"level": level, "start": start, "stop": stop, "said": said})
+                said = dict(zip(names, (first, second), strict=True))
+                found.append({"level": level, "start": start, "stop": stop, "border": False, "said": said})
+        for level, at, first, second in self.differences.get("borders", ()):
+            if self.knowledge.cells[level].border[at] < 0:
+                said = dict(zip(names, (first, second), strict=True))
+                found.append({"level": level, "start": at, "stop": at + 1, "border": True, "said": said})
         return found
+
+    @property
+    def unsettled_count(self) -> int:
+        """How many differences are left to settle; remembered for a version."""
+        if not self.differences:
+            return 0
+        if self._unsettled[0] != self.version:
+            had = self._knowledge is not None
+            self._unsettled = (self.version, len(self.unsettled()))
+            if not had:
+                self.shed()
+        return self._unsettled[1]
 
     def touched(self) -> tuple[int, int]:
         """The steps that the last change was about, all if that is not known."""

@@ -95,7 +95,9 @@ def json_document(record: Record) -> Document:
     tokens = record.tokens
     if _is_table(tokens, record.columns):
         extra["columns"] = list(record.columns)
-        tokens = [[token.get(name) for name in record.columns] if isinstance(token, dict) else token for token in tokens]
+        tokens = [
+            [token.get(name) for name in record.columns] if isinstance(token, dict) else token for token in tokens
+        ]
     if record.seconds is not None:
         extra[TIME] = record.seconds
     if record.predicted:
@@ -170,7 +172,9 @@ def _rows(tokens: list[Any], given: Sequence[str] = ()) -> tuple[list[Any], list
     """Tokens as rows of cells, and the names of their columns; ``given`` are those of the data."""
     first = tokens[0]
     if isinstance(first, dict):
-        names = list(given) if _is_table(tokens, given) else list(dict.fromkeys(key for token in tokens for key in token))
+        names = (
+            list(given) if _is_table(tokens, given) else list(dict.fromkeys(key for token in tokens for key in token))
+        )
         return [[io.cell_text(token.get(name)) for name in names] for token in tokens], names
     if isinstance(first, list):
         widest = max(map(len, tokens))

@@ -8,10 +8,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from hscrf.solvers.choice import solver_of
 from hscrf.studio.conflicts import feasible
 from hscrf.studio.desk import Desk, Sheet
 from hscrf.studio.events import Invalid
 from hscrf.studio.evidence import labels_of, without_levels
+from hscrf.studio.forecast import Forecast
 from hscrf.studio.knowledge import Knowledge
 from hscrf.studio.learning import Job
 from hscrf.studio.news import News
@@ -38,6 +40,7 @@ class School:
         self.desk, self.news, self.project, self.store = desk, news, project, desk.store
         self.training: Training | None = None
         self._number = 0  # of the model in training
+        self._forecast: Forecast | None = None
         self._guard = threading.RLock()
         self._told = 0.0
 
@@ -54,12 +57,19 @@ class School:
             self._number = len(self.store.models()) + 1
             upto = self.store.last_event()
             sequences = len(job.X)
+            self._forecast = Forecast(_solver(job), job.topology, [y.length for y in job.Y])
             self.training = Training(
                 job, self._progressed, lambda metrics: self._trained(job, upto, {**metrics, "sequences": sequences}),
                 self.failed,
             )  # fmt: skip
         self._tell_training(force=True)
         return self.state()
+
+    def wait(self) -> None:
+        """Return when training, if there is some, has ended and its model is kept."""
+        run = self.training
+        if run is not None:
+            run.thread.join()
 
     def stop(self) -> None:
         """End training; the model it was making is lost, the labels are not."""
@@ -123,6 +133,8 @@ class School:
         self.news.tell("notices", {"notices": list(self.desk.notices)})
 
     def _progressed(self, iteration: int, loss: float | None) -> None:
+        if self._forecast is not None:
+            self._forecast.note(iteration, loss, time.monotonic())
         self._tell_training()
 
     def _trained(self, job: Job, upto: int, metrics: dict[str, Any]) -> None:
@@ -135,7 +147,8 @@ class School:
             suggester = shelf.suggester_for(model)
             warm_up(suggester, self.desk)
             shelf.waiting = (number, suggester)
-            if shelf.suggester is None:  # nothing is shown that could change under a person's hands
+            first = shelf.suggester is None
+            if first:  # nothing is shown that could change under a person's hands
                 self.desk.take_over()
         except (OSError, ValueError) as error:
             self.failed(f"the new model could not be kept, the former one stays: {error}")
@@ -143,7 +156,8 @@ class School:
         self.training = None
         self._tell_training(force=True)
         self._drop_notices("training_failed")
-        self.news.tell("model", {"number": number, "words": f"model {number}, trained on {count_of(metrics)}"})
+        words = f"model {number}, trained on {count_of(metrics)}"
+        self.news.tell("model", {"number": number, "words": words, "waiting": not first})
 
     def failed(self, words: str) -> None:
         self.training = None
@@ -154,7 +168,7 @@ class School:
         self._tell_training(force=True)
 
     def _tell_training(self, force: bool = False) -> None:
-        if force or time.monotonic() - self._told > 0.3:
+        if force or time.monotonic() - self._told > PAUSE:
             self._told = time.monotonic()
             self.news.tell("training", self.state())
 
@@ -162,9 +176,27 @@ class School:
         """How training goes."""
         run = self.training
         if run is None or not run.running:
-            return {"running": False, "number": None, "iteration": None, "loss": None, "words": ""}
-        words = f"training model {self._number}" + (f": iteration {run.iteration}" if run.iteration else "")
-        return {"running": True, "number": self._number, "iteration": run.iteration, "loss": run.loss, "words": words}
+            return {
+                "running": False,
+                "number": None,
+                "iteration": None,
+                "loss": None,
+                "seconds_left": None,
+                "words": "",
+            }
+        now = time.monotonic()
+        left = None if self._forecast is None else self._forecast.seconds(now)
+        said = [f"iteration {run.iteration}"] if run.iteration else []
+        said += filter(None, ["" if self._forecast is None else self._forecast.words(now)])
+        words = f"training model {self._number}" + (f": {', '.join(said)}" if said else "")
+        return {"running": True, "number": self._number, "iteration": run.iteration, "loss": run.loss,
+                "seconds_left": None if left is None else round(left, 1), "words": words}  # fmt: skip
+
+
+def _solver(job: Job) -> Any:
+    """The solver of a job; None for a model without one."""
+    options = job.estimator.get_params(deep=False)
+    return solver_of(options["solver"]) if "solver" in options else None
 
 
 def count_of(metrics: Mapping[str, Any]) -> str:
@@ -174,7 +206,7 @@ def count_of(metrics: Mapping[str, Any]) -> str:
 
 
 def warm_up(suggester: Suggester, desk: Desk) -> None:
-    """Answer twice, with and without a fix, so that every kernel of an answer is compiled."""
+    """Answer twice, with and without a fix, and rate alternatives: a model that cannot answer fails here."""
     sequence = min(desk.seen, key=lambda n: desk.sheets[n].length)
     knowledge = Knowledge(desk.levels, desk.sheets[sequence].length)
     found = suggester.suggest(sequence, knowledge)

@@ -7,19 +7,16 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from hscrf.io.axis import TimeAxis, rate_of
-from hscrf.studio import bulk, label_set, texts
+from hscrf.studio import bulk, label_set, reports, texts
 from hscrf.studio.bridges import Places
 from hscrf.studio.claims import Claims
 from hscrf.studio.desk import Desk, Missing
 from hscrf.studio.events import Invalid
-from hscrf.studio.evidence import known_segments
 from hscrf.studio.items import LAYOUT, shown
 from hscrf.studio.media import kind_of
 from hscrf.studio.news import News
@@ -28,7 +25,6 @@ from hscrf.studio.queue import Candidate, is_random, ordered
 from hscrf.studio.school import Running, School, count_of, warm_up
 from hscrf.studio.store import NotSaved, Store
 
-PAUSE = 300  # seconds without an event that count as work
 SWEEP = 0.5  # seconds of doubts that are computed before the queue is told
 WARMING = "preparing the model; labelling works, suggestions follow"
 WARMED = "ready"
@@ -58,6 +54,7 @@ class Studio:
         self.columns: list[str] = []  # names of the columns of the data, where they have some
         self.kind, self.channels = self._first_look()
         self.rate = self._settle_rate()
+        self.recordings = self._settle_media()
 
     def axis(self, sequence: int) -> TimeAxis:
         """The times of the steps of a sequence: its own, or by the rate; without both a step is a second."""
@@ -73,10 +70,18 @@ class Studio:
             self.store.set("rate", given)
         return given if given is not None else self.store.setting("rate")
 
+    def _settle_media(self) -> dict[str, str]:
+        """The files with sound or film by the names of sequences: those given now or before."""
+        remembered = {name: path for name, path in self.store.setting("media", {}).items() if kind_of(path)}
+        found = {**remembered, **self.project.media}
+        if found != remembered and not self.store.read_only:
+            self.store.set("media", found)
+        return found
+
     def media(self, sequence: int) -> str:
         """The file with the sound or the film of a sequence."""
         name = self.desk.sheet(sequence).name
-        path = self.project.media.get(name)
+        path = self.recordings.get(name)
         if path is None:
             raise Missing(f"there is no sound or film of {name}")
         if not os.path.isfile(path):
@@ -118,7 +123,7 @@ class Studio:
     # -- in the background
 
     def _warm(self) -> None:
-        """Answer one sequence, so that all kernels are compiled before anybody waits."""
+        """Answer one sequence before a person asks for one."""
         desk = self.desk
         if desk.shelf.suggester is not None and desk.seen:
             self.news.tell("warming", {"done": False, "words": WARMING})
@@ -212,12 +217,7 @@ class Studio:
         suggester = desk.shelf.suggester
         model = None
         if suggester is not None:
-            entry = next((m for m in self.store.models() if m["number"] == desk.shelf.number), {})
-            metrics = entry.get("metrics") or {}
-            how = f"trained on {count_of(metrics)}" if metrics.get("sequences") else "as given"
-            words = f"model {desk.shelf.number}, {how}"
-            model = {"number": desk.shelf.number, "status": "ready" if desk.warm else "warming",
-                     "events_upto": entry.get("events_upto", 0), "words": words}  # fmt: skip
+            model = {**self._model_view(desk.shelf.number), "status": "ready" if desk.warm else "warming"}
         had = () if suggester is None else suggester.topology.levels
         states = [sheet.state for sheet in desk.sheets.values()]
         relations = topology.to_dict()["children"] or {}
@@ -240,6 +240,8 @@ class Studio:
             "guidelines": self.store.setting("guidelines", ""),
             **label_set.shown(self),
             "model": model,
+            "waiting": None if desk.shelf.waiting is None else self._model_view(desk.shelf.waiting[0]),
+            "batch": bulk.last_batch(desk),
             "training": self.school.state(),
             "warming": {"done": desk.warm, "words": WARMED if desk.warm else WARMING},
             "counts": {
@@ -253,6 +255,13 @@ class Studio:
             "demo": self.project.demo,
         }
 
+    def _model_view(self, number: int | None) -> dict[str, Any]:
+        """A model in words."""
+        entry = next((m for m in self.store.models() if m["number"] == number), {})
+        metrics = entry.get("metrics") or {}
+        how = f"trained on {count_of(metrics)}" if metrics.get("sequences") else "as given"
+        return {"number": number, "events_upto": entry.get("events_upto", 0), "words": f"model {number}, {how}"}
+
     def _notices(self) -> list[dict[str, str]]:
         back = self.store.clock_back
         if back < 1:
@@ -263,22 +272,27 @@ class Studio:
         return [*self.desk.notices, {"kind": "clock", "message": words}]
 
     def queue(self, key: str = "") -> dict[str, Any]:
-        """All sequences in working order, those that are done last; the next one is one that nobody else has open."""
+        """All sequences in working order, those that are done last; the next one is one that nobody else has open.
+
+        Sequences with differences of two people to settle come first.
+        """
         sheets = self.desk.sheets
         status = {n: sheet.state.status for n, sheet in sheets.items()}
         skipped = [sheet for n, sheet in sheets.items() if status[n] != "done" and sheet.state.marks.get("skip")]
-        waiting = [
-            self._candidate(s) for n, s in sheets.items() if status[n] != "done" and not s.state.marks.get("skip")
-        ]
+        rest = [s for n, s in sheets.items() if status[n] != "done" and not s.state.marks.get("skip")]
+        differing = sorted((s for s in rest if s.state.unsettled_count), key=lambda s: s.id)
+        waiting = [self._candidate(s) for s in rest if not s.state.unsettled_count]
         done = sorted((s for n, s in sheets.items() if status[n] == "done"), key=lambda s: s.state.at, reverse=True)
         worked = [sheet for sheet in done if sheet.state.acceptance is not None]
         random = sum(is_random(sheet.name) for sheet in worked)
         order = ordered(waiting, {"random": random, "other": len(worked) - random})
-        rows = [(sheets[candidate.id], why) for candidate, why in order] + [(sheet, "skipped") for sheet in skipped]
-        rows += [(sheet, _chosen(sheet)) for sheet in done]
+        rows = [(sheet, "differ") for sheet in differing]
+        rows += [(sheets[candidate.id], why) for candidate, why in order] + [(sheet, "skipped") for sheet in skipped]
+        rows += [(sheet, reports.chosen(sheet)) for sheet in done]
         self._why = {sheet.id: why for sheet, why in rows}
         others = self.claims.held_by_others(key)
-        begun = [candidate.id for candidate, _ in order if status[candidate.id] == "begun"]
+        begun = [sheet.id for sheet in differing]
+        begun += [candidate.id for candidate, _ in order if status[candidate.id] == "begun"]
         return {
             "total": len(sheets),
             "done": len(done),
@@ -289,7 +303,7 @@ class Studio:
 
     def _chosen_as(self, sheet: Any) -> str:
         """Why the queue, as it was last asked for, has a sequence."""
-        return self._why.get(sheet.id) or _chosen(sheet)
+        return self._why.get(sheet.id) or reports.chosen(sheet)
 
     def _candidate(self, sheet: Any) -> Candidate:
         known = self._doubts.get(sheet.id)
@@ -309,9 +323,10 @@ class Studio:
             "doubt": None if known is None else known[2],
             "chosen": why,
             "corrections": state.corrections,
+            "unsettled": state.unsettled_count,
             "model": None if known is None else known[1],
             "digest": self.digest(sheet.id),
-            "media": kind_of(self.project.media.get(sheet.name, "")),
+            "media": kind_of(self.recordings.get(sheet.name, "")),
             "at": state.at,
             "marks": state.marks,
         }
@@ -350,61 +365,7 @@ class Studio:
 
     def progress(self) -> dict[str, Any]:
         """Corrections of each accepted sequence in the order of acceptance, and the models with their quality."""
-        rows: list[dict[str, Any]] = []
-        for sheet in self.desk.sheets.values():
-            event = sheet.state.acceptance
-            if event is not None:
-                rows.append(
-                    {
-                        "id": sheet.id,
-                        "name": sheet.name,
-                        "count": sheet.state.corrections,
-                        "steps": sheet.length,
-                        "model": event.model,
-                        "chosen": _chosen(sheet),
-                        "agreed": event.body.get("agreed"),
-                        "guess_of": event.body.get("guess_of"),
-                        "at": event.at,
-                    }
-                )
-        rows.sort(key=lambda row: row["at"])
-        models = [self._model_row(entry, rows) for entry in self.store.models()]
-        return {
-            "done": len(rows),
-            "sequences": len(self.desk.sheets),
-            "segments": sum(self._confirmed(sheet) for sheet in self.desk.sheets.values()),
-            "minutes": minutes_of(self.store.event_times()),
-            "corrections": rows,
-            "models": models,
-        }
-
-    def _confirmed(self, sheet: Any) -> int:
-        """Segments of a sequence that a person has accepted or fixed, or that came with the data, at all levels."""
-        with sheet.guard:
-            knowledge = sheet.state.knowledge
-            found = sum(
-                label is not None for level in knowledge.levels for _, _, label in known_segments(knowledge, level)
-            )
-            if sheet.suggestion is None:
-                sheet.state.shed()
-        return found
-
-    def _model_row(self, entry: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
-        honest = [
-            row["agreed"]
-            for row in rows
-            if row["chosen"] == "random" and row["guess_of"] == entry["number"] and row["agreed"] is not None
-        ]
-        metrics = entry["metrics"]
-        return {
-            "number": entry["number"],
-            "status": entry["status"],
-            "sequences": metrics.get("sequences"),
-            "loss": metrics.get("loss"),
-            "seconds": metrics.get("seconds"),
-            "at": entry["at"],
-            "quality": sum(honest) / len(honest) if honest else None,
-        }
+        return reports.progress(self)
 
     def settings(self, given: Mapping[str, Any]) -> None:
         """Remember who works here, and after how many accepted sequences a model is trained."""
@@ -421,21 +382,3 @@ class Studio:
                 raise Invalid(f"train_after is {count!r}, expected a whole number of at least 1", "train_after")
             self.train_after = count
             self.store.set("train_after", count)
-
-
-def minutes_of(times: Sequence[str]) -> float:
-    """Minutes of work: the time between two events, where it is no longer than a pause.
-
-    >>> minutes_of(["2026-01-01T10:00:00.0Z", "2026-01-01T10:01:30.0Z", "2026-01-01T12:00:00.0Z"])
-    1.5
-    """
-    moments = [datetime.strptime(each, "%Y-%m-%dT%H:%M:%S.%fZ") for each in times]
-    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(moments)]
-    return round(sum(gap for gap in gaps if gap <= PAUSE) / 60, 1)
-
-
-def _chosen(sheet: Any) -> str:
-    """Why a sequence that is done was chosen."""
-    if sheet.state.acceptance is None:
-        return "file"
-    return "random" if is_random(sheet.name) else "doubt"

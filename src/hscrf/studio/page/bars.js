@@ -100,7 +100,7 @@ function inscribe(pen, label, by, [x, y, width, height]) {
   pen.textBaseline = "middle";
   const middle = y + height / 2;
   const sign = label === null ? 6 : by === "model" ? 15 : 19;
-  const name = label === null && width > 340 ? "unlabelled: drag over steps, then press 1 to 9" : nameOf(label);
+  const name = label === null && width > 340 ? `${nameOf(label)}: drag over steps, then press 1 to 9` : nameOf(label);
   const words = fitted(pen, name, width - sign - 5);
   if (words.length < 3 && words !== label) {
     pen.fillText(letters(pen, nameOf(label), width - 6), x + 3, middle + 0.5);

@@ -34,9 +34,10 @@ export function openBulk(studio) {
     const sequences = found.map((each) => each.id);
     try {
       const { batch, accepted } = await tell("/api/bulk/accept", { confidence: Number(least.value), sequences });
+      took(studio, accepted.length ? { batch, count: accepted.length } : null);
       await studio.refreshQueue();
       studio.reload();
-      done(studio, batch, accepted.length);
+      done(studio, accepted.length);
     } catch (error) {
       list.replaceChildren(make("p", {}, error instanceof Refused ? error.message : "the server does not answer"));
     }
@@ -47,26 +48,45 @@ export function openBulk(studio) {
     make("div", { className: "form" }, make("label", { for: "least" }, "Probability of each step at least"), least),
     list,
     make("p", {}, accept),
-    make(
-      "p",
-      { className: "quiet" },
-      "Flagged and skipped sequences stay as they are. Undo takes all of it back at once.",
-    ),
+    make("p", { className: "quiet" }, "Flagged and skipped sequences stay as they are. One undo takes all of it back."),
   );
   show();
 }
 
-/** @param {import("./studio.js").Studio} studio @param {string} batch @param {number} count */
-function done(studio, batch, count) {
-  const result = make("p", { role: "status" }, `${count === 1 ? "1 sequence is" : `${count} sequences are`} accepted.`);
-  const undo = make("button", { type: "button" }, "Undo all of it");
-  undo.addEventListener("click", async () => {
-    undo.disabled = true;
-    const { undone, kept } = await tell("/api/bulk/undo", { batch });
+/** Remember what was accepted together last. @param {import("./studio.js").Studio} studio
+ * @param {{batch: string, count: number} | null} batch */
+function took(studio, batch) {
+  const { state } = studio;
+  if (!state.project) return;
+  state.project.batch = batch;
+  state.fresh = batch !== null;
+  state.say("project");
+}
+
+/** Take back what was accepted together last. @param {import("./studio.js").Studio} studio @returns {Promise<string>} what came of it */
+export async function undoBulk(studio) {
+  const batch = studio.state.project?.batch;
+  if (!batch) return "nothing was accepted together";
+  try {
+    const { undone, kept } = await tell("/api/bulk/undo", { batch: batch.batch });
+    took(studio, null);
     await studio.refreshQueue();
     studio.reload();
     const rest = kept.length ? `; ${kept.length} were changed since and stay` : "";
-    result.textContent = `${undone.length} taken back${rest}.`;
+    return `${undone.length} taken back${rest}`;
+  } catch (error) {
+    return error instanceof Refused ? error.message : "the server does not answer";
+  }
+}
+
+/** @param {import("./studio.js").Studio} studio @param {number} count */
+function done(studio, count) {
+  const words = `${count === 1 ? "1 sequence is" : `${count} sequences are`} accepted. Undo (z) takes all of it back, also later: it is in the menu.`;
+  const result = make("p", { role: "status" }, words);
+  const undo = make("button", { type: "button" }, "Undo all of it");
+  undo.addEventListener("click", async () => {
+    undo.disabled = true;
+    result.textContent = `${await undoBulk(studio)}.`;
   });
   open("Accept many sequences", result, make("p", {}, undo));
   byId("dialog").focus();

@@ -1,8 +1,8 @@
 // Colours come from the style sheet. A label has a hue and a shade: its own, or those of the label it lies in.
-// Past the ninth hue it has a hatching too; its name is always written beside it.
+// Past the ninth hue, and past the third shade, it has a hatching too; its name is always written next to it.
 
 export const HUES = 9;
-const SHADES = [100, 76, 54, 88, 64]; // per cent of the hue; the rest is the ground, so that words stay readable
+const SHADES = [100, 70, 42]; // per cent of the hue; the rest is the ground, so that words stay readable
 const HUE_NAMES = ["blue", "orange", "yellow", "green", "pink", "cyan", "olive", "violet", "grey"];
 const NAMES = [
   "ground",

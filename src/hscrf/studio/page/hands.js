@@ -19,6 +19,7 @@ export class Hands {
     /** @type {string[]} */ this.visited = [];
     this.visitedAt = "";
     this.queue = Promise.resolve();
+    /** Takes back what was accepted together. @type {() => void} */ this.undoMany = () => {};
   }
 
   /** Do it in its turn, as soon as the fix before it has been answered: hands may be quicker than the model.
@@ -83,11 +84,18 @@ export class Hands {
 
   /** This segment is right; go on to the next that nobody has confirmed. */
   accept() {
-    const { shown, level, segment, segments, index } = this.now();
+    const { level, segment, index, by } = this.now();
     if (segment[2] === null) return this.say("there is no label to accept here yet: press 1 to 9 or Enter");
+    if (by === "accepted") return this.stepOn(index);
     this.send("accept", { segments: { [level]: [segment] } });
-    const next = segments.findIndex((each, i) => i > index && shown.by[level][i] === "model");
-    this.state.select({ level, step: next < 0 ? segment[0] : segments[next][0] });
+    this.stepOn(index);
+  }
+
+  /** On to the next segment that nobody has confirmed. @param {number} index of this one */
+  stepOn(index) {
+    const { shown, level, segments } = this.now();
+    const next = segments.findIndex((_, i) => i > index && shown.by[level][i] === "model");
+    this.state.select({ level, step: segments[next < 0 ? index : next][0] });
   }
 
   /** All that is shown is right. */
@@ -97,6 +105,7 @@ export class Hands {
       segments.some((segment) => segment[2] === null),
     );
     if (shown.conflict) return this.say("release one of the contradicting labels first");
+    if (shown.status === "done") return this.say("the whole sequence is accepted already");
     if (empty) return this.say(`level ${empty[0]} still has steps without a label`);
     this.send("accept", { whole: true, segments: shown.segments });
   }
@@ -117,6 +126,7 @@ export class Hands {
   }
 
   undo() {
+    if (this.state.fresh) return this.undoMany();
     if (!this.state.shown?.can_undo && !this.state.unsaved.count) return this.say("nothing to undo");
     this.send("undo", {});
   }

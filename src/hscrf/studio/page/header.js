@@ -42,7 +42,7 @@ function showView(state) {
   write(byId("title"), view.name);
   document.title = `${view.name} · hscrf studio`;
   const model = view.model === null ? "no model yet" : `model ${view.model}`;
-  const words = { open: "not begun", begun: "begun", done: "accepted ✓" }[shown.status];
+  const words = { open: "not begun", begun: "begun", done: "done ✓" }[shown.status];
   const entropy = view.entropy === null || view.entropy === undefined ? "" : ` · doubt ${view.entropy.toFixed(2)}/step`;
   const exact = view.exact === false ? " · computing the exact answer…" : "";
   const held = view.held_by ? `read only: ${view.held_by} is working on it · ` : "";
@@ -53,15 +53,24 @@ function showView(state) {
       ? `${project.model.words}. `
       : "No model yet: label by hand; one is trained from what you accept. ") +
     "Doubt: entropy of the whole labelling, in nats a step; 0 is certain.";
+  const said = Object.values(shown.segments).some((segments) => segments.some(([, , label]) => label !== null));
+  byId("empty").hidden = said || Boolean(view.held_by) || project.kind !== "text";
   const lacking = Object.entries(shown.segments).find(([, segments]) => segments.some(([, , label]) => label === null));
   const accept = byId("accept-all");
-  accept.disabled = Boolean(lacking || shown.conflict || view.held_by);
-  accept.title = shown.conflict
-    ? "Release one of the contradicting labels first"
-    : lacking
-      ? `Level ${lacking[0]} still has steps without a label`
-      : `All that is shown is right: accept the sequence and go on (${keyFor("acceptAll")})`;
-  byId("undo").disabled = Boolean(view.held_by) || (!shown.can_undo && !state.unsaved.count);
+  const done = shown.status === "done";
+  accept.disabled = Boolean(lacking || shown.conflict || view.held_by || done);
+  accept.title = view.held_by
+    ? `${view.held_by} is working on it`
+    : done
+      ? "The whole sequence is accepted already: any change opens it again"
+      : shown.conflict
+        ? "Release one of the contradicting labels first"
+        : lacking
+          ? `Level ${lacking[0]} still has steps without a label`
+          : `All that is shown is right: accept the sequence and go on (${keyFor("acceptAll")})`;
+  const many = state.fresh ? project.batch?.count || 0 : 0;
+  byId("undo").disabled = !many && (Boolean(view.held_by) || (!shown.can_undo && !state.unsaved.count));
+  byId("undo").title = many ? `Take back the acceptance of ${many} sequences (${keyFor("undo")})` : `Undo (${keyFor("undo")})`;
   byId("redo").disabled = Boolean(view.held_by) || !shown.can_redo;
 }
 

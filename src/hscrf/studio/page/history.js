@@ -19,7 +19,10 @@ function words({ kind, body }) {
     return body.fix ? `released change ${body.fix}` : `${body.level}: released ${stepsOf(body.start, body.stop)}`;
   if (kind === "import") return body.source ? `labels imported from ${body.source}` : "labels that came with the data";
   if (kind === "history") return words(body);
-  if (kind === "differ") return `${body.rows.length} differences to settle`;
+  if (kind === "differ") {
+    const count = body.rows.length + (body.borders?.length || 0);
+    return count === 1 ? "1 difference to settle" : `${count} differences to settle`;
+  }
   if (kind !== "mark") return kind;
   const { flag, skip, note } = body;
   const said = [];

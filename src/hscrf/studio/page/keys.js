@@ -25,6 +25,7 @@ export function keyTable(hands, stage, page) {
   const cursor = { row: "cursor one step left, right" };
   const range = { row: "choose steps; a label makes them one segment" };
   const persons = { row: "what the first, the second person said is right" };
+  const frames = { row: "one frame of the film back, on" };
   const zooms = { row: "zoom in, out" };
   const shows = { row: "show all; show the segment" };
   const queue = { row: "sequence after, before, in the queue" };
@@ -72,6 +73,9 @@ export function keyTable(hands, stage, page) {
     { ...key("play", "Space", "play what is chosen, or pause", () => page.play(), once), keys: [" "] },
     key("loop", "L", "loop the recording, or not", () => page.loop(), once),
     key("speed", "S", "speed of the recording", () => page.speed()),
+    key("frameBack", "(", "one frame of the film back", turn(() => page.frame(-1)), frames),
+    key("frameOn", ")", "one frame of the film on", turn(() => page.frame(1)), frames),
+    key("channels", "v", "channels: order, scale, which are shown", () => page.channels()),
     key("firstPerson", "<", "what the first person said is right", turn(() => page.settle(0)), persons),
     key("secondPerson", ">", "what the second person said is right", turn(() => page.settle(1)), persons),
     key("conflict", "c", "to the buttons of a contradiction", () => page.conflict()),

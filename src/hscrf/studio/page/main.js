@@ -1,11 +1,11 @@
 // Put the parts together.
 
-import { hideChannel, moveChannel, showAllChannels } from "./channels.js";
+import { hideChannel, moveChannel, openChannels, showAllChannels } from "./channels.js";
 import { Choices } from "./choices.js";
 import { colourLabels, readColours, useTheme } from "./colours.js";
 import { Conflict } from "./conflict.js";
 import { commandOf, keyFor, keysOf, onKeys, showKey } from "./bindings.js";
-import { openBulk } from "./bulk.js";
+import { openBulk, undoBulk } from "./bulk.js";
 import { openFiles, openKeys, openProgress, openSettings } from "./dialogs.js";
 import { openHistory, openNote } from "./history.js";
 import { openLabels, relabelled, showGuide, toggleGuide } from "./labels.js";
@@ -38,6 +38,7 @@ const say = (/** @type {string} */ words) => studio.say(words);
 const send = (/** @type {string} */ kind, /** @type {any} */ body) => studio.send(kind, body);
 const settled = async () => studio.outbox?.settled();
 const hands = new Hands(state, send, say, settled);
+hands.undoMany = async () => say(await undoBulk(studio));
 const choices = new Choices(state, (label) => hands.then(() => hands.label(label)));
 const conflict = new Conflict(state, (kind, body) => hands.then(() => send(kind, body)));
 
@@ -94,6 +95,8 @@ const table = keyTable(hands, stage, {
   play: () => media.toggle(),
   loop: () => media.loop(),
   speed: () => media.slower(),
+  frame: (by) => media.step(by),
+  channels,
   skip: () => skip(),
   note: () => openNote(state, hands),
   history: () => openHistory(state).catch((error) => studio.explain(error)),
@@ -185,15 +188,44 @@ async function skip() {
 function entries() {
   const { view, shown } = state;
   const marks = view?.marks || {};
+  const { segment, segments, index, by, unit } = hands.now();
+  const held = Boolean(view?.held_by);
+  const batch = state.project?.batch;
   const then = (/** @type {() => unknown} */ work) => () => hands.then(work);
   return [
-    { words: "Split before the cursor", key: keyFor("split"), run: then(() => hands.split()) },
-    { words: "Merge with the next segment", key: keyFor("merge"), run: then(() => hands.merge()) },
-    { words: "Merge with the segment before", key: keyFor("mergeBefore"), run: then(() => hands.merge(true)) },
-    { words: "Accept the segment", key: keyFor("accept"), run: then(() => hands.accept()) },
-    { words: "Release what is fixed here", key: keyFor("release"), run: then(() => hands.release()) },
+    {
+      words: "Split before the cursor",
+      key: keyFor("split"),
+      off: held || unit || segment[1] - segment[0] < 2,
+      run: then(() => hands.split()),
+    },
+    {
+      words: "Merge with the next segment",
+      key: keyFor("merge"),
+      off: held || index + 1 >= segments.length,
+      run: then(() => hands.merge()),
+    },
+    { words: "Merge with the segment before", key: keyFor("mergeBefore"), off: held || index < 1, run: then(() => hands.merge(true)) },
+    {
+      words: "Accept the segment",
+      key: keyFor("accept"),
+      off: held || segment[2] === null || by === "accepted",
+      run: then(() => hands.accept()),
+    },
+    {
+      words: "Release what is fixed here",
+      key: keyFor("release"),
+      off: held || !shown?.fixes.length,
+      run: then(() => hands.release()),
+    },
     { words: "Zoom to the segment", key: keyFor("fit"), off: stage.layout.wraps, run: () => fit(false) },
     { words: "Show all", key: keyFor("all"), off: stage.layout.wraps, run: () => fit(true) },
+    {
+      words: "Channels: order, scale, which are shown…",
+      key: keyFor("channels"),
+      off: !state.observations?.channels.length || stage.layout.wraps,
+      run: () => channels(),
+    },
     { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: keyFor("flag"), run: then(() => hands.flag()) },
     { words: marks.skip ? "Do not skip the sequence" : "Skip the sequence", key: keyFor("skip"), run: () => skip() },
     { words: marks.note ? "Change the note…" : "Write a note…", key: keyFor("note"), run: () => openNote(state, hands) },
@@ -201,6 +233,9 @@ function entries() {
     { words: "Show or hide the guidelines", key: keyFor("guide"), run: () => toggleGuide(state) },
     { words: "History of the sequence…", key: keyFor("history"), run: () => openHistory(state).catch((e) => studio.explain(e)) },
     { words: "Accept many sequences…", off: !shown || shown.model === null, run: () => openBulk(studio) },
+    ...(batch
+      ? [{ words: `Undo accepting ${batch.count} sequences`, run: then(async () => say(await undoBulk(studio))) }]
+      : []),
   ];
 }
 
@@ -226,7 +261,15 @@ function channelEntries(name) {
     { words: "Move up", off: names[0] === name, run: then(() => moveChannel(project, names, name, -1)) },
     { words: "Move down", off: names.at(-1) === name, run: then(() => moveChannel(project, names, name, 1)) },
     { words: "Show all channels", run: then(() => showAllChannels(project)) },
+    { words: "Order and scale of channels…", key: "v", run: () => channels() },
   ];
+}
+
+/** The sheet of channels; what is changed there is drawn at once. */
+function channels() {
+  const { project, observations } = state;
+  if (observations?.channels.length && !stage.layout.wraps) openChannels(project, observations, () => stage.resize());
+  else say("this sequence has no channels of numbers");
 }
 
 function openMore() {

@@ -15,11 +15,15 @@ const SIGNS = { open: "", begun: "…", done: "✓" };
   flagged: (item) => Boolean(item.marks.flag),
   skipped: (item) => Boolean(item.marks.skip),
   noted: (item) => Boolean(item.marks.note),
+  differing: (item) => item.unsettled > 0,
+  doubtful: (item) => item.doubt !== null && item.doubt >= Number(byId("doubt").value),
+  sure: (item) => item.doubt !== null && item.doubt <= Number(byId("doubt").value),
 };
 const NAMES = {
   all: "all", todo: "not done", open: "not begun", begun: "begun", done: "done", flagged: "flagged", skipped: "skipped",
-  noted: "with a note",
+  noted: "with a note", differing: "with differences", doubtful: "doubt at least…", sure: "doubt at most…",
 }; // prettier-ignore
+const BY_DOUBT = ["doubtful", "sure"];
 /** @type {Record<string, (a: Item, b: Item) => number>} */ const ORDERS = {
   name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }),
   doubt: (a, b) => (b.doubt ?? -1) - (a.doubt ?? -1),
@@ -37,12 +41,14 @@ function explain(item) {
       ? "doubt not computed yet"
       : `doubt ${item.doubt.toFixed(3)}: entropy of the whole labelling in nats a step`;
   const marks = [item.marks.flag && "flagged", item.marks.skip && "skipped", item.marks.note].filter(Boolean);
+  const differ = item.unsettled ? `\n${item.unsettled} differences of two people to settle` : "";
   const random = item.chosen === "random" ? "\ndrawn at random (rnd): quality is estimated on these without bias" : "";
-  return `${item.name}, ${item.length} steps, ${STATES[item.status]}, ${item.corrections} corrections\n${doubt}${random}${marks.length ? `\n${marks.join(", ")}` : ""}`;
+  return `${item.name}, ${item.length} steps, ${STATES[item.status]}, ${item.corrections} corrections\n${doubt}${random}${differ}${marks.length ? `\n${marks.join(", ")}` : ""}`;
 }
 
 /** @param {Item} item */
 function numbers(item) {
+  if (item.unsettled) return `≠ ${item.unsettled}`;
   const doubt = item.doubt === null ? "–" : item.doubt.toFixed(2);
   return item.chosen === "random" ? `rnd ${doubt}` : doubt;
 }
@@ -52,7 +58,12 @@ function shortened(name) {
   const letters = [...name];
   const cut = Math.max(0, letters.length - 6);
   const [head, tail] = [letters.slice(0, cut).join(""), letters.slice(cut).join("")];
-  return make("span", { className: "name", "aria-hidden": "true" }, make("span", { className: "head" }, head), make("span", {}, tail));
+  return make(
+    "span",
+    { className: "name", "aria-hidden": "true" },
+    make("span", { className: "head" }, head),
+    make("span", {}, tail),
+  );
 }
 
 export class QueueList {
@@ -71,7 +82,7 @@ export class QueueList {
     this.paint = soon(() => this.show());
     state.on("queue", this.paint);
     state.on("view", () => state.view?.id !== this.seenId && this.paint()); // a fix alone changes no row at once
-    for (const id of ["search", "filter", "order"]) byId(id).addEventListener("input", () => this.relist());
+    for (const id of ["search", "filter", "order", "doubt"]) byId(id).addEventListener("input", () => this.relist());
     state.on("project", () => this.offerFilters());
     this.element.addEventListener("scroll", this.paint);
     this.element.addEventListener("click", (event) => this.click(event));
@@ -82,8 +93,8 @@ export class QueueList {
   /** The sequences that are listed, in the order that is asked for. */
   get items() {
     const all = this.state.queue ? this.state.queue.items : [];
-    const [search, filter, order] = ["search", "filter", "order"].map((id) => byId(id).value);
-    const asked = [all, this.state.queue, search, filter, order, this.having];
+    const [search, filter, order, doubt] = ["search", "filter", "order", "doubt"].map((id) => byId(id).value);
+    const asked = [all, this.state.queue, search, filter, order, doubt, this.having];
     if (this.listedFor && asked.every((each, i) => each === this.listedFor[i])) return this.listed;
     const text = search.trim().toLowerCase();
     const keep = FILTERS[filter] || ((/** @type {Item} */ item) => this.having?.has(item.id) ?? true);
@@ -96,6 +107,14 @@ export class QueueList {
   /** The sequence some places further down. @param {number} from @param {number} by @returns {number | undefined} */
   neighbour(from, by) {
     return this.items[this.items.findIndex((item) => item.id === from) + by]?.id;
+  }
+
+  /** The doubt that half of the sequences exceed. */
+  middle() {
+    const all = (this.state.queue?.items || [])
+      .flatMap(({ doubt }) => (doubt === null ? [] : [doubt]))
+      .sort((a, b) => a - b);
+    return all[all.length >> 1] ?? 0;
   }
 
   /** What can be asked for: states of sequences, and labels that stand in them. */
@@ -121,6 +140,9 @@ export class QueueList {
   async relist() {
     const { value } = byId("filter");
     this.having = null;
+    const level = byId("doubt");
+    if (BY_DOUBT.includes(value) && level.hidden) level.value = this.middle().toFixed(2);
+    level.hidden = !BY_DOUBT.includes(value);
     if (!(value in FILTERS)) {
       const [level, label] = JSON.parse(value);
       try {
@@ -144,13 +166,21 @@ export class QueueList {
       Math.ceil((this.element.scrollTop + this.element.clientHeight) / HEIGHT) + SPARE,
     );
     const most = items.reduce((top, item) => Math.max(top, item.doubt || 0), 1e-9);
+    this.rows.classList.toggle(
+      "bare",
+      items.every((item) => item.doubt === null),
+    );
     this.rows.replaceChildren(...items.slice(first, last).map((item, i) => this.entry(item, first + i, most)));
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
-    const order = items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the order of the file";
+    const differ = items.some((item) => item.unsettled) ? "differences first" : "";
+    const order =
+      differ || (items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the order of the file");
     write(byId("queue-order"), byId("order").value === "work" ? order : `${items.length} listed`);
-    byId("queue-order").title = order.startsWith("most")
-      ? "Entropy a step, with some diversity; every tenth is drawn at random (rnd) to estimate quality without bias"
-      : "There is no model yet that could be uncertain";
+    byId("queue-order").title = differ
+      ? "Sequences that two people have labelled differently; < and > settle a difference"
+      : order.startsWith("most")
+        ? "Entropy a step, with some diversity; every tenth is drawn at random (rnd) to estimate quality without bias"
+        : "There is no model yet that could be uncertain";
   }
 
   /** When another sequence is opened, its row comes into sight. */
@@ -189,9 +219,13 @@ export class QueueList {
         title: explain(item),
       },
       make("span", { className: "hidden" }, explain(item).replaceAll("\n", ", ")),
-      make("span", { className: "sign", "aria-hidden": "true" }, item.marks.flag ? "⚑" : item.marks.skip ? "»" : SIGNS[item.status]),
+      make(
+        "span",
+        { className: "sign", "aria-hidden": "true" },
+        item.marks.flag ? "⚑" : item.marks.skip ? "»" : SIGNS[item.status],
+      ),
       shortened(item.name),
-      make("span", { className: "bar" }, fill),
+      item.doubt === null || item.status === "done" ? null : make("span", { className: "bar" }, fill),
       make("span", { className: "number", "aria-hidden": "true" }, item.status === "done" ? "done" : numbers(item)),
     );
     row.style.top = `${index * HEIGHT}px`;

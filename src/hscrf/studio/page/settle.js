@@ -4,6 +4,9 @@ import { keyFor } from "./bindings.js";
 import { byId, make } from "./dom.js";
 import { stepsOf } from "./segments.js";
 
+/** What one person said. @param {{border: boolean}} one @param {string | boolean} said */
+const words = (one, said) => (one.border ? (said ? "a border" : "no border") : String(said));
+
 export class Settle {
   /** @param {import("./state.js").State} state @param {(kind: string, body: any) => void} send
    * @param {(words: string) => void} say */
@@ -34,11 +37,17 @@ export class Settle {
     const left = this.state.shown?.unsettled.length || 0;
     this.element.hidden = !one;
     if (!one) return this.element.replaceChildren();
-    const buttons = Object.entries(one.said).map(([name, label], k) =>
-      make("button", { type: "button", onclick: () => this.take(k) }, make("kbd", {}, keyFor(k ? "secondPerson" : "firstPerson")), ` ${label} (${name})`),
+    const buttons = Object.entries(one.said).map(([name, said], k) =>
+      make(
+        "button",
+        { type: "button", onclick: () => this.take(k) },
+        make("kbd", {}, keyFor(k ? "secondPerson" : "firstPerson")),
+        ` ${words(one, said)} (${name})`,
+      ),
     );
+    const where = one.border ? `border before step ${one.start}` : stepsOf(one.start, one.stop);
     this.element.replaceChildren(
-      make("b", {}, `${one.level}, ${stepsOf(one.start, one.stop)}: `),
+      make("b", {}, `${one.level}, ${where}: `),
       ...buttons,
       make("span", { className: "quiet" }, `${left} to settle`),
     );
@@ -49,7 +58,9 @@ export class Settle {
     const one = this.now();
     if (!one) return this.say("nothing is left to settle here");
     const { level, start, stop } = one;
-    this.send("label", { level, start, stop, label: Object.values(one.said)[which] });
+    const said = Object.values(one.said)[which];
+    if (one.border) this.send("boundary", { level, at: start, on: said });
+    else this.send("label", { level, start, stop, label: said });
     const next = this.state.shown?.unsettled.find((each) => each !== one);
     if (next) this.state.select({ level: next.level, step: next.start });
   }

@@ -33,15 +33,20 @@ function transform(real, imaginary) {
 }
 
 export class Sound {
-  /** @param {Float32Array} samples @param {number} rate steps a second */
-  constructor(samples, rate) {
+  /** @param {Float32Array} samples @param {import("./time.js").Axis} axis */
+  constructor(samples, axis) {
     this.samples = samples;
-    this.perStep = SAMPLES / rate;
+    this.axis = axis;
     this.pyramid = new Pyramid(samples);
     const loudest = samples.reduce((top, value) => Math.max(top, Math.abs(value)), 1e-6);
     this.channel = { name: "sound", min: -loudest, max: loudest, values: samples };
     this.hann = Float32Array.from({ length: WINDOW }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / WINDOW));
     /** @type {{key: string, picture: ImageData} | null} */ this.kept = null;
+  }
+
+  /** The sample at a place between steps. @param {number} step */
+  at(step) {
+    return this.axis.seconds(step) * SAMPLES;
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {import("./types.js").Line} line @param {import("./signals.js").Box} box */
@@ -51,8 +56,8 @@ export class Sound {
     const scale = (box.height / 2 - 1) / this.channel.max;
     pen.fillStyle = colour("signal");
     for (let x = Math.floor(box.left); x < box.right; x++) {
-      const start = Math.max(0, Math.floor(line.step(x) * this.perStep));
-      const stop = Math.max(start + 1, Math.floor(line.step(x + 1) * this.perStep));
+      const start = Math.max(0, Math.floor(this.at(line.step(x))));
+      const stop = Math.max(start + 1, Math.floor(this.at(line.step(x + 1))));
       if (start >= this.samples.length) break;
       this.pyramid.range(start, stop, found);
       if (found[0] === Infinity) continue;
@@ -95,8 +100,9 @@ export class Sound {
     pen.fillRect(0, 0, 1, 1);
     const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
     for (let x = 0; x < wide; x++) {
-      const centre = line.step(left + x + 0.5) * this.perStep;
+      const centre = this.at(line.step(left + x + 0.5));
       if (centre > this.samples.length) break;
+      if (centre < 0) continue;
       this.column(centre, loud);
       for (let band = 0; band < bands; band++) {
         const at = 4 * ((bands - 1 - band) * wide + x);

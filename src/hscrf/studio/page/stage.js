@@ -7,7 +7,7 @@ import { make, soon } from "./dom.js";
 import { GUTTER, layText, layTime, lineAt, measure, sides } from "./layout.js";
 import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
-import { channelOrder } from "./channels.js";
+import { channelOrder, channelScales } from "./channels.js";
 import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
 import { apartOnAxis, timeWords } from "./time.js";
 import { Window } from "./window.js";
@@ -47,6 +47,7 @@ export class Stage {
     this.top = 0; // of the canvases on the paper
     /** @type {Float32Array | null} */ this.widths = null;
     /** @type {Pyramid[]} */ this.signals = [];
+    /** Scales that people set, by channel. @type {Record<string, [number, number]>} */ this.scales = {};
     this.frames = 0;
     this.flashing = false; // whether the next picture shows what the last fix changed
     this.levelDrawn = "";
@@ -93,6 +94,7 @@ export class Stage {
       this.words.style.lineHeight = `${this.layout.rows[0].height}px`;
     } else {
       const order = channelOrder(this.state.project, seen);
+      this.scales = channelScales(this.state.project);
       this.layout = layTime(levels, seen, this.window, this.width, this.height, this.sound !== null, order);
     }
     this.paper.style.height = `${this.paperHeight}px`;
@@ -255,9 +257,11 @@ export class Stage {
     pen.fillText(short(low), GUTTER - 12, line.top + row.top + row.height - 6);
   }
 
-  /** Smallest and largest value of a channel in what is on the screen. @param {number} index @param {Line} line
-   * @returns {[number, number]} */
+  /** The scale of a channel: what a person set, or its smallest and largest value on the screen. @param {number} index
+   * @param {Line} line @returns {[number, number]} */
   rangeOf(index, line) {
+    const set = this.scales[this.state.observations?.channels[index]?.name ?? ""];
+    if (set) return set;
     /** @type {[number, number]} */ const found = [0, 1];
     this.signals[index]?.range(line.start, line.stop, found);
     return found[0] <= found[1] ? found : [0, 1];
@@ -297,7 +301,12 @@ export class Stage {
     pen.fillStyle = colour("raised");
     pen.fillRect(box.left, box.top, box.right - box.left, box.height);
     const [min, max] = this.rangeOf(row.index, line);
+    pen.save();
+    pen.beginPath();
+    pen.rect(box.left, box.top, box.right - box.left, box.height); // values beyond a scale that was set are cut off
+    pen.clip();
     drawSignal(pen, { ...channel, min, max }, this.signals[row.index], line, box);
+    pen.restore();
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Line} line @param {import("./signals.js").Box} box */

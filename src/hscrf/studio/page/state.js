@@ -17,6 +17,7 @@ export class State {
     this.unsaved = { count: 0, late: false, reason: "" };
     /** What the page itself has to say. @type {{kind: string, message: string}[]} */ this.notices = [];
     /** A model that waits for the next sequence. @type {{number: number, words: string} | null} */ this.waiting = null;
+    /** Whether accepting many sequences was the last thing done here: one undo takes all of it back. */ this.fresh = false;
     /** @type {Map<string, Set<() => void>>} */ this.listeners = new Map();
   }
 

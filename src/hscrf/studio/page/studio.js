@@ -50,6 +50,7 @@ export class Studio {
     }
     const project = /** @type {import("./types.js").Project} */ (this.state.project);
     identify(project.id);
+    this.state.waiting = project.waiting;
     this.outbox = new Outbox(localStorage, project.id, {
       saved: (fix, view) => this.saved(fix, view),
       dropped: (fix, why, view) => this.dropped(fix, why, view),
@@ -155,7 +156,6 @@ export class Studio {
       this.stage.open();
       this.state.say("selection window");
       if (["opening…", this.state.project?.warming.words].includes(byId("message").textContent)) this.say("");
-      this.tookOver(raw.model);
     } catch (error) {
       if (error instanceof Refused && error.kind === "starting" && turn === this.opening)
         setTimeout(() => this.open(id), 1000);
@@ -183,6 +183,7 @@ export class Studio {
     this.outbox?.versions.set(view.id, view.version);
     this.show();
     this.state.say("view");
+    this.tookOver(view.model);
   }
 
   /** What is on the screen: the server's word, and what it has not heard yet. */
@@ -200,6 +201,7 @@ export class Studio {
     const { view, project } = this.state;
     if (!view || !project || !this.outbox) return;
     if (view.held_by) return this.say(`read only: ${view.held_by} is working on this sequence`, true);
+    this.state.fresh = false;
     this.outbox.add(view.id, kind, body, project.annotator, view.version, view.length);
   }
 
@@ -229,10 +231,7 @@ export class Studio {
     const changed = countChanged(view);
     if (view.conflict) this.say(`these labels contradict each other: release one (${keyFor("conflict")}) or undo (${keyFor("undo")})`, true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · ${keyFor("back")} goes back to it`);
-    else
-      this.say(
-        `saved · ${changed === 0 ? "nothing else changed" : changed === 1 ? "1 segment changed" : `${changed} segments changed`}`,
-      );
+    else this.say(`saved · ${["nothing else", "1 segment"][changed] || `${changed} segments`} changed`);
     if (fix.body.whole && !view.conflict && view.status === "done") this.goOn(view.id);
   }
 
@@ -295,9 +294,10 @@ export class Studio {
       project.training = data;
       state.say("training");
     } else if (name === "model") {
-      state.waiting = data;
-      this.say(`${data.words} is ready: takes over with the next sequence`);
-      state.say("training");
+      if (data.waiting) state.waiting = data;
+      else project.model = { ...data, status: "ready" };
+      this.say(`${data.words} is ready${data.waiting ? ": takes over with the next sequence" : ""}`);
+      state.say("training project");
       this.drawSpark();
     } else if (name === "training_failed") {
       project.training = { running: false, words: data.words };
@@ -328,6 +328,7 @@ export class Studio {
     if (project.id !== this.state.project?.id) return this.moved();
     this.connect("online");
     this.state.project = project;
+    this.state.waiting = project.waiting;
     this.state.say("project");
     this.outbox?.flush();
     this.refreshQueueSoon();

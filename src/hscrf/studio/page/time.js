@@ -33,3 +33,57 @@ export function stepWords(step, rate, times) {
   const time = timeWords(step, rate, times);
   return time ? `step ${step} (${time})` : `step ${step}`;
 }
+
+/** Between steps and seconds: by the times of the steps, or by the rate; without both a step is a second. */
+export class Axis {
+  /** @param {number} length steps @param {number | null | undefined} rate steps a second @param {number[] | null | undefined} times
+   * at which steps begin */
+  constructor(length, rate, times) {
+    this.length = length;
+    this.rate = rate || 1;
+    /** Seconds of all borders. @type {number[] | null} */ this.borders = null;
+    if (times?.length) {
+      const lengths = times
+        .slice(1)
+        .map((time, i) => time - times[i])
+        .sort((a, b) => a - b);
+      const middle = lengths.length >> 1;
+      const last = !lengths.length
+        ? 1 / this.rate
+        : lengths.length % 2
+          ? lengths[middle]
+          : (lengths[middle - 1] + lengths[middle]) / 2;
+      this.borders = [...times, times[times.length - 1] + last];
+    }
+    this.offset = 0;
+  }
+
+  /** A recording lasts so long. Where the times begin after its end they are those of a clock: the recording begins with
+   * the first step. @param {number} duration seconds */
+  fit(duration) {
+    if (this.borders && Number.isFinite(duration))
+      this.offset = this.borders[0] > duration || this.borders[0] < 0 ? this.borders[0] : 0;
+  }
+
+  /** Seconds of the recording at a place between steps. @param {number} step */
+  seconds(step) {
+    const { borders } = this;
+    if (!borders) return step / this.rate;
+    const at = Math.max(0, Math.min(this.length - 1, Math.floor(step)));
+    return borders[at] + (step - at) * (borders[at + 1] - borders[at]) - this.offset;
+  }
+
+  /** The place between steps at some seconds of the recording. @param {number} seconds */
+  step(seconds) {
+    const { borders } = this;
+    if (!borders) return seconds * this.rate;
+    const time = seconds + this.offset;
+    let [low, high] = [0, this.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (borders[middle] <= time) low = middle;
+      else high = middle - 1;
+    }
+    return low + (time - borders[low]) / (borders[low + 1] - borders[low]);
+  }
+}

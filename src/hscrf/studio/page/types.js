@@ -16,6 +16,8 @@
  * @property {string} annotator
  * @property {boolean} invited whether the name is that of the address
  * @property {{number: number, status: string, words: string} | null} model
+ * @property {{number: number, words: string} | null} waiting a model that takes over with the next sequence
+ * @property {{batch: string, count: number} | null} batch sequences that were accepted together last
  * @property {Training} training
  * @property {{done: boolean, words: string}} warming
  * @property {{sequences: number, done: number, corrections: number}} counts
@@ -27,7 +29,7 @@
  * @property {string} guidelines
  * @property {string | null} last_edit the edit of labels that is undone next, in words
  */
-/** @typedef {{running: boolean, number?: number, iteration?: number, loss?: number | null, words: string}} Training */
+/** @typedef {{running: boolean, number?: number, iteration?: number, loss?: number | null, seconds_left?: number | null, words: string}} Training */
 /** @typedef {{level: string, start: number, stop: number, what: string, fix: number, new: boolean, release: object}} ConflictItem */
 /**
  * @typedef {object} View
@@ -48,7 +50,8 @@
  * @property {Record<string, [number, number][]>} changed
  * @property {{message: string, items: ConflictItem[]} | null} conflict
  * @property {Marks} marks
- * @property {{level: string, start: number, stop: number, said: Record<string, string>}[]} unsettled
+ * @property {{level: string, start: number, stop: number, border: boolean, said: Record<string, string | boolean>}[]} unsettled
+ *    labels of steps, or whether there is a border before the first of them
  * @property {string | null} [held_by] another person who works on it: it can only be read here
  * @property {boolean} can_undo
  * @property {boolean} can_redo
@@ -56,7 +59,7 @@
  */
 /** @typedef {{uid: string, sequence: number, version: number, kind: string, body: any, annotator: string, length?: number, made: number}} Fix */
 /** @typedef {{id: number, name: string, length: number, status: string, version: number, doubt: number | null, chosen: string,
- *    corrections: number, model: number | null, digest: string, at: string, marks: Marks,
+ *    corrections: number, unsettled: number, model: number | null, digest: string, at: string, marks: Marks,
  *    media: "audio" | "video" | null}} Item */
 /** @typedef {{flag?: boolean, skip?: boolean, note?: string}} Marks */
 /** @typedef {{total: number, done: number, next: number | null, order: number[], items: Item[]}} Queue */

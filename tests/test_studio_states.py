@@ -1,0 +1,202 @@
+"""What the page shows in its states: nothing labelled, accepted, accepted in bulk, a first model, narrow windows."""
+
+import os
+
+import pytest
+
+from browsing import ROOM, Desk, start_browser
+
+if os.environ.get("HSCRF_BROWSER") != "required":
+    pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
+
+from hscrf import Topology
+from hscrf.studio import serve
+from studio_fixtures import TOPOLOGY, sentences, small_model
+
+WORDS = [["the", "cat", "sees", "the", "dog"], ["a", "dog", "sleeps"]]
+
+
+@pytest.fixture(scope="module")
+def browser(playwright):
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture
+def page_on(browser, tmp_path):
+    """Open a desk on sequences; at the end no script may have failed."""
+    opened = []
+
+    def start(X, room=ROOM, **options):
+        session = serve(X, db=tmp_path / f"{len(opened)}.sqlite", port=0, **{"train_after": 1000, **options})
+        context = browser.new_context(viewport=room)
+        desk = Desk(context.new_page()).open(session.url)
+        opened.append((session, context, desk))
+        return desk
+
+    yield start
+    for session, context, _ in opened:
+        context.close()
+        session.stop()
+    assert [error for _, _, desk in opened for error in desk.errors] == []
+
+
+def texts(page_on, n=8, **options):
+    return page_on(sentences(n)[0], model=small_model(), topology=TOPOLOGY, kind="text", **options)
+
+
+# -- accepting
+
+
+def test_accept_is_offered_only_where_there_is_something_to_accept(page_on):
+    desk = texts(page_on)
+    first = desk.painted[0]
+    accept = desk.page.locator("#accept-all")
+    enabled = accept.evaluate("it => getComputedStyle(it).backgroundColor")
+    desk.press("A")
+    desk.wait_other(first)
+    desk.press("b")
+    desk.wait_text("#about", "done ✓")
+    assert accept.is_disabled()
+    assert "accepted already" in accept.get_attribute("title")
+    assert accept.evaluate("it => getComputedStyle(it).backgroundColor") != enabled, "it does not look enabled"
+    desk.press("A")
+    desk.wait_text("#message", "accepted already")
+    desk.press("i")
+    assert desk.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
+    desk.press("Escape")
+    desk.page.focus("#stage")
+    desk.fix("u")
+    assert accept.is_enabled(), "what was released can be accepted again"
+
+
+def test_an_empty_text_says_what_to_do_and_offers_nothing_to_accept(page_on):
+    desk = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]}))
+    assert "Drag over steps" in desk.text("#empty")
+    assert desk.page.locator("#accept-all").is_disabled()
+    desk.press("i")
+    assert desk.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
+    desk.press("Escape")
+    desk.page.focus("#stage")
+    desk.fix("1")
+    assert desk.page.locator("#empty").is_hidden()
+
+
+def accept_many(desk):
+    desk.page.click("#more")
+    desk.page.get_by_role("menuitem", name="Accept many sequences").click()
+    desk.page.fill("#least", "0.5")
+    desk.press("Tab")
+    desk.page.locator(".bulk-list b").wait_for()
+    desk.page.get_by_role("button", name="Accept them").click()
+    desk.page.get_by_text("accepted.").wait_for()
+    desk.press("Escape")
+    return desk.ask("/api/queue")["done"]
+
+
+def test_many_acceptances_are_taken_back_by_one_undo_after_the_dialog_is_closed(page_on):
+    desk = texts(page_on)
+    count = accept_many(desk)
+    assert count > 1
+    desk.page.focus("#stage")
+    assert f"{count} sequences" in desk.page.get_attribute("#undo", "title")
+    desk.press("z")
+    desk.wait_text("#message", f"{count} taken back")
+    assert desk.ask("/api/queue")["done"] == 0
+    assert accept_many(desk) == count
+    desk.page.reload()  # nothing but the database remembers it
+    desk.page.wait_for_selector("html[data-painted]")
+    desk.page.click("#more")
+    desk.page.get_by_role("menuitem", name=f"Undo accepting {count} sequences").click()
+    desk.wait_text("#message", f"{count} taken back")
+    assert desk.ask("/api/queue")["done"] == 0
+    assert desk.ask("/api/project")["batch"] is None
+
+
+# -- the queue
+
+
+def test_the_queue_is_filtered_by_doubt(page_on):
+    desk = texts(page_on)
+    rated = "async () => (await (await fetch('/api/queue')).json()).items.every(item => item.doubt !== null)"
+    desk.page.wait_for_function(rated)
+    doubts = {str(item["id"]): item["doubt"] for item in desk.ask("/api/queue")["items"]}
+    assert desk.page.locator("#doubt").is_hidden()
+    desk.page.select_option("#filter", "doubtful")
+    desk.page.locator("#doubt").wait_for()
+    limit = sorted(doubts.values())[len(doubts) // 3]
+    desk.page.fill("#doubt", f"{limit:.6f}")
+    for name, holds in (
+        ("doubtful", lambda d: d >= float(f"{limit:.6f}")),
+        ("sure", lambda d: d <= float(f"{limit:.6f}")),
+    ):
+        desk.page.select_option("#filter", name)
+        wanted = {n for n, doubt in doubts.items() if holds(doubt)}
+        shown = "() => [...document.querySelectorAll('.entry')].map(each => each.dataset.id).sort().join()"
+        desk.page.wait_for_function(f"wanted => ({shown})() === wanted", arg=",".join(sorted(wanted)))
+    desk.page.select_option("#filter", "all")
+    assert desk.page.locator("#doubt").is_hidden()
+
+
+def test_names_in_the_queue_are_not_cut_next_to_free_space(page_on):
+    names = [f"recording_{n:02d}_kitchen" for n in range(len(WORDS))]
+    desk = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"]}, max_duration={"phrase": None}), names=names)
+    cut = "() => [...document.querySelectorAll('.entry .head')].map(each => each.scrollWidth - each.clientWidth)"
+    assert desk.page.evaluate(cut) == [0, 0]
+
+
+# -- models
+
+
+def test_the_side_does_not_say_that_the_first_model_waits(page_on):
+    X, Y = sentences(6)
+    desk = page_on(X, Y=[*Y[:4], None, None], topology=TOPOLOGY, kind="text")
+    desk.wait_text("#training", "model 1, trained on 4 sequences", timeout=90_000)
+    desk.wait_text("#message", "model 1, trained on 4 sequences is ready")
+    assert "takes over" not in desk.text("#training") + desk.text("#message")
+    desk.wait_text("#about", "model 1")
+    desk.page.click("#train")
+    desk.wait_text("#training", "model 2, trained on 4 sequences: takes over with the next sequence", timeout=90_000)
+    desk.page.reload()
+    desk.page.wait_for_selector("html[data-painted]")  # opening a sequence lets it take over
+    desk.wait_text("#training", "model 2, trained on 4 sequences")
+    assert "takes over" not in desk.text("#training")
+
+
+# -- narrow windows and large zoom: 640 x 400 CSS pixels are 1280 x 800 at 200 %
+
+BUTTONS = ("#undo", "#accept-all", "#more", "#files", "#settings", "#keys", "#train", "#search", "#filter", "#order")
+COVERED = """names => names.filter((name) => {
+  const it = document.querySelector(name);
+  it.scrollIntoView({ block: "center" });
+  const box = it.getBoundingClientRect();
+  const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  return !top || !(it === top || it.contains(top));
+})"""
+APART = """() => {
+  const parts = [".brand", ".find", "#queue", ".facts", ".top", "#overview", ".center", ".choices", ".foot"];
+  const boxes = parts.map((name) => [name, document.querySelector(name).getBoundingClientRect()]);
+  const found = [];
+  boxes.forEach(([one, a], i) => boxes.slice(i + 1).forEach(([other, b]) => {
+    const across = a.left < b.right - 1 && b.left < a.right - 1;
+    if (across && a.top < b.bottom - 1 && b.top < a.bottom - 1) found.push(`${one} ${other}`);
+  }));
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("room", [(640, 400), (450, 800), (320, 640), (900, 420), (900, 700), (1280, 800)])
+def test_nothing_overlaps_and_everything_is_within_reach(page_on, room):
+    width, height = room
+    desk = texts(page_on, room={"width": width, "height": height}, Y=[*sentences(2)[1], *[None] * 6])
+    assert desk.page.evaluate(APART) == []
+    assert desk.page.evaluate(COVERED, list(BUTTONS)) == []
+    assert desk.page.evaluate("document.documentElement.scrollWidth") <= width, "no scrolling to the side"
+    desk.page.locator("#train").click()
+    desk.wait_match("#training", "training model 2|model 2, trained")
+    desk.page.locator("#settings").click()
+    dialog = desk.page.locator("dialog[open]").bounding_box()
+    assert dialog["x"] >= 0
+    assert dialog["x"] + dialog["width"] <= width
+    desk.press("Escape")

@@ -3,6 +3,8 @@
 import { keyFor } from "./bindings.js";
 import { byId, make, mark, write } from "./dom.js";
 
+const ROOM = 470; // pixels of tracks in which a bar says what to do
+
 /** @param {string | null} time ISO @returns {string} hours and minutes here */
 export function clock(time) {
   const date = time ? new Date(time) : null;
@@ -53,8 +55,6 @@ function showView(state) {
       ? `${project.model.words}. `
       : "No model yet: label by hand; one is trained from what you accept. ") +
     "Doubt: entropy of the whole labelling, in nats a step; 0 is certain.";
-  const said = Object.values(shown.segments).some((segments) => segments.some(([, , label]) => label !== null));
-  byId("empty").hidden = said || Boolean(view.held_by) || project.kind !== "text";
   const lacking = Object.entries(shown.segments).find(([, segments]) => segments.some(([, , label]) => label === null));
   const accept = byId("accept-all");
   const done = shown.status === "done";
@@ -72,6 +72,15 @@ function showView(state) {
   byId("undo").disabled = !many && (Boolean(view.held_by) || (!shown.can_undo && !state.unsaved.count));
   byId("undo").title = many ? `Take back the acceptance of ${many} sequences (${keyFor("undo")})` : `Undo (${keyFor("undo")})`;
   byId("redo").disabled = Boolean(view.held_by) || !shown.can_redo;
+}
+
+/** Where nothing is labelled and the tracks have no room to say so: what to do. @param {import("./state.js").State} state
+ * @param {number} width of the tracks */
+export function showEmpty({ view, shown, project }, width) {
+  const said = Object.values(shown?.segments || {}).some((segments) => segments.some(([, , label]) => label !== null));
+  const room = project?.kind !== "text" && width > ROOM;
+  const hidden = said || room || Boolean(view?.held_by);
+  if (byId("empty").hidden !== hidden) byId("empty").hidden = hidden;
 }
 
 /** @param {import("./state.js").State} state */

@@ -13,7 +13,7 @@ import { Media } from "./media.js";
 import { openMenu } from "./menu.js";
 import { byId, make, mark, write } from "./dom.js";
 import { Hands } from "./hands.js";
-import { bindHeader } from "./header.js";
+import { bindHeader, showEmpty } from "./header.js";
 import { bindKeys, keyTable, sheetRows } from "./keys.js";
 import { placeAt } from "./layout.js";
 import { Neighbours } from "./neighbours.js";
@@ -136,7 +136,7 @@ function nameKeys() {
     const id = element.getAttribute("data-key") || "";
     if (element.tagName === "KBD") element.textContent = keyFor(id);
     else if (element instanceof HTMLElement)
-      element.title = `${element.title.replace(/ \([^()]*\)$/, "")} (${keysOf(id).slice(0, 2).map(showKey).join(" or ") || "no key"})`;
+      element.title = `${element.title.replace(/ \([^()]*\)$| \([()]\)$/, "")} (${keysOf(id).slice(0, 2).map(showKey).join(" or ") || "no key"})`;
   }
   state.say("project view");
 }
@@ -162,8 +162,10 @@ state.on("view", () =>
   mark(byId("stage"), "aria-label", `Tracks of ${state.view?.name}: arrows choose, ? shows all keys`),
 );
 state.on("theme", () => stage.paint());
-stage.painted = () =>
+stage.painted = () => {
+  showEmpty(state, stage.width);
   mark(document.documentElement, "data-painted", state.shown ? `${state.shown.id}:${state.shown.version}` : null);
+};
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readColours();

@@ -14,7 +14,6 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 
 from hscrf import Topology
 from hscrf.cli.main import main
-from hscrf.cli.studio import settled_project
 from hscrf.studio import serve
 from hscrf.studio.agreement import (
     agreement,
@@ -23,6 +22,7 @@ from hscrf.studio.agreement import (
     differences,
     matched,
     settle,
+    settled_project,
     works_of,
 )
 from hscrf.studio.evidence import levels_of

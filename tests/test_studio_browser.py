@@ -544,7 +544,7 @@ def test_a_label_that_is_newer_than_the_model_is_shown_accepted_and_learned(days
 
 def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, desk, session, monkeypatch):
     def full(*_, **__):
-        raise NotSaved("full", "the disk is full")
+        raise NotSaved("full", "NOT saved: the disk is full")  # as the store says it
 
     with monkeypatch.context() as disk:
         disk.setattr(session.studio.store, "append", full)

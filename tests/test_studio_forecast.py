@@ -25,7 +25,7 @@ def run(factor, solver, pace=2.0, stop=None):
 
 @pytest.mark.parametrize("factor", [0.7, 0.9, 0.95])
 def test_the_end_of_a_steady_run_is_foreseen(factor):
-    solver = LBFGS()
+    solver = LBFGS(delta=1e-5)
     found, end = run(factor, solver)
     left = end - found.iteration
     assert found.iterations == pytest.approx(left, abs=2)
@@ -34,7 +34,7 @@ def test_the_end_of_a_steady_run_is_foreseen(factor):
 
 
 def test_a_run_ends_with_its_last_iteration_at_the_latest():
-    found, _ = run(0.99, LBFGS(max_iter=60), stop=50)
+    found, _ = run(0.99, LBFGS(max_iter=60, delta=1e-5), stop=50)
     assert found.iterations <= 10
     epochs = Forecast(solver_of("sgd"), SMALL, [10])
     epochs.note(1, 5.0, 0.0)

@@ -236,5 +236,5 @@ def test_children_take_shades_of_their_parents(desk):
     mixed = "(hue) => { const i = document.body.appendChild(document.createElement('i')); i.style.color = hue;"
     mixed += " const found = getComputedStyle(i).color; i.remove(); return found; }"
     for hue, child in enumerate(children):
-        share = f"color-mix(in srgb, var(--label-{hue}) 76%, var(--ground))"
+        share = f"color-mix(in srgb, var(--label-{hue}) 70%, var(--ground))"
         assert child == desk.page.evaluate(mixed, share), "a shade of the parent"

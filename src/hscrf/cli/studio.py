@@ -242,7 +242,15 @@ def run_demo(args: argparse.Namespace) -> int:
 
 def run_agree(args: argparse.Namespace) -> int:
     """Print how two people agree; with --db, settle their differences in a database of both."""
-    from hscrf.studio.agreement import agreement, common_settings, common_works, settle, table_of, works_of
+    from hscrf.studio.agreement import (
+        agreement,
+        common_settings,
+        common_works,
+        settle,
+        settled_project,
+        table_of,
+        works_of,
+    )
     from hscrf.studio.evidence import levels_of
 
     if len(args.data) != 3:
@@ -261,25 +269,6 @@ def run_agree(args: argparse.Namespace) -> int:
         count = settle(args.db, topology, pairs, names, common_settings(*args.data[1:]))
         note(f"{args.db}: {count} differences to settle; sequences that have some come first (keys < and >)")
     return serve(args, [(with_media(args, settled_project(args.db, topology)), args.db)])
-
-
-def settled_project(database: str, topology: Any) -> Any:
-    """The sequences of a database of two people, without a model."""
-    import json
-
-    from hscrf.studio.items import Item
-    from hscrf.studio.project import Project, with_features
-    from hscrf.studio.store import Store
-
-    with Store(database, reading=True) as store:
-        rows = [(row.name, json.loads(store.observations(row.id)), store.times(row.id)) for row in store.sequences()]
-        shown = store.setting("shown", {})
-    items = [Item(name, tokens, tokens, times=times) for name, tokens, times in rows]
-    items, save = with_features(items, topology)
-    columns = shown.get("columns", ())
-    return Project(
-        items, topology, name=os.path.basename(database), save=save, kind=shown.get("kind"), column_names=columns
-    )
 
 
 # -- projects from files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +15,10 @@ import numpy as np
 from hscrf.arrays import Ints
 from hscrf.studio.events import State
 from hscrf.studio.evidence import levels_of
+from hscrf.studio.items import Item
 from hscrf.studio.knowledge import UNKNOWN, Cells, Level, runs_of
 from hscrf.studio.label_edits import looks
+from hscrf.studio.project import Project, with_features
 from hscrf.studio.records import Record
 from hscrf.studio.store import Event, Store
 from hscrf.topology import Topology
@@ -311,6 +314,17 @@ def common_settings(*paths: str | os.PathLike[str]) -> dict[str, Any]:
     if changes:
         found["label_edits"] = [{"edit": 0, "kind": "do", "at": 0, "changes": changes}]
     return {key: value for key, value in found.items() if value}
+
+
+def settled_project(database: str, topology: Topology) -> Project:
+    """The sequences of a database of two people, without a model."""
+    with Store(database, reading=True) as store:
+        rows = [(row.name, json.loads(store.observations(row.id)), store.times(row.id)) for row in store.sequences()]
+        shown = store.setting("shown", {})
+    items = [Item(name, tokens, tokens, times=times) for name, tokens, times in rows]
+    items, save = with_features(items, topology)
+    name, kind = os.path.basename(database), shown.get("kind")
+    return Project(items, topology, name=name, save=save, kind=kind, column_names=shown.get("columns", ()))
 
 
 def table_of(found: Sequence[Agreement], names: tuple[str, str], tolerance: int) -> str:

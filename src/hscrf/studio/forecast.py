@@ -8,7 +8,7 @@ from typing import Any
 from hscrf.estimator.cost import estimate, spoken
 from hscrf.topology import Topology
 
-TYPICAL = 100  # iterations that are assumed while nothing better is known
+TYPICAL = 40  # iterations that are assumed while nothing better is known
 
 
 class Forecast:
@@ -70,23 +70,21 @@ class Forecast:
             return typical
         before, now = losses[-1 - 2 * period] - losses[-1 - period], losses[-1 - period] - losses[-1]
         end = delta * abs(losses[-1])
-        if not 0 < now < before or not end > 0:
+        if not 0 < now < 0.999 * before or not end > 0:
             return typical
         return max(0.0, period * math.log(now / end) / math.log(before / now))
 
     def seconds(self, now: float) -> float | None:
-        """The seconds that are left at ``now``."""
+        """The seconds that are left at ``now``; None where nothing is known, or a first iteration ends at once."""
         left = self.iterations
-        if left is None:
+        if left is None or (self.times is None and self.expected < 1):
             return None
         since = now - self.times[1] if self.times is not None else 0.0
         return max(0.0, left * self.pace - since)
 
     def words(self, now: float) -> str:
-        """The guess in words: what an iteration takes before the first has ended, else what is left."""
+        """The guess in words; "" where there is none."""
         left = self.seconds(now)
         if left is None:
             return ""
-        if self.times is None:
-            return f"about {spoken(left)}" if self.expected > 1 else ""
-        return f"about {spoken(left)} left"
+        return f"about {spoken(left)}{'' if self.times is None else ' left'}"

@@ -211,7 +211,7 @@ export class Studio {
     this.state.unsaved = { count: fixes.length, late, reason };
     if (late || before.late) this.show();
     if (reason && reason !== before.reason)
-      this.say(`not saved: ${reason}. Go on: it is kept here and sent again`, true);
+      this.say(`not saved: ${reason.replace(/^not saved: /i, "")}. Go on: it is kept here and sent again`, true);
     if (!fixes.length && before.reason) this.say("everything is saved again");
     this.state.say("saved");
   }
@@ -301,7 +301,7 @@ export class Studio {
       this.drawSpark();
     } else if (name === "training_failed") {
       project.training = { running: false, words: data.words };
-      this.say(data.words, true);
+      this.say("training failed: the reason is among the notices", true);
       state.say("training");
     } else if (name === "warming") {
       project.warming = data;

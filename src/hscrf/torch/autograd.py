@@ -11,7 +11,7 @@ import torch
 
 from hscrf.arrays import Floats
 from hscrf.potentials import Key
-from hscrf.torch.terms import Ratio, is_timed
+from hscrf.torch.terms import Ratio, by_key, is_timed
 from hscrf.torch.transfer import Reader, begin_reading, to_tensors
 
 REACH = 0.02  # the largest change of the score of a sequence in the differences that give second derivatives
@@ -44,7 +44,7 @@ class Work:
     def arrays(self, values: Sequence[Any]) -> dict[Key, Floats]:
         """The values by part and level, as the engine takes them."""
         reader, self._reader = self._reader or begin_reading(values), None
-        self.last = dict(zip(self.keys, reader(), strict=True))
+        self.last = by_key(self.keys, reader())
         return self.last
 
     def run(self, values: Sequence[Any]) -> Floats:
@@ -72,7 +72,7 @@ class Work:
         self, cotangent: Floats, values: Sequence[Any], directions: Sequence[Any]
     ) -> tuple[Floats, list[Floats]]:
         """Derivatives of the losses (n,), and of the gradient of their weighted sum, in a direction."""
-        arrays, direction = self.arrays(values), dict(zip(self.keys, begin_reading(directions)(), strict=True))
+        arrays, direction = self.arrays(values), by_key(self.keys, begin_reading(directions)())
         largest = self._largest_change(direction)
         along, changes = np.zeros(cotangent.size), {key: np.zeros(array.shape) for key, array in arrays.items()}
         if largest > 0.0 and np.isfinite(largest):

@@ -45,6 +45,8 @@ def hidden_children(topology: Topology, key: Key, value: Any) -> Any:
 
 def _spread(copies: Copies, key: Key, value: Any) -> Any:
     part, d = key
+    if part in FAMILY and value.ndim == (3 if part == "trans" else 2):
+        value = value[None]  # a table of the layer
     if not copies.has_copies(d):
         return value
     place = torch.from_numpy(copies.origin[d]).to(value.device)

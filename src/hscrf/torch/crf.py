@@ -148,13 +148,15 @@ class CRF(Layer):
         target = read_target(self._kept, self.topology, read.frame, labels)
         ratio = self._ratio(read, target, margin)
         losses = self._mass(read, ratio, target, "labels", None if reduction == "none" else weights)
+        if weights is None and reduction == "mean":
+            return losses.mean()
         if weights is not None:
             losses = losses * torch.from_numpy(weights).to(losses)
         if reduction == "none":
             return losses
         total = losses.sum()
-        if reduction == "mean":
-            total = total / (read.frame.rows if weights is None else weights.sum())
+        if weights is not None and reduction == "mean":
+            total = total / weights.sum()
         if reduction == "token_mean":
             steps = read.frame.lengths if weights is None else weights * read.frame.lengths
             total = total / float(steps.sum())

@@ -19,7 +19,7 @@ from hscrf.torch.autograd import LogMass, Work
 from hscrf.torch.copies import hidden_values
 from hscrf.torch.layout import Parts, Scores, check_numbers, columns_of, longest_durations, read_scores
 from hscrf.torch.targets import KeptTargets, Target, read_target
-from hscrf.torch.terms import Impossible, Partition, Ratio, is_timed
+from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, is_timed
 from hscrf.torch.transfer import begin_reading
 
 
@@ -54,6 +54,7 @@ class Layer(nn.Module):
                 self.tables[f"{part}_{d}"] = nn.Parameter(torch.zeros(_table_shape(topology, part, d)))
         for d, longest in longest_durations(topology, durations).items():
             self.tables[f"duration_{d}"] = nn.Parameter(torch.zeros(longest, topology.n_states[d]))
+        self._table_keys = {name: (name.rpartition("_")[0], int(name.rpartition("_")[2])) for name in self.tables}
         self._kept = KeptTargets()
 
     def extra_repr(self) -> str:
@@ -84,7 +85,7 @@ class Layer(nn.Module):
         """
         name = f"{part}_{self.topology.level(level)}"
         if name not in self.tables:
-            known = [(key.rpartition("_")[0], self.topology.levels[int(key.rpartition("_")[2])]) for key in self.tables]
+            known = [(kind, self.topology.levels[d]) for kind, d in self._table_keys.values()]
             raise ValueError(unknown_name("table", (part, level), known))
         return self.tables[name]
 
@@ -102,21 +103,19 @@ class Layer(nn.Module):
         """Scores of a batch, packed, with the tables of the layer."""
         read = read_scores(self.topology, self._columns, scores, mask, lengths)
         self._check_device(read)
-        for name, table in self.tables.items():
-            part, _, d = name.rpartition("_")
-            key = part, int(d)
-            if part == "duration" and key in read.values and read.values[key].shape != table.shape:
+        for name, key in self._table_keys.items():
+            table, given = self.tables[name], read.values.get(key)
+            if given is not None and key[0] == "duration" and given.shape != table.shape:
                 raise ValueError(
-                    f"scores['duration'][{self.topology.levels[key[1]]!r}] has shape {tuple(read.values[key].shape)}; "
+                    f"scores['duration'][{self.topology.levels[key[1]]!r}] has shape {tuple(given.shape)}; "
                     f"expected {tuple(table.shape)}, as the layer's own table"
                 )
-            own = table if part == "duration" else table[None]
-            read.values[key] = own + read.values[key] if key in read.values else own
+            read.values[key] = table if given is None else table + given
         return Scores(read.frame, hidden_values(self.topology, read.values))
 
     def _check_device(self, read: Scores) -> None:
-        tables = next(iter(self.tables.values()), None)
-        device = read.tensors[0].device if tables is None else tables.device
+        first = next(iter(self._table_keys), None)
+        device = read.tensors[0].device if first is None else self.tables[first].device
         if device.type == "meta":
             raise ValueError("this CRF is on the meta device, which holds no values; expected crf.to_empty(device=...)")
         for (part, d), tensor in read.values.items():
@@ -154,7 +153,7 @@ class Layer(nn.Module):
             raise self._posterior(read, work.last, target, n).infeasible().of_sequence(n, name) from None
 
     def _arrays(self, read: Scores) -> dict[Key, Floats]:
-        arrays = dict(zip(read.keys, begin_reading(read.tensors)(), strict=True))
+        arrays = by_key(read.keys, begin_reading(read.tensors)())
         check_numbers(self.topology, read.frame, arrays)
         return arrays
 

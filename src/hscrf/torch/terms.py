@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -153,6 +153,14 @@ def is_timed(key: Key, shape: tuple[int, ...]) -> bool:
     return key[0] != "duration" and (key[0] not in FAMILY or shape[0] > 1)
 
 
+def by_key(keys: Sequence[Key], arrays: Sequence[Floats]) -> dict[Key, Floats]:
+    """Arrays by part and level as the engine takes them: tables of a layer without a time axis have one of length 1."""
+    return {
+        key: array[None] if key[0] in FAMILY and array.ndim == (3 if key[0] == "trans" else 2) else array
+        for key, array in zip(keys, arrays, strict=True)
+    }
+
+
 class Path:
     """The score of complete labels of each sequence: a sum of cells of the values."""
 
@@ -185,20 +193,21 @@ class Path:
             raise Impossible(n, problem)
 
     def log_z(self, values: Values) -> Floats:
-        total = np.zeros(self.known.offsets.size - 1)
+        scores, sequences = [], []
         for key, array in values.items():
             cells, sequence = self.cells(key, array.shape)
-            total += np.bincount(sequence, array.reshape(-1)[cells], total.size)
-        return total
+            scores.append(array.reshape(-1)[cells])
+            sequences.append(sequence)
+        return np.bincount(np.concatenate(sequences), np.concatenate(scores), self.known.offsets.size - 1)
 
     def subtract_counts(self, counts: dict[Key, Floats], weights: Floats | None) -> None:
         """Subtract the counts of the labels, each sequence's times its weight."""
         for key, array in counts.items():
             cells, sequence = self.cells(key, array.shape)
-            amounts = np.ones(cells.size) if weights is None else weights[sequence]
+            amounts = None if weights is None else weights[sequence]
             flat = array.reshape(-1)
             if is_timed(key, array.shape):
-                flat[cells] -= amounts
+                flat[cells] -= 1.0 if amounts is None else amounts
             else:
                 flat -= np.bincount(cells, amounts, flat.size)
 

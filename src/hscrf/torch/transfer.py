@@ -46,15 +46,17 @@ def cross(block: Any) -> tuple[Any, Callable[[], object]]:
 
 def as_array(tensor: Any) -> Floats:
     """The numbers of a CPU tensor, float64 and contiguous."""
-    array: Floats = tensor.to(torch.float64).contiguous().numpy()
-    return array
+    narrow = tensor.dtype == torch.bfloat16  # NumPy has no such type
+    return np.ascontiguousarray((tensor.float() if narrow else tensor).numpy(), dtype=np.float64)
 
 
 def to_tensors(arrays: Sequence[NDArray[Any]], like: Sequence[Any]) -> tuple[Any, ...]:
-    """Tensors with the devices and types of others; those for another device cross as one block."""
+    """Tensors with the devices, types and shapes of others; those for another device cross as one block."""
     pairs = list(zip(arrays, like, strict=True))
     if all(other.device.type == "cpu" for other in like):
-        return tuple(torch.from_numpy(np.ascontiguousarray(array)).to(other.dtype) for array, other in pairs)
+        return tuple(
+            torch.from_numpy(np.ascontiguousarray(array)).to(other.dtype).view(other.shape) for array, other in pairs
+        )
     device = next(other.device for other in like if other.device.type != "cpu")
     widest = max((other.dtype for other in like), key=lambda dtype: dtype.itemsize)
     block = torch.from_numpy(np.concatenate([array.reshape(-1) for array in arrays])).to(widest)
@@ -62,6 +64,5 @@ def to_tensors(arrays: Sequence[NDArray[Any]], like: Sequence[Any]) -> tuple[Any
         block = block.pin_memory()
     parts = block.to(device, non_blocking=True).split([array.size for array in arrays])
     return tuple(
-        part.to(other.device, other.dtype).reshape(array.shape)
-        for part, (array, other) in zip(parts, pairs, strict=True)
+        part.to(other.device, other.dtype).view(other.shape) for part, other in zip(parts, like, strict=True)
     )

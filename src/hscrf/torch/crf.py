@@ -291,7 +291,7 @@ class CRF(Layer):
 
     def _entropy(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> Any:
         read = self._read(scores, mask, lengths)
-        target, partition = self._partition(read, evidence, single=True)
+        target, partition = self._partition(read, evidence)
         return self._mass(read, Ratio(partition), target, function=Entropy)
 
     def decode(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> list[Labels]:

@@ -7,25 +7,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from hscrf.torch.autograd import Work
-from hscrf.torch.terms import Partition, is_timed
+from hscrf.arrays import Floats
+from hscrf.torch.autograd import Work, with_signature
+from hscrf.torch.terms import Partition, Values, is_timed
 from hscrf.torch.transfer import begin_reading, to_tensors
 
 
 class Entropy(torch.autograd.Function):
     """Entropy (n,) of each sequence: log Z minus the expected score.
 
-    Its gradient is minus the second derivative of log Z applied to the values themselves. The partition has a piece
-    for each sequence: the expected score of shared tables is that of one sequence at a time.
+    Its gradient is minus the second derivative of log Z applied to the values themselves.
     """
 
     @staticmethod
+    @with_signature
     def forward(work: Work, *values: Any) -> Any:
         partition, arrays = work.ratio.free, work.arrays(values)
         if work.check is not None:
             work.check(arrays)
-        work.ratio.checked(partition.log_z(arrays))
-        return torch.from_numpy(entropies(partition, arrays)).to(work.device, work.dtype)
+        log_z, expected = expected_scores(partition, arrays)
+        return torch.from_numpy(work.ratio.checked(log_z) - expected).to(work.device, work.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -34,13 +35,15 @@ class Entropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
-        return None, *EntropyGradient.apply(ctx.work, cotangent, *ctx.saved_tensors)
+        gradient = EntropyGradient.apply if torch.is_grad_enabled() else EntropyGradient.forward
+        return None, *gradient(ctx.work, cotangent, *ctx.saved_tensors)
 
 
 class EntropyGradient(torch.autograd.Function):
     """The gradient of entropies times their cotangents (n,), for each value."""
 
     @staticmethod
+    @with_signature
     def forward(work: Work, cotangent: Any, *values: Any) -> Any:
         # where a value is -inf nothing happens, so the direction there does not matter
         directions = [torch.where(value > -np.inf, value, 0.0) for value in values]
@@ -56,15 +59,18 @@ class EntropyGradient(torch.autograd.Function):
         raise RuntimeError("a second derivative of an entropy was asked for; the first derivative is available")
 
 
-def entropies(partition: Partition, arrays: Any) -> Any:
-    """Entropy (n,) of each sequence."""
-    found = partition.each(arrays)
-    result = np.zeros(len(found))
-    for n, (piece, own) in enumerate(zip(partition.pieces, found, strict=True)):
-        expected = 0.0
-        for key, counts in own.counts.items():
-            values = arrays[key][piece.steps] if is_timed(key, arrays[key].shape) else arrays[key]
-            there = counts > 0
-            expected += float((counts[there] * values[there]).sum())
-        result[n] = own.log_z[0] - expected
-    return result
+def expected_scores(partition: Partition, values: Values) -> tuple[Floats, Floats]:
+    """Log Z (n,) and the expected score (n,) of each sequence.
+
+    Counts of shared tables are needed by sequence, so each sequence is a piece of its own.
+    """
+    found = partition.one_by_one().each(values)
+    expected = np.zeros(len(found))
+    for key, array in values.items():
+        finite = np.where(array > -np.inf, array, 0.0)  # where a value is -inf nothing happens
+        if is_timed(key, array.shape):
+            scores = np.concatenate([own.counts[key] for own in found]) * finite
+            expected += np.add.reduceat(scores.reshape(len(scores), -1).sum(axis=1), partition.offsets[:-1])
+        else:
+            expected += [own.counts[key].reshape(-1) @ finite.reshape(-1) for own in found]
+    return np.concatenate([own.log_z for own in found]), expected

@@ -125,12 +125,12 @@ class Layer(nn.Module):
                     f"{device}; expected one device, see crf.to"
                 )
 
-    def _partition(self, read: Scores, evidence: Any, single: bool = False) -> tuple[Target | None, Partition]:
+    def _partition(self, read: Scores, evidence: Any) -> tuple[Target | None, Partition]:
         if evidence is None:
-            return None, Partition(self.topology, read.frame.offsets, n_jobs=self.n_jobs, single=single)
+            return None, Partition(self.topology, read.frame.offsets, n_jobs=self.n_jobs)
         target = read_target(self._kept, self.topology, read.frame, evidence, "evidence")
         known = target.evidence("evidence")
-        return target, Partition(self.topology, read.frame.offsets, known, n_jobs=self.n_jobs, single=single)
+        return target, Partition(self.topology, read.frame.offsets, known, n_jobs=self.n_jobs)
 
     def _mass(
         self,

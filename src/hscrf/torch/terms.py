@@ -60,6 +60,10 @@ class Partition:
         bounds = range(offsets.size) if single else cut(offsets, transitions(topology))
         self.pieces = [Piece(self, a, b) for a, b in itertools.pairwise(bounds)]
 
+    def one_by_one(self) -> Partition:
+        """The same with a piece for each sequence."""
+        return Partition(self.topology, self.offsets, self.evidence, self.costs, self.n_jobs, single=True)
+
     def log_z(self, values: Values) -> Floats:
         values = self._with_costs(values)
         return np.concatenate(list(self._map(lambda piece: piece.batch.log_partition(piece.values(values)))))

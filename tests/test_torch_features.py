@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import os
 import runpy
 import subprocess
 import sys
@@ -143,6 +144,40 @@ def test_distributed_data_parallel(vectors, tmp_path):
             torch.distributed.destroy_process_group()
 
 
+WORKER = """
+import sys
+from pathlib import Path
+import torch, torch.distributed
+from torch import nn
+torch.set_num_threads(1)
+import test_torch_features as tests
+folder, rank = Path(sys.argv[1]), int(sys.argv[2])
+store = torch.distributed.FileStore(str(folder / "store"), 2)
+torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+network = nn.parallel.DistributedDataParallel(tests.Network())
+vectors, labels = torch.load(folder / "batch.pt")
+own = slice(rank, rank + 1)
+network(vectors[own], {level: tags[own] for level, tags in labels.items()}).backward()
+torch.save([parameter.grad for parameter in network.parameters()], folder / f"{rank}.pt")
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_share_a_batch(vectors, tmp_path):
+    torch.save((vectors, LABELS), tmp_path / "batch.pt")
+    paths = [str(Path(__file__).parent), str(Path(hscrf.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-W", "ignore", "-c", WORKER, str(tmp_path)]
+    workers = [subprocess.Popen([*command, str(rank)], env=environment) for rank in range(2)]
+    assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
+    network = Network()
+    network(vectors, LABELS).backward()  # a mean over the sequences, of which each process has one
+    for rank in range(2):
+        found = torch.load(tmp_path / f"{rank}.pt")
+        for gradient, parameter in zip(found, network.parameters(), strict=True):
+            torch.testing.assert_close(gradient, parameter.grad)
+
+
 def test_state_dicts_load_without_pickle(tmp_path):
     first, second = Network(), Network()
     first.crf.table("trans", "phrase").data.normal_()
@@ -192,6 +227,53 @@ def test_tensors_of_another_device_cross_as_one_block(vectors, monkeypatch):
     assert len(crossed) == 1
     for array, tensor in zip(found, tensors, strict=True):
         np.testing.assert_array_equal(array, tensor.double().numpy())
+
+
+def test_gradients_for_another_device_cross_as_one_block():
+    """The meta device stands for another: it has no values, but devices, types and shapes."""
+    like = [torch.zeros(2, 3, device="meta"), torch.zeros(1, 4, dtype=torch.float16, device="meta")]
+    found = transfer.to_tensors([np.ones((2, 3)), np.ones((1, 1, 4))], like)
+    assert [(one.device, one.dtype, one.shape) for one in found] == [(o.device, o.dtype, o.shape) for o in like]
+    assert found[0].untyped_storage().size() == 4 * (6 + 4)  # part of the block
+
+
+def test_the_copy_to_the_host_starts_before_labels_are_read(vectors, monkeypatch):
+    """There is no CUDA device here: CPU tensors are copied in the same order."""
+    from hscrf.torch import crf, layer
+
+    network, done = Network(), []
+    expected = network(vectors, LABELS)
+    real = crf.read_target
+
+    def begin_early(tensors):
+        done.append("copy starts")
+        reader = transfer.begin_reading(tensors)
+
+        def wait():
+            done.append("copy is complete")
+            return reader()
+
+        return wait
+
+    def read_target(*arguments):
+        done.append("labels are read")
+        return real(*arguments)
+
+    monkeypatch.setattr(layer, "begin_early", begin_early)
+    monkeypatch.setattr(crf, "read_target", read_target)
+    assert network(vectors, LABELS) == expected
+    assert done == ["copy starts", "labels are read", "copy is complete"]
+
+
+def test_scores_of_another_device_than_the_layer():
+    from types import SimpleNamespace
+
+    from hscrf.torch.frame import Frame
+    from hscrf.torch.layout import Scores
+
+    elsewhere = Scores(Frame(1, 1), {("token", 2): SimpleNamespace(device=torch.device("cuda:1"))})
+    with pytest.raises(ValueError, match=r"scores \(token of level 'tag'\) are on cuda:1, but this CRF is on cpu"):
+        Network().crf._check_device(elsewhere)
 
 
 def test_a_hint_of_weights_saves_a_pass():

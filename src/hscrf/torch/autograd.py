@@ -22,7 +22,8 @@ class Work:
     """One evaluation of a loss: its terms, the keys of its values, and the counts that forward leaves for backward.
 
     ``weights`` are those that the losses of the sequences will be summed with, as far as the caller knows them: if it
-    comes so, backward needs no second pass. None stands for equal weights.
+    comes so, backward needs no second pass. None stands for equal weights. ``reader`` waits for a copy of the values
+    that was started already.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Work:
         values: Sequence[Any],
         weights: Floats | None = None,
         check: Callable[[dict[Key, Floats]], None] | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self.ratio, self.keys, self.weights, self.check = ratio, tuple(keys), weights, check
         self.learns = torch.is_grad_enabled() and any(value.requires_grad for value in values)
@@ -39,7 +41,7 @@ class Work:
         self.device = next((value.device for value in values if value.device.type != "cpu"), torch.device("cpu"))
         self.counts: dict[Key, Floats] | None = None
         self.last: dict[Key, Floats] = {}  # the values that were read last
-        self._reader: Reader | None = begin_reading(values) if self.device.type == "cuda" else None
+        self._reader = reader
 
     def arrays(self, values: Sequence[Any]) -> dict[Key, Floats]:
         """The values by part and level, as the engine takes them."""

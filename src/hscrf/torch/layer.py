@@ -20,7 +20,7 @@ from hscrf.torch.copies import hidden_values
 from hscrf.torch.layout import Parts, Scores, check_numbers, columns_of, longest_durations, read_scores
 from hscrf.torch.targets import KeptTargets, Target, read_target
 from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, is_timed
-from hscrf.torch.transfer import begin_reading
+from hscrf.torch.transfer import begin_early, begin_reading
 
 
 class Layer(nn.Module):
@@ -100,7 +100,7 @@ class Layer(nn.Module):
         return method(self, *arguments)
 
     def _read(self, scores: Any, mask: Any, lengths: Any) -> Scores:
-        """Scores of a batch, packed, with the tables of the layer."""
+        """Scores of a batch, packed, with the tables of the layer; on CUDA their copy to the host is started."""
         read = read_scores(self.topology, self._columns, scores, mask, lengths)
         self._check_device(read)
         for name, key in self._table_keys.items():
@@ -111,7 +111,8 @@ class Layer(nn.Module):
                     f"expected {tuple(table.shape)}, as the layer's own table"
                 )
             read.values[key] = table if given is None else table + given
-        return Scores(read.frame, hidden_values(self.topology, read.values))
+        values = hidden_values(self.topology, read.values)
+        return Scores(read.frame, values, begin_early(tuple(values.values())))
 
     def _check_device(self, read: Scores) -> None:
         first = next(iter(self._table_keys), None)
@@ -143,7 +144,7 @@ class Layer(nn.Module):
     ) -> Any:
         """Log masses (n,), or another function of the values that autograd knows; errors say what is impossible."""
         check = partial(check_numbers, self.topology, read.frame)
-        work = Work(ratio, read.keys, read.tensors, weights, check)
+        work = Work(ratio, read.keys, read.tensors, weights, check, read.reader)
         try:
             return function.apply(work, *read.tensors)
         except Impossible as error:
@@ -153,7 +154,7 @@ class Layer(nn.Module):
             raise self._posterior(read, work.last, target, n).infeasible().of_sequence(n, name) from None
 
     def _arrays(self, read: Scores) -> dict[Key, Floats]:
-        arrays = by_key(read.keys, begin_reading(read.tensors)())
+        arrays = by_key(read.keys, (read.reader or begin_reading(read.tensors))())
         check_numbers(self.topology, read.frame, arrays)
         return arrays
 

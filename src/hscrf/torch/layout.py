@@ -14,6 +14,7 @@ from hscrf.potentials import FAMILY, OWN, PARTS, Key
 from hscrf.topology import UNLIMITED, Topology, unknown_name
 from hscrf.torch.copies import hidden_children
 from hscrf.torch.frame import Frame, check_has_values, frame_of
+from hscrf.torch.transfer import Reader
 
 COLUMNS = ("token", "start", "stop")  # the parts that a tensor of scores may hold
 Parts = Sequence[str] | Mapping[str, Iterable[str]]
@@ -79,10 +80,13 @@ def longest_durations(topology: Topology, durations: Any) -> dict[int, int]:
 
 
 class Scores:
-    """What an encoder gave for a batch, packed: tensors by part and level, and the frame of the batch."""
+    """What an encoder gave for a batch, packed: tensors by part and level, and the frame of the batch.
 
-    def __init__(self, frame: Frame, values: dict[Key, Any]) -> None:
-        self.frame, self.values = frame, values
+    ``reader`` waits for a copy of the tensors to the host that was started already, if any was.
+    """
+
+    def __init__(self, frame: Frame, values: dict[Key, Any], reader: Reader | None = None) -> None:
+        self.frame, self.values, self.reader = frame, values, reader
 
     @property
     def keys(self) -> tuple[Key, ...]:

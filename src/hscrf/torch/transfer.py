@@ -33,6 +33,12 @@ def begin_reading(tensors: Sequence[Any]) -> Reader:
     return read
 
 
+def begin_early(tensors: Sequence[Any]) -> Reader | None:
+    """Start to copy tensors where the copy overlaps with what the host does meanwhile: on CUDA; None elsewhere."""
+    overlaps = any(tensor.device.type == "cuda" for tensor in tensors)
+    return begin_reading(tensors) if overlaps else None
+
+
 def cross(block: Any) -> tuple[Any, Callable[[], object]]:
     """A copy of a tensor on the host, and a function that returns when the copy is complete."""
     if block.device.type != "cuda":

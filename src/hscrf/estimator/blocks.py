@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.content import Field, hints_of
+from hscrf.estimator.content import Field, hints_of, unfolded
 from hscrf.features.blocks import Block, SegmentBlock
 
 
@@ -47,7 +47,7 @@ def load_block(entry: Mapping[str, Any], arrays: Mapping[str, Any], functions: M
 def declared_dtype(block: Block, name: str) -> np.dtype[Any]:
     """The dtype of an array of a block, the same on every machine."""
     cls: Any = type(block)
-    return np.dtype(get_args(get_args(hints_of(cls)[name])[1])[0])
+    return np.dtype(get_args(get_args(unfolded(hints_of(cls)[name]))[1])[0])
 
 
 def check_function_names(blocks: Sequence[Block]) -> None:

@@ -100,6 +100,7 @@ class Field:
 
     def read(self, hint: Any) -> Any:
         """The value as a type: a JSON type, a container, an array, a function, a dataclass, or a choice of these."""
+        hint = unfolded(hint)
         origin, inner = get_origin(hint), get_args(hint)
         if hint is Any:
             return self.value
@@ -240,6 +241,14 @@ def as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def unfolded(hint: Any) -> Any:
+    """A type that an alias names: NumPy's ``NDArray`` is one of the ``type`` statement from version 2.5 on."""
+    alias, inner = get_origin(hint), get_args(hint)
+    if hasattr(alias, "__value__"):
+        return alias.__value__[inner]
+    return hint
 
 
 def named(hint: Any) -> str:

@@ -282,7 +282,7 @@ def project_of(args: argparse.Namespace, database: str) -> Any:
 def modelled(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file with a model."""
     from hscrf.cli.recipe import save_model
-    from hscrf.cli.studio_items import items_from, numbers_of
+    from hscrf.cli.studio_items import items_from
     from hscrf.cli.studio_text import text_project
     from hscrf.studio.project import Project, save_plainly
 
@@ -307,7 +307,7 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
 def cold(args: argparse.Namespace, database: str) -> Any:
     """The sequences of a file without any model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
-    from hscrf.cli.studio_items import items_from, numbers_of
+    from hscrf.cli.studio_items import items_from
     from hscrf.cli.studio_text import say_columns
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications

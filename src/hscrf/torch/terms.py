@@ -202,7 +202,8 @@ class Path:
             cells, sequence = self.cells(key, array.shape)
             scores.append(array.reshape(-1)[cells])
             sequences.append(sequence)
-        return np.bincount(np.concatenate(sequences), np.concatenate(scores), self.known.offsets.size - 1)
+        found = np.bincount(np.concatenate(sequences), np.concatenate(scores), self.known.offsets.size - 1)
+        return found.astype(np.float64, copy=False)
 
     def subtract_counts(self, counts: dict[Key, Floats], weights: Floats | None) -> None:
         """Subtract the counts of the labels, each sequence's times its weight."""

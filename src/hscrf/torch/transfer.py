@@ -69,6 +69,4 @@ def to_tensors(arrays: Sequence[NDArray[Any]], like: Sequence[Any]) -> tuple[Any
     if device.type == "cuda":
         block = block.pin_memory()
     parts = block.to(device, non_blocking=True).split([array.size for array in arrays])
-    return tuple(
-        part.to(other.device, other.dtype).view(other.shape) for part, other in zip(parts, like, strict=True)
-    )
+    return tuple(part.to(other.device, other.dtype).view(other.shape) for part, other in zip(parts, like, strict=True))

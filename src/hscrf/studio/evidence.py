@@ -113,7 +113,7 @@ def without_levels(topology: Topology, left_out: Sequence[str]) -> Topology:
         root=arguments["root"],
         min_duration={k: v for k, v in (arguments["min_duration"] or {}).items() if k in names},
         max_duration=limits,
-        open_duration={k: v for k, v in arguments.get("open_duration", {}).items() if k in names},
+        open_duration={k: v for k, v in (arguments.get("open_duration") or {}).items() if k in names},
     )
 
 

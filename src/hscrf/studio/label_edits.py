@@ -282,7 +282,7 @@ def _mapped(arguments: dict[str, Any], level: str, name: Callable[[str], str | N
     for limit in ("min_duration", "max_duration"):
         if isinstance((arguments[limit] or {}).get(level), Mapping):
             found[limit] = {**arguments[limit], level: table(arguments[limit][level])}
-    if isinstance(arguments.get("open_duration", {}).get(level), list):
+    if isinstance((arguments.get("open_duration") or {}).get(level), list):
         found["open_duration"] = {**arguments["open_duration"], level: row(arguments["open_duration"][level])}
     return found
 

@@ -166,6 +166,14 @@ def test_text_that_tells_the_label_is_warned_of(shell):
     assert "column 'x'" not in told
 
 
+def test_labels_that_look_misspelt_are_told(shell):
+    Path("train.txt").write_text(
+        "Ada B-forename\nLovelace B-surname\n\n" * 6 + "Alan B-forename\nTuring B-surename\n\n"
+    )
+    told = shell("fit", "train.txt", "-m", "m", "--levels", "part", *QUICK)[2]
+    assert "level 'part' has the state 'surename' at one step only; is it 'surname'?" in told
+
+
 # ------------------------------------------------------------------------------
 # Shards
 

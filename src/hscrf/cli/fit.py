@@ -209,6 +209,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
+    from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.estimator.cost import estimate
     from hscrf.io.described import describe_features
     from hscrf.io.doubts import doubts
@@ -235,6 +236,8 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
         given,
         may_open=not args.closed_durations,
     )
+    if given is None:
+        warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
     model = make_model(args, topology, features_of(args, topology, durations, recipe.template), **training_of(args))
     steps = sum(map(len, documents))
     note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")

@@ -1,5 +1,6 @@
 """The studies run: their smallest variants, on generated data, from the command line to the page."""
 
+import importlib.util
 import json
 import os
 import runpy
@@ -25,6 +26,7 @@ STUDIES = [
     "fillers",
     "partial",
     "plain",
+    *(["neural"] if importlib.util.find_spec("torch") else []),
 ]  # stems of scripts whose --smallest needs no data
 
 

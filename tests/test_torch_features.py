@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import inspect
 import os
 import runpy
 import subprocess
@@ -176,6 +177,20 @@ def test_two_processes_share_a_batch(vectors, tmp_path):
         found = torch.load(tmp_path / f"{rank}.pt")
         for gradient, parameter in zip(found, network.parameters(), strict=True):
             torch.testing.assert_close(gradient, parameter.grad)
+
+
+def test_the_reference_has_every_class_with_its_parameters():
+    text = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    for name in hscrf.torch.__all__:
+        assert f"- `{name}" in text
+        if name != "TensorMarginals":
+            bare = [
+                p.replace(annotation=p.empty) for p in inspect.signature(getattr(hscrf.torch, name)).parameters.values()
+            ]
+            assert name + str(inspect.Signature(bare)).replace("'", '"') in text
+    for name in ("log_partition", "marginals", "entropy", "decode", "k_best", "sample", "posteriors", "table"):
+        bare = [p.replace(annotation=p.empty) for p in inspect.signature(getattr(CRF, name)).parameters.values()]
+        assert name + str(inspect.Signature(bare[1:])) in text
 
 
 def test_state_dicts_load_without_pickle(tmp_path):

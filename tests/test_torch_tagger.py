@@ -211,6 +211,8 @@ def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
     assert "strongest trans weights of level phrase" in shown
     assert main([*fit, "--c2", "1"]) == 2
     assert "--c2 is not for --encoder" in capsys.readouterr().err
+    assert main([*fit, "--durations", "phrase=gamma"]) == 2
+    assert "--durations phrase=gamma is not for --encoder: its layer has a score for each" in capsys.readouterr().err
 
 
 def test_the_shell_reads_tables_of_numbers(tmp_path, capsys):

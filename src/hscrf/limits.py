@@ -14,7 +14,7 @@ from hscrf.names import State
 UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
-Limits = Mapping[str, "int | Mapping[State, int | None] | None"]
+Limits = Mapping[str, int | Mapping[State, int | None] | None]
 Frame = Any  # a topology whose levels and states are known
 
 

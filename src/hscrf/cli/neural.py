@@ -58,6 +58,12 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     for option, usual in LINEAR.items():
         if getattr(args, option, usual) != usual:
             raise UserError(f"--{option} is not for --encoder: it belongs to models with linear features")
+    for level, kind in args.durations.items():
+        if kind not in ("each", "none"):
+            raise UserError(
+                f"--durations {level}={kind} is not for --encoder: its layer has a score for each duration; "
+                f"expected {level}=each or {level}=none"
+            )
     tagger = wing().Tagger
     recipe = recipe_of(args)
     documents = list(counted(chain.from_iterable(recipe.read(source_of(path)) for path in paths), "reading"))

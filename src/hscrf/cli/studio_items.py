@@ -11,12 +11,6 @@ from hscrf.io.texts import located
 from hscrf.studio.items import Item, uniquely_named
 
 
-def numbers_of(recipe: Any) -> tuple[str, ...]:
-    """The names of the columns of numbers, where all columns are."""
-    features = tuple(recipe.features or ())
-    return features if recipe.numeric is not None and set(recipe.numeric) == set(features) else ()
-
-
 def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
     """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
     found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)

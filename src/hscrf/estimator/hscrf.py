@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hscrf import solvers
-from hscrf.arrays import Floats, generator
+from hscrf.arrays import Floats
 from hscrf.engine.tally import COUNTER
 from hscrf.estimator.checkpoint import Checkpoint, fingerprint_of
 from hscrf.estimator.checks import (
@@ -31,8 +27,7 @@ from hscrf.estimator.online import partial_fit
 from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.stores import Lists, Packed, Store, data_of
-from hscrf.estimator.weights import carry_over, named_weights
-from hscrf.features.blocks import Block
+from hscrf.estimator.weights import first_weights, named_weights
 from hscrf.features.specifications import (
     CellSpecification,
     Duration,
@@ -273,7 +268,7 @@ class HSCRF(Predictor):
 
     def _learn(self, data: Store | Lists) -> tuple[Packed, Floats]:
         """Learn the frame and the features from data: the data packed in that frame, and the weights to start from."""
-        former = getattr(self, "topology_", None)
+        former = self._former_weights()
         packed: Packed = data.packed_for(self)
         frame = packed.frame
         self._adopt(frame)
@@ -282,10 +277,18 @@ class HSCRF(Predictor):
             for part in packed.parts():
                 frame.observe(part, meetings)
             blocks = frame.blocks()
-        weights = self._first_weights(frame.encoder, blocks, packed.labelled_levels(), former)
+        weights = first_weights(
+            blocks, frame.encoder, self.topology_, packed.labelled_levels(), former, self.random_state
+        )
         self.encoder_, self.blocks_ = frame.encoder, blocks
         foresee(self, packed.lengths)
         return packed, weights
+
+    def _former_weights(self) -> dict[Any, float] | None:
+        """The weights of the last fit by name, where this one starts from them."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        return named_weights(self.weighted_blocks(), self.encoder_, self.topology_)
 
     def _loss(self, packed: Packed, sample_weight: Any, workers: Workers) -> ShardedLoss:
         """The loss of packed data as a function of the weights."""
@@ -394,22 +397,6 @@ class HSCRF(Predictor):
     def _meetings(self, frame: Frame) -> Any:
         """What finds out which features meet which states."""
         return NestedMeetings(self.specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
-
-    def _first_weights(
-        self, encoder: Encoder, blocks: Sequence[Block], labelled: NDArray[np.bool_], former: Topology | None
-    ) -> Floats:
-        """Zeros; the former weights for a warm start; random if a level has no labels at all (a symmetric saddle)."""
-        size = sum(block.size for block in blocks)
-        if self.warm_start and hasattr(self, "coef_") and former is not None:
-            old = named_weights(self.weighted_blocks(), self.encoder_, former)
-            carried = carry_over(old, blocks, encoder, self.topology_)
-            if self.coef_.any() and not carried.any():
-                warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=4)
-            return carried
-        latent = [d for d, n in enumerate(self.topology_.n_states) if n > 1 and not labelled[d]]
-        if not latent:
-            return np.zeros(size)
-        return 0.1 * generator(self.random_state).normal(size=size)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
         """c1 and c2 of all weights, or of each of them where features or levels have penalties of their own."""

@@ -277,9 +277,8 @@ class HSCRF(Predictor):
             for part in packed.parts():
                 frame.observe(part, meetings)
             blocks = frame.blocks()
-        weights = first_weights(
-            blocks, frame.encoder, self.topology_, packed.labelled_levels(), former, self.random_state
-        )
+        labelled = packed.labelled_levels()
+        weights = first_weights(blocks, frame.encoder, self.topology_, labelled, former, self.random_state)
         self.encoder_, self.blocks_ = frame.encoder, blocks
         foresee(self, packed.lengths)
         return packed, weights

@@ -3,7 +3,6 @@
 import copy
 import importlib.util
 import inspect
-import os
 import runpy
 import subprocess
 import sys
@@ -143,40 +142,6 @@ def test_distributed_data_parallel(vectors, tmp_path):
                 torch.testing.assert_close(one.grad, other.grad)
         finally:
             torch.distributed.destroy_process_group()
-
-
-WORKER = """
-import sys
-from pathlib import Path
-import torch, torch.distributed
-from torch import nn
-torch.set_num_threads(1)
-import test_torch_features as tests
-folder, rank = Path(sys.argv[1]), int(sys.argv[2])
-store = torch.distributed.FileStore(str(folder / "store"), 2)
-torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-network = nn.parallel.DistributedDataParallel(tests.Network())
-vectors, labels = torch.load(folder / "batch.pt")
-own = slice(rank, rank + 1)
-network(vectors[own], {level: tags[own] for level, tags in labels.items()}).backward()
-torch.save([parameter.grad for parameter in network.parameters()], folder / f"{rank}.pt")
-torch.distributed.destroy_process_group()
-"""
-
-
-def test_two_processes_share_a_batch(vectors, tmp_path):
-    torch.save((vectors, LABELS), tmp_path / "batch.pt")
-    paths = [str(Path(__file__).parent), str(Path(hscrf.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-W", "ignore", "-c", WORKER, str(tmp_path)]
-    workers = [subprocess.Popen([*command, str(rank)], env=environment) for rank in range(2)]
-    assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
-    network = Network()
-    network(vectors, LABELS).backward()  # a mean over the sequences, of which each process has one
-    for rank in range(2):
-        found = torch.load(tmp_path / f"{rank}.pt")
-        for gradient, parameter in zip(found, network.parameters(), strict=True):
-            torch.testing.assert_close(gradient, parameter.grad)
 
 
 def test_the_reference_has_every_class_with_its_parameters():

@@ -187,7 +187,8 @@ def test_labels_are_edited_in_the_page_and_undone_as_one_step(desk):
     assert "names a thing" in button.get_attribute("title")
     pink = "getComputedStyle(document.body).getPropertyValue('--label-4')"
     assert desk.page.evaluate(pink), "one of the colours that colour-blind people tell apart"
-    assert button.locator(".swatch").evaluate("each => getComputedStyle(each).backgroundColor") == "rgb(255, 170, 187)"
+    swatch = """() => document.querySelector('.label[data-label="noun"] .swatch')"""  # it is drawn anew by each answer
+    desk.page.wait_for_function(f"() => getComputedStyle(({swatch})()).backgroundColor === 'rgb(255, 170, 187)'")
     desk.fix("j")
     assert desk.view()["segments"]["tag"][0][2] == "noun"
     desk.fix("z")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.fillers import copies_of
 from hscrf.labels.labels import Labels
 from hscrf.potentials import OWN, Potentials
 from hscrf.studio.knowledge import Knowledge, Level
@@ -59,17 +60,39 @@ def _with(rules: Mapping[str, Mapping[Any, list[Any]]] | None, added: New) -> di
 
 
 def lifted(potentials: Potentials, topology: Topology) -> Potentials:
-    """Potentials over a widened topology: new labels are the last of their levels and score 0."""
+    """Potentials over a widened topology: new labels are the last of their levels and score 0.
+
+    A filler that remembers a new label scores as one that remembers nothing.
+    """
+    sources = [_sources(potentials.topology, topology, d) for d in range(topology.depth)]
     parts: dict[str, dict[str, NDArray[np.float64]]] = {}
     for part, level, values in potentials.parts():
         d = topology.level(level)
-        sizes = topology.n_states[d : d + 1] if part in OWN else topology.n_states[d : d + 2]
+        axes = [sources[d]] if part in OWN else sources[d : d + 2]
         if part == "trans":
-            sizes = (*sizes, sizes[-1])
-        more = [size - old for size, old in zip(sizes, values.shape[-len(sizes) :], strict=True)]
-        widths = [(0, 0)] * (values.ndim - len(sizes)) + [(0, each) for each in more]
-        parts.setdefault(part, {})[level] = np.pad(values, widths)
+            axes = [*axes, axes[-1]]
+        found = values
+        for axis, source in enumerate(axes, start=values.ndim - len(axes)):
+            shape = [1] * values.ndim
+            shape[axis] = source.size
+            found = np.where(source.reshape(shape) >= 0, np.take(found, np.maximum(source, 0), axis=axis), 0.0)
+        parts.setdefault(part, {})[level] = found
     return Potentials(topology, potentials.length, **parts)
+
+
+def _sources(old: Topology, new: Topology, d: int) -> NDArray[np.int64]:
+    """For each hidden state of a level (H,), the one of the narrower topology that it scores as; -1 for new labels."""
+    before, after = copies_of(old), copies_of(new)
+    states = old.n_states[d]
+    if before is None or after is None:
+        found = np.arange(new.n_states[d])
+        return np.where(found < states, found, -1)
+    origin, memory = after.origin[d], after.memory[d]
+    place = before.place[d]  # the last column: nothing is remembered
+    known = np.where(memory < states, memory, -1)
+    rows = np.minimum(origin, states - 1)
+    exact = place[rows, known]
+    return np.where(origin < states, np.where(exact >= 0, exact, place[rows, -1]), -1)
 
 
 def gone_labels(topology: Topology, levels: Sequence[Level]) -> dict[str, list[str]]:

@@ -255,6 +255,9 @@ def test_a_key_that_is_held_accepts_one_sequence(desk):
 
 
 def test_a_fix_changes_its_row_of_the_queue_without_asking_for_all_of_them(desk):
+    rated = "() => [...document.querySelectorAll('.entry .number')].every(each => each.textContent !== '–')"
+    desk.page.wait_for_function(rated)  # doubts come in the background, and with them the queue
+    desk.page.wait_for_timeout(600)
     asked = []
     desk.page.on("request", lambda request: asked.append(request.url) if "/api/queue" in request.url else None)
     desk.fix("s")

@@ -78,7 +78,7 @@ def test_score_has_the_numbers_of_a_score_in_memory(folder, capsys, monkeypatch,
     run("score", "test.jsonl", "out.jsonl", "-m", "m.hscrf", "--json", "-", "--tolerance", "1")
     assert found == json.loads(capsys.readouterr().out)
     assert 0 < found["levels"]["phrase"]["boundary_f1"] < 1
-    assert found["levels"]["phrase"]["tag_accuracy"] < found["levels"]["phrase"]["accuracy"]
+    assert 0 < found["levels"]["phrase"]["tag_accuracy"] < 1
     run("score", "test.jsonl", "out.jsonl", "-m", "m.hscrf")
     expected = capsys.readouterr().out
     run("score", "test.jsonl", "-m", "m.hscrf", "--shards", "cache")

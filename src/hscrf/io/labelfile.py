@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hscrf.fillers import expanded
 from hscrf.io.colours import is_colour
 from hscrf.io.label_studio import read_label_config
 from hscrf.topology import UNLIMITED, Topology
@@ -206,8 +207,11 @@ def narrowed(topology: Topology, rules: Topology) -> Topology:
                 for state in topology.states[topology.level(level)]
             }
     found = Topology.from_dict(arguments)
-    if topology.remembers and found != topology:
-        raise ValueError("the fillers of the model remember what came before them: its rules cannot be changed")
+    if topology.remembers and expanded(found).states != expanded(topology).states:
+        raise ValueError(
+            "the fillers of the model remember which states came before them: its children and successors cannot be "
+            "changed for these states"
+        )
     return found
 
 

@@ -27,7 +27,7 @@ from nested import Columns, all_right, columns_of
 from runner import Study, main
 from summary import BY_STEPS
 
-PLAIN, REMEMBERING, BY_HAND = "HSCRF()", 'HSCRF(fillers="auto")', "features by hand"
+PLAIN, FORGETTING, BY_HAND = "HSCRF()", "HSCRF(fillers=None)", "features by hand"
 INDEPENDENT, DOWN, UP, PRODUCT = "a chain a level", "cascade down", "cascade up", "product labels"
 
 
@@ -59,7 +59,7 @@ def systems(study: Study, data: sets.Set) -> dict[str, Callable[[], Any]]:
     options = study.pick(5, 100, 200), study.pick(8, 200, 400), study.pick((0.1,), (0.1, 1.0), chains.GRID)
     found: dict[str, Callable[[], Any]] = {PLAIN: lambda: Nested(data), BY_HAND: lambda: by_hand(data)}
     if any("O" in tags for column in data.train.columns.values() for tags in column):
-        found[REMEMBERING] = lambda: Nested(data, fillers="auto")
+        found[FORGETTING] = lambda: Nested(data, fillers=None)
     found |= {
         INDEPENDENT: lambda: chains.Independent(*options),
         DOWN: lambda: chains.Cascade(False, *options),

@@ -11,7 +11,19 @@ from typing import Any
 import summary
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
-ORDER = ("plain", "defaults", "penalties", "indoor", "chunking", "joint", "citations", "hiding", "economy")
+ORDER = (
+    "plain",
+    "defaults",
+    "stopping",
+    "fillers",
+    "penalties",
+    "indoor",
+    "chunking",
+    "joint",
+    "citations",
+    "hiding",
+    "economy",
+)
 NOTES = "results-notes.md"
 PAGE = f"""# Results
 

@@ -15,6 +15,7 @@ from scale_fixtures import short_search
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = [
+    "stopping",
     "indoor",
     "chunking",
     "joint",

@@ -619,6 +619,14 @@ class TestWarnings:
         assert "missing" not in call(*fit).err
         assert hscrf.load("h").topology_.children[1].tolist() == [[True, True, False], [False, False, True]]
 
+    def test_fillers_remember_unless_the_option_decides(self, call):
+        fit = ["fit", "fillers.txt", "-m", "h", "--levels", "part=2", "--progress", "none", "--max-iter", 2]
+        Path("fillers.txt").write_text("X B-X\n, O\nz B-X\n\nY B-Y\n, O\nz B-Y\n\n" * 3)
+        call(*fit)
+        assert hscrf.load("h").topology_.remembers
+        call(*fit, "--fillers", "none")
+        assert not hscrf.load("h").topology_.remembers
+
 
 class TestErrors:
     """One line with file and line number, exit code 2."""

@@ -138,6 +138,12 @@ def add_frame(parser: Parser) -> None:
         "where missing labels leave too few to see",
     )
     parser.add_argument(
+        "--fillers",
+        choices=("auto", "none"),
+        default="auto",
+        help="whether states named O remember the state before them (auto, the default) or not (none, faster)",
+    )
+    parser.add_argument(
         "--missing",
         choices=("indicator", "refuse"),
         default="indicator",
@@ -345,6 +351,7 @@ def make_model(args: argparse.Namespace, topology: Any, features: Any, **setting
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 
+    settings["fillers"] = None if args.fillers == "none" else "auto"
     return HSCRF(topology, features=features, min_count=args.min_count, missing=args.missing, **settings)
 
 

@@ -388,3 +388,12 @@ def test_contradictory_evidence_names_what_is_shown():
         model.predict([X[0]], evidence=[["B-X", "?", "B-Y"]])
     assert "Copy" not in str(caught.value)
     assert "after" not in str(caught.value)
+
+
+def test_predicted_labels_teach_a_model_without_memory():
+    X = [[["w=X"], ["w=,"], ["w=z"]], [["w=Y"], ["w=,"], ["w=z"]]]
+    first = hscrf.HSCRF().fit(X, [["B-X", "O", "B-X"], ["B-Y", "O", "B-Y"]])
+    assert first.topology_.remembers
+    second = hscrf.HSCRF(first.topology_, fillers=None).fit(X, first.predict(X))
+    assert not second.topology_.remembers
+    assert second.predict(X)[0].column("label")[:2] == ["X", "O"]

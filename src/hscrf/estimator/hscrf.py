@@ -172,7 +172,7 @@ class HSCRF(Predictor):
         self.open_duration: Any = open_duration
 
     factors_: dict[str, float]  # by level, and of transitions
-
+    _solver_of = staticmethod(solvers.solver_of)
     _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
 
     # -- learning ----------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class HSCRF(Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client)
-            solver, penalties = solvers.solver_of(self.solver), self._penalties()
+            solver, penalties = self._solver_of(self.solver), self._penalties()
             if isinstance(solver, solvers.LBFGS):
                 result = descend(solver, objective, weights, *penalties, monitor)
             else:

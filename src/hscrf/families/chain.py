@@ -7,7 +7,7 @@ from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.features.specifications import End, Init, Token, Trans
-from hscrf.solvers import LBFGS
+from hscrf.solvers import LBFGS, solver_of
 from hscrf.topology import Topology
 
 
@@ -16,8 +16,8 @@ class ChainCRF(HSCRF):
 
     The labels of a sequence are a plain list, ``"?"`` or None where unknown. Without ``features``, every feature of a
     step and every pair of neighbouring labels has weights, as in CRFsuite; ``edges`` adds weights for the first and
-    the last label. BIO tags are states like any other. ``solver`` ends by CRFsuite's rule. Other arguments as in
-    :class:`HSCRF`.
+    the last label. BIO tags are states like any other. ``solver="lbfgs"`` ends by CRFsuite's rule,
+    ``LBFGS(delta=1e-5)``. Other arguments as in :class:`HSCRF`.
 
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
     >>> model = ChainCRF().fit(X, [["D", "N", "V"], ["D", "?", "V"]])
@@ -38,7 +38,7 @@ class ChainCRF(HSCRF):
         c1: float = 0.0,
         c2: float | str = 1.0,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = LBFGS(delta=1e-5),  # noqa: B008, it is frozen
+        solver: Any = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
@@ -70,6 +70,10 @@ class ChainCRF(HSCRF):
             missing=missing,
         )
         self.edges = edges
+
+    @staticmethod
+    def _solver_of(solver: Any) -> Any:
+        return LBFGS(delta=1e-5) if solver == "lbfgs" else solver_of(solver)
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2 or not topology.unit_bottom:

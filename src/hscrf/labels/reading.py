@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hscrf.errors import LabelError, SequenceError, several
@@ -55,7 +56,9 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name
     ``Y[3]``, and the step of a label that cannot be read.
     """
     if isinstance(y, Labels) and y.topology != topology:
-        raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")
+        if y.topology.remembering({}) != topology.remembering({}):  # labels do not depend on what fillers remember
+            raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")
+        y = replace(y, topology=topology)
     try:
         if isinstance(y, Labels):
             y.check()

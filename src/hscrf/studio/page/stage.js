@@ -16,7 +16,6 @@ import { layWords, runsLeft } from "./words.js";
 
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {import("./layout.js").Row} Row */
-
 export const EDGE = 12;
 const MARGIN = 400; // pixels drawn above and below what is seen, for scrolling
 const FLASH = 1600; // milliseconds
@@ -33,14 +32,7 @@ export class Stage {
     this.paper = make("div", { className: "paper" }, this.base, this.over, this.glow, this.words);
     element.append(this.paper);
     this.window = new Window(1);
-    /** @type {import("./layout.js").Layout} */ this.layout = {
-      rows: [],
-      lines: [],
-      pitch: 1,
-      height: 1,
-      wraps: false,
-      rtl: false,
-    };
+    /** @type {import("./layout.js").Layout} */ this.layout = { rows: [], lines: [], pitch: 1, height: 1, wraps: false, rtl: false };
     this.above = 0; // height of what is above the paper: other sequences
     this.width = 0; // of the stage, as last laid out: asking the document again would lay it out again
     this.height = 0;

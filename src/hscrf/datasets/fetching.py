@@ -249,6 +249,8 @@ def _get(source: Source, known: Mapping[str, str | None], folder: Path) -> None:
         urls={file: source.base + quote(file) for file in known},
         retry_if_failed=RETRIES,
     )
+    for place in {(folder / file).parent for file in known}:  # threads of pooch would make them at the same time
+        place.mkdir(parents=True, exist_ok=True)
     with _quiet(pooch), Waiting(f"downloading {source.name}, {len(known)} files"), ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = [pool.submit(_get_one, keeper, source, file) for file in known]
         try:

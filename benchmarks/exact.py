@@ -27,7 +27,7 @@ WHO = ("compiled", "reference", "enumeration")
 def main():
     parser = argparse.ArgumentParser(description="Compare core, reference and enumeration on random models.")
     parser.add_argument("--models", type=int, required=True, metavar="N", help="how many models")
-    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="end after so many seconds")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="stop after this time")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (default: %(default)s)")
     arguments = parser.parse_args()
     begin, done = time.monotonic(), dict.fromkeys(DEPTHS, 0)

@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill a studio in the midst of work and look for lost events.")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many minutes")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     args = parser.parse_args()
     rng, acknowledged = random.Random(args.seed), {}
     kept, killed, begin = 0, Counter(), time.monotonic()

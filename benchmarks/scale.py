@@ -72,7 +72,7 @@ def repeated(folder, steps):
 
 
 def shards_of(args, steps):
-    """Shards of so many steps, packed once for all rows that need them."""
+    """Shards with this number of steps, packed once for all rows that need them."""
     from hscrf.scale import Shards
 
     key = f"{'conll' if args.data else 'generated'}-{steps}"
@@ -296,7 +296,7 @@ def clocked(task, function, *arguments):
 
 
 def written(args, folder, files=8):
-    """Write files of so many steps; how they are read."""
+    """Write files with this number of steps; return the arguments that read them."""
     X, Y = sentences(args.data)
     most = args.steps / files
     for k in range(files):

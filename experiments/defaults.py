@@ -1,6 +1,6 @@
 """The plain call: features and penalties that suit most data.
 
-Nobody knows beforehand what suits their data, so the plain `HSCRF()` should never be far from the best. Six data sets
+Users do not know in advance what suits their data, so the plain `HSCRF()` should come close to the best. Six data sets
 are described in a handful of ways. A model learns from one part of the *training* sequences and is judged on another,
 and the other way round; people are never on both sides. Test data have no part in it, but for CAD-120, which has four
 people and no others: there each of three people is judged once. The kitchen is generated, from seeds that no other

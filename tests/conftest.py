@@ -92,3 +92,19 @@ def poisoned(core):
     core.poison(True)
     yield core
     core.poison(False)
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder: exit code, standard output and standard error."""
+    from hscrf.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return run

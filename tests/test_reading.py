@@ -8,25 +8,10 @@ import pandas
 import pytest
 
 import hscrf
-from hscrf.cli.main import main
 from hscrf.io import read_columns, read_table
 from hscrf.scale import Shards
 
 QUICK = ["--max-iter", "2", "--progress", "none"]
-
-
-@pytest.fixture
-def shell(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder: exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return run
 
 
 # ------------------------------------------------------------------------------

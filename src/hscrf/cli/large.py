@@ -68,7 +68,7 @@ def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) ->
     model, recipe = open_model(args, paths[0])
     model.n_jobs = getattr(args, "jobs", 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the file is read again, and what it lacks is said then
+        warnings.simplefilter("ignore")  # the file is read again later, with its warnings
         first = list(islice(recipe.read(paths[0], unlabelled=unlabelled), SEEN))
     recipe = recipe.settled(first, model.topology_)
     model.scheme_ = dict(recipe.scheme)

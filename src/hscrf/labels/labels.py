@@ -91,8 +91,6 @@ class Labels:
         labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None, posterior=None)
         return labels
 
-    _found = unchecked  # the former name, which the studio and the PyTorch layer still use
-
     @classmethod
     def unknown(cls, topology: Topology, length: int) -> Labels:
         """Return labels of which nothing is known."""

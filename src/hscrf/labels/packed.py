@@ -98,7 +98,7 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
 
 
 def _packed(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> Labels:
-    labels = Labels._found(topology, states, ends)
+    labels = Labels.unchecked(topology, states, ends)
     labels.__dict__["allowed"] = sets
     return labels
 

@@ -152,7 +152,7 @@ class Suggester:
             return None
         states[:, part] = found.states
         ends[1:, part] = found.ends[1:]
-        labels = Labels._found(self.topology, states, ends, found.score)
+        labels = Labels.unchecked(self.topology, states, ends, found.score)
         rows = {level: row.copy() for level, row in former.doubt.items()}
         for level, row in doubt.items():
             rows[level][start:stop] = row[start - first : stop - first]
@@ -191,7 +191,7 @@ class Suggester:
         if best[0] == -np.inf:
             raise InfeasibleError("no segmentation agrees with the fixes")
         states = shown(self.topology, states)
-        labels = Labels._found(self.topology, states, ends, float(best[0]))
+        labels = Labels.unchecked(self.topology, states, ends, float(best[0]))
         marginals, doubt, steps = posterior.marginals, {}, np.arange(labels.length)
         for level in self.levels:
             if level.name in self.topology.levels:

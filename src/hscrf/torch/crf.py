@@ -326,7 +326,7 @@ class CRF(Layer):
         states.flags.writeable = ends.flags.writeable = False
         bounds = read.frame.offsets.tolist()
         return [
-            Labels._found(self.topology, states[:, a:b], ends[:, a:b], score)
+            Labels.unchecked(self.topology, states[:, a:b], ends[:, a:b], score)
             for a, b, score in zip(bounds[:-1], bounds[1:], best.tolist(), strict=True)
         ]
 
@@ -413,7 +413,7 @@ class CRF(Layer):
         states.flags.writeable = ends.flags.writeable = False
         bounds = read.frame.offsets.tolist()
         return [
-            [Labels._found(self.topology, states[k, :, a:b], ends[k, :, a:b]) for k in range(n)]
+            [Labels.unchecked(self.topology, states[k, :, a:b], ends[k, :, a:b]) for k in range(n)]
             for a, b in itertools.pairwise(bounds)
         ]
 

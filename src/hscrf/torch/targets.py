@@ -85,7 +85,7 @@ class Target:
         if self.given is not None:
             return self.given[n]
         a, b = self.known.offsets[n : n + 2].tolist()
-        return Labels._found(self.topology, self.known.states[:, a:b], self.known.ends[:, a:b])
+        return Labels.unchecked(self.topology, self.known.states[:, a:b], self.known.ends[:, a:b])
 
     def evidence(self, name: str) -> Evidence:
         """The labels in the engine's form; errors name the sequence."""
@@ -99,7 +99,7 @@ class Target:
 
     def check(self, name: str) -> None:
         """Raise if the labels break a rule of the hierarchy; the error names the sequence."""
-        packed = Labels._found(self.topology, self.known.states, self.known.ends)
+        packed = Labels.unchecked(self.topology, self.known.states, self.known.ends)
         try:
             for rule in RULES_OF_MANY:
                 rule(packed)

@@ -30,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "square root of the length": {"power": 0.5},
     "length only for tokens": {"edge_power": 0.0},
     "neither (the old default)": {"edges": (), "power": 0.0},
+    "fillers without memory": {"fillers": None},
     "transitions × 1": {"transitions": 1.0},
     "transitions × 0.3": {"transitions": 0.3},
     "transitions × 0.03": {"transitions": 0.03},

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import sets
-from hscrf import HSCRF, LBFGS
+from hscrf import HSCRF
 from nested import Columns, all_right, columns_of
 from pipelines import Chain, Product, with_column
 from runner import Study, main
@@ -61,7 +61,7 @@ def systems(study: Study, data: sets.Set, share: float, seed: int) -> Any:
     complete = data.train.take(few)
     keys = {"data": data.name, "complete": f"{share:.0%}", "seed": seed}
     max_iter = study.pick(5, 200, 500)
-    model = HSCRF(scheme="bio", children="seen", solver=LBFGS(max_iter=max_iter))
+    model = HSCRF()
     with study.timed(system=NESTED, **keys):
         model.fit(data.train.X, partly(data, set(few)))
     study.record("iterations", model.n_iter_, system=NESTED, **keys)

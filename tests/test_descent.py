@@ -9,6 +9,7 @@ from hscrf.estimator import descent
 from hscrf.estimator.weights import weight_names
 from hscrf.objective.ties import Tied, tied_sets
 from hscrf.objective.workers import Workers
+from hscrf.solvers import Monitor
 from hscrf.solvers.course import INTERRUPTED, Result
 
 X, Y = make_nested(10, sizes=(2, 3), length=(8, 14), random_state=0)
@@ -42,8 +43,9 @@ def test_the_loss_of_the_complete_sequences():
 def test_nothing_to_start_from(complete):
     whole, weights = objective_of(partly(complete))
     assert whole.of_complete() is None
-    zeros = np.zeros(weights.size)
-    assert descent.start_at_complete(whole, zeros, LBFGS(), 0.0, 1.0) is zeros
+    zeros, options = np.zeros(weights.size), LBFGS(max_iter=3)
+    found = descent.descend(options, whole, zeros, 0.0, 1.0, Monitor())
+    assert np.array_equal(found.weights, options.minimize(whole, zeros, 0.0, 1.0).weights)
 
 
 def test_the_start_is_the_fit_of_the_complete_sequences():
@@ -51,7 +53,7 @@ def test_the_start_is_the_fit_of_the_complete_sequences():
     words = [[{f"{n}": 1.0, "bias": 1.0} for _ in x] for n, x in enumerate(X)]
     whole, weights = HSCRF()._objective(words, partly({1, 4, 5}), None, Workers())
     c2 = np.linspace(0.5, 1.0, weights.size)
-    found = descent.start_at_complete(whole, weights, LBFGS(max_iter=500, delta=0.0), 0.0, c2)
+    found = descent.learned_from(whole.of_complete(), weights, LBFGS(max_iter=500, delta=0.0), 0.0, c2)
     best = LBFGS(max_iter=descent.START).minimize(whole.of_complete(), weights, 0.0, c2)
     complete = whole.of_complete()
     assert complete(found)[0] + c2 @ found**2 == pytest.approx(best.loss, rel=1e-4)
@@ -63,13 +65,22 @@ def test_the_start_is_the_fit_of_the_complete_sequences():
 def test_given_weights_start_where_they_are():
     whole, weights = objective_of(partly({1, 4, 5}))
     own = np.full(weights.size, 0.1)
-    assert descent.start_at_complete(whole, own, LBFGS(), 0.0, 1.0) is own
+    options = LBFGS(max_iter=2)
+    found = descent.descend(options, whole, own, 0.0, 1.0, Monitor(), own_rule=True)
+    assert np.array_equal(found.weights, options.minimize(whole, own, 0.0, 1.0).weights)
+
+
+def test_the_default_solver_ends_earlier_on_partial_labels():
+    labels = partly({1, 4, 5})
+    default, own = HSCRF().fit(X, labels), HSCRF(solver=LBFGS()).fit(X, labels)
+    assert default.n_iter_ < own.n_iter_
+    assert np.array_equal(HSCRF().fit(X, Y).coef_, HSCRF(solver=LBFGS()).fit(X, Y).coef_)
 
 
 def test_a_fit_starts_there(monkeypatch):
     labels = partly({1, 4, 5})
     model = HSCRF(solver=LBFGS(max_iter=1)).fit(X, labels)
-    monkeypatch.setattr(descent, "start_at_complete", lambda objective, weights, *_: weights)
+    monkeypatch.setattr(descent, "learned_from", lambda complete, weights, *_: weights)
     plain = HSCRF(solver=LBFGS(max_iter=1)).fit(X, labels)
     assert model.history_[0]["loss"] < plain.history_[0]["loss"]
     assert model.n_iter_ == plain.n_iter_ == 1

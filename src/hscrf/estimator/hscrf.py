@@ -88,7 +88,7 @@ class HSCRF(Predictor):
     margin : cost of each step with a wrong state, added to its score in training only (softmax-margin): other labels
         must be outscored by what they have wrong. A number for all levels, or by level: ``{"phrase": 1, "tag": 0.3}``.
         0 is maximum likelihood; ``loss_`` and ``history_`` are of whichever loss is minimised.
-    solver : "lbfgs", "sgd", "perceptron", or a solver object with its options.
+    solver : "lbfgs" (for partial labels with ``delta=1e-2``), "sgd", "perceptron", or a solver object with its options.
     scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none. "auto"
         looks at the labels of each level: B-x or I-x make it BIO, E-x or S-x beside them BIOES.
     min_count : named features that occur less often are left out.
@@ -224,7 +224,7 @@ class HSCRF(Predictor):
             monitor = self._monitor(development, patience, saver, client)
             solver, penalties = self._solver_of(self.solver), self._penalties()
             if isinstance(solver, solvers.LBFGS):
-                result = descend(solver, objective, weights, *penalties, monitor)
+                result = descend(solver, objective, weights, *penalties, monitor, own_rule=self.solver != "lbfgs")
             else:
                 result = solver.minimize(objective, weights, *penalties, monitor, self.random_state)
         report_logarithms(self, before)

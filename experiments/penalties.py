@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hscrf import HSCRF
-from hscrf.estimator.penalties import chosen
+from hscrf.solvers.penalties import chosen
 from runner import Study, main
 from samples import Sample, right_steps, samples
 

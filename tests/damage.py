@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START
+from hscrf.files.container import DIGEST, DTYPES, FRAME, MAGIC, START
 
 HUGE = (10**6, 10**9, 2**31 - 1, 2**31, 2**53, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, 10**400)
 OTHERS = (None, True, False, 0, -1, 1, 2, 3, 0.5, 1e300, -1e300, math.nan, math.inf, -math.inf, *HUGE)

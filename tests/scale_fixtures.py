@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 import hscrf
-from hscrf.estimator import penalties
 from hscrf.observations import cutting
+from hscrf.solvers import penalties
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
 PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]

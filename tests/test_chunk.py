@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hscrf
+from fitting import loss_of
 from hscrf.objective.workers import Workers
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -22,7 +23,7 @@ pickle.dump((chunk.evaluate(weights), chunk.mistakes(weights)), open(sys.argv[2]
 
 
 def objective_of(model, X, Y, sample_weight=None):
-    objective, _ = model._objective(X, Y, sample_weight, Workers())
+    objective, _ = loss_of(model, X, Y, sample_weight, Workers())
     return objective, np.random.default_rng(0).normal(size=objective.size)
 
 

@@ -10,10 +10,10 @@ import enumeration as twin
 import hscrf
 from hscrf import HSCRF, ChainCRF, DynamicCRF, Labels, Topology, io, metrics, plots
 from hscrf.datasets import make_nested
-from hscrf.estimator.confidence import Temperature, tempered_states
 from hscrf.inference import Posterior
 from hscrf.inference import segments as segments_module
 from hscrf.inference.segments import Asked, segment_probabilities
+from hscrf.inference.temperatures import Temperature, tempered_states
 from test_twin import draw
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
@@ -202,7 +202,7 @@ def test_files_keep_temperatures_and_another_fit_forgets_them(tmp_path):
 
 def test_damaged_temperatures_are_refused(tmp_path):
     from hscrf.errors import FileFormatError
-    from hscrf.estimator.container import read_container, write_container
+    from hscrf.files.container import read_container, write_container
 
     model, inputs, truth = overconfident()
     model.calibrate(inputs, truth).save(tmp_path / "m")

@@ -11,10 +11,10 @@ import hscrf
 from hscrf.cli import main
 from hscrf.cli.recipe import load_model
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container, write_container
-from hscrf.estimator.content import Field
 from hscrf.features import bounds
 from hscrf.features.blocks import DurationBlock
+from hscrf.files.container import read_container, write_container
+from hscrf.files.content import Field
 from hscrf.topology import Topology
 from strangers import MODELS, STRINGS, length, resumed, write_files
 

@@ -4,8 +4,8 @@ import pytest
 
 import hscrf
 from hscrf import cli
-from hscrf.estimator import cost
-from hscrf.estimator.cost import estimate
+from hscrf.engine import cost
+from hscrf.engine.cost import estimate
 
 STATES = {"day": ["work", "rest"], "act": ["sit", "walk", "eat"], "step": ["a", "b"]}
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fitting import loss_of
 from hscrf import HSCRF, LBFGS, Labels
 from hscrf.datasets import make_nested
 from hscrf.estimator import descent
@@ -27,7 +28,7 @@ def partly(complete):
 
 
 def objective_of(labels, **options):
-    return HSCRF(**options)._objective(X, labels, None, Workers())
+    return loss_of(HSCRF(**options), X, labels, None, Workers())
 
 
 def test_the_loss_of_the_complete_sequences():
@@ -51,7 +52,7 @@ def test_nothing_to_start_from(complete):
 def test_the_start_is_the_fit_of_the_complete_sequences():
     """Only as far as they have a say: features of other sequences keep zero weights."""
     words = [[{f"{n}": 1.0, "bias": 1.0} for _ in x] for n, x in enumerate(X)]
-    whole, weights = HSCRF()._objective(words, partly({1, 4, 5}), None, Workers())
+    whole, weights = loss_of(HSCRF(), words, partly({1, 4, 5}), None, Workers())
     c2 = np.linspace(0.5, 1.0, weights.size)
     found = descent.learned_from(whole.of_complete(), weights, LBFGS(max_iter=500, delta=0.0), 0.0, c2)
     best = LBFGS(max_iter=descent.START).minimize(whole.of_complete(), weights, 0.0, c2)
@@ -110,7 +111,7 @@ WORDS = [[[f"a{n}", f"b{n}", f"c{n}", "every"] for n in some] for some in NUMBER
 
 def test_features_of_the_same_steps_share_a_set():
     model = HSCRF()
-    whole, _ = model._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    whole, _ = loss_of(model, WORDS, partly({1, 4, 5}), None, Workers())
     names = [name for block in model.blocks_ for name in weight_names(block, model.encoder_, model.topology_)]
     kinds = [(kind, str(feature).lstrip("abc"), *rest) for kind, feature, *rest in names]
     sets = tied_sets(whole).tolist()
@@ -119,7 +120,7 @@ def test_features_of_the_same_steps_share_a_set():
 
 
 def test_a_tied_loss_is_the_loss_of_all_weights():
-    whole, weights = HSCRF()._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    whole, weights = loss_of(HSCRF(), WORDS, partly({1, 4, 5}), None, Workers())
     tied = Tied(whole, tied_sets(whole))
     some = np.random.default_rng(0).normal(size=tied.size)
     weights = tied.whole(some)
@@ -160,6 +161,6 @@ def test_checkpoints_hold_all_weights(tmp_path, monkeypatch):
 
 
 def test_weights_that_differ_are_not_tied():
-    whole, weights = HSCRF()._objective(WORDS, partly({1, 4, 5}), None, Workers())
+    whole, weights = loss_of(HSCRF(), WORDS, partly({1, 4, 5}), None, Workers())
     assert descent.ties_of(whole, weights) is not None
     assert descent.ties_of(whole, np.arange(weights.size, dtype=float)) is None

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import hscrf
+from fitting import loss_of
 from hscrf import (
     HSCRF,
     LBFGS,
@@ -38,7 +39,7 @@ from hscrf import (
 from hscrf.datasets.activities import make_activities
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container, write_container
+from hscrf.files.container import read_container, write_container
 from hscrf.objective import workers
 from hscrf.objective.workers import Workers
 
@@ -131,7 +132,7 @@ def test_a_penalty_of_its_own(tmp_path):
     tables, labels = make_nested(12, (2, 3), separation=0.5, random_state=0)
     features = [Token("level2", penalty=4.0), Trans("root"), Trans("level1", penalty=0.5)]
     model = HSCRF(features=features, c2=0.7, solver=LBFGS(tol=1e-8, delta=0.0)).fit(tables, labels)
-    loss, gradient = model._objective(tables, labels, None, Workers())[0](model.coef_)
+    loss, gradient = loss_of(model, tables, labels, None, Workers())[0](model.coef_)
     penalty = np.repeat([4.0, 1.0, 0.5], [block.size for block in model.blocks_])
     np.testing.assert_allclose(gradient, -2 * 0.7 * penalty * model.coef_, atol=1e-5)
     assert model.loss_ == pytest.approx(loss + 0.7 * (penalty * model.coef_**2).sum(), rel=1e-12)

@@ -12,7 +12,7 @@ import pytest
 import hscrf
 from hscrf.cli.main import main
 from hscrf.cli.recipe import load_model, save_model
-from hscrf.estimator.confidence import Temperature
+from hscrf.inference.temperatures import Temperature
 from hscrf.io import Labelled, Span, export, spans_of, write_eaf, write_textgrid
 
 SENTENCES = "the D B-NP\ncat N I-NP\nsees V B-VP\n\na D B-NP\nold J I-NP\ndog N I-NP\nsleeps V B-VP\nhere R O\n\n"

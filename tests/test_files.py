@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hscrf import replacing
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START, read_container, write_container
+from hscrf.files import replacing
+from hscrf.files.container import DIGEST, DTYPES, FRAME, MAGIC, START, read_container, write_container
 
 HEADER = {"kind": "test", "levels": ["phrase", "étiquette", "標籤"], "c2": 0.1, "none": None}
 ARRAYS = {"w": np.arange(3.0), "mask": np.array([[True, False]]), "empty": np.zeros((0, 4), np.int32)}

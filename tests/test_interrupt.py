@@ -15,7 +15,7 @@ import hscrf
 from hscrf import HSCRF, LBFGS, SGD, Perceptron
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container
+from hscrf.files.container import read_container
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 

@@ -279,7 +279,7 @@ def test_a_fit_that_was_cut_short_goes_on_with_the_same_bits(tmp_path, data, sol
     ],
 )
 def test_states_in_checkpoints_are_checked(tmp_path, data, change, message):
-    from hscrf.estimator.container import read_container, write_container
+    from hscrf.files.container import read_container, write_container
 
     X, Y = data[0][:5], data[1][:5]
     model = HSCRF(solver=SGD(epochs=3, rate=0.1), random_state=0)

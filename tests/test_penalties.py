@@ -8,10 +8,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import hscrf
+from fitting import loss_of
 from hscrf import HSCRF, LBFGS, datasets, plots
 from hscrf.cli import main
-from hscrf.estimator import penalties
 from hscrf.objective.sharded import ShardedLoss
+from hscrf.solvers import penalties
 from hscrf.solvers.course import Result
 from scale_fixtures import short_search
 
@@ -183,7 +184,7 @@ def test_what_is_chosen_is_what_is_used(data, model):
         each += [model.c2_ * model.factors_.get(group, 1.0) * own] * block.size
     fixed = HSCRF(c2=1.0, solver=LBFGS(max_iter=1))
     with hscrf.objective.workers.Workers() as workers:
-        objective, _ = fixed._objective(*data, None, workers)
+        objective, _ = loss_of(fixed, *data, None, workers)
         loss, gradient = objective(model.coef_)
     np.testing.assert_allclose(model.loss_, loss + (np.array(each) * model.coef_**2).sum(), rtol=1e-9)
     pull = np.abs(gradient + 2 * np.array(each) * model.coef_).max()

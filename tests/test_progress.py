@@ -8,7 +8,7 @@ import pytest
 
 import hscrf
 from hscrf import progress
-from hscrf.estimator import cost
+from hscrf.engine import cost
 from hscrf.progress import Waiting, is_live, waiting
 from hscrf.solvers import course
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import enumeration as twin
 import hscrf
+from fitting import loss_of
 from hscrf.fillers import Copy, copies_of, expanded, hidden, shown
 from test_twin import to_labels, to_topology
 
@@ -311,7 +312,7 @@ def test_the_gradient_is_that_of_the_loss(margin):
     from hscrf.objective.workers import Workers
 
     with Workers(1) as workers:
-        objective, weights = model._objective(X, Y, None, workers)
+        objective, weights = loss_of(model, X, Y, None, workers)
         weights = np.random.default_rng(0).normal(size=weights.size)
         _, gradient = objective(weights)
         for k in range(weights.size):

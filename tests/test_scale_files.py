@@ -17,11 +17,12 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from fitting import loss_of
 from hscrf.errors import DataFileError, FileFormatError, LabelError
+from hscrf.files import lazy as containers
 from hscrf.io.templates import Template
 from hscrf.observations.encoder import Encoder
 from hscrf.scale import Shards, labelling, packing
-from hscrf.scale import files as containers
 from hscrf.scale.cache import Cache
 from processes import SOURCE
 from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
@@ -481,7 +482,7 @@ def fitted(folder):
     """A loss over shards on disk, and the path of the second of them."""
     from hscrf.objective.workers import Workers
 
-    loss, weights = hscrf.HSCRF(solver=QUICK)._objective(shards_of(folder), None, None, Workers())
+    loss, weights = loss_of(hscrf.HSCRF(solver=QUICK), shards_of(folder), None, None, Workers())
     loss(weights)
     return loss, weights, loss.shards[1].file.path
 
@@ -492,7 +493,7 @@ def test_a_damaged_shard(files):
     content = bytearray(Path(path).read_bytes())
     content[len(content) // 2] ^= 1
     Path(path).write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"000001.shard is damaged.*changed while it was in use"):
+    with pytest.raises(FileFormatError, match=r"000001.shard is altered.*changed while it was in use"):
         loss(weights)
 
 
@@ -538,10 +539,10 @@ def test_a_damaged_shard_in_the_cache(files):
     content = bytearray(Path(path).read_bytes())
     content[-40] ^= 1
     Path(path).write_bytes(content)
-    from hscrf.scale.files import SHELF
+    from hscrf.files.lazy import CHECKED_FILES
 
-    SHELF.files.clear()
-    with pytest.raises(FileFormatError, match="is damaged"):
+    CHECKED_FILES.files.clear()
+    with pytest.raises(FileFormatError, match="is altered"):
         hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
 
 

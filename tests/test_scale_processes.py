@@ -16,6 +16,7 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from fitting import loss_of
 from hscrf.errors import DataFileError, InfeasibleError
 from hscrf.objective.workers import Workers
 from hscrf.scale import Shards, cluster
@@ -205,7 +206,7 @@ def test_a_worker_takes_no_new_pages_for_each_chunk(real, monkeypatch):
     X = [[[f"w{k}"] for k in rng.integers(30, size=500)] for _ in range(50)]
     Y = [[f"L{k}" for k in rng.integers(60, size=500)] for _ in X]
     shards = Shards.from_parts([lambda: (X, Y)])
-    loss, weights = hscrf.ChainCRF()._objective(shards, None, None, Workers())
+    loss, weights = loss_of(hscrf.ChainCRF(), shards, None, None, Workers())
     content = pickle.dumps(loss)
     (nursed,) = (a for a, pid in real.pids().items() if pid not in [process.pid for process in real.processes])
     task = {"workers": [nursed], "pure": False}

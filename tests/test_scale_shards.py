@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from fitting import loss_of
 from hscrf.objective.workers import Workers
 from hscrf.scale import Shards
 from hscrf.scale.shardfile import ShardFile
@@ -85,8 +86,8 @@ def test_a_checkpoint_resumes(tmp_path):
 
 def test_bundles_are_counted_without_reading_shards(monkeypatch):
     X, Y = sentences(70)
-    loss, _ = hscrf.HSCRF()._objective(Shards.from_parts(parts_of(X, partly(Y))), None, None, Workers())
-    lists, _ = hscrf.HSCRF()._objective(X, partly(Y), None, Workers())
+    loss, _ = loss_of(hscrf.HSCRF(), Shards.from_parts(parts_of(X, partly(Y))), None, None, Workers())
+    lists, _ = loss_of(hscrf.HSCRF(), X, partly(Y), None, Workers())
     order = np.random.default_rng(0).permutation(70)
     read = []
     rows = ShardFile.rows

@@ -15,7 +15,7 @@ import hscrf
 from hscrf.arrays import generator
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container, write_container
+from hscrf.files.container import read_container, write_container
 from hscrf.solvers.choice import dump_solver, solver_of
 from hscrf.solvers.course import Monitor
 from hscrf.solvers.lbfgs import LBFGS, _times_inverse_hessian

@@ -282,7 +282,7 @@ def test_files_refuse_types_that_nobody_trusts(tmp_path):
 
 
 def test_damaged_files_are_refused(tmp_path):
-    from hscrf.estimator.container import read_container, write_container
+    from hscrf.files.container import read_container, write_container
 
     X, Y = numbers(6)
     StackedCRF(CRF, LogisticRegression(), **QUICK).fit(X, Y).save(tmp_path / "m")

@@ -5,6 +5,7 @@ import pytest
 
 import hscrf
 from comparing import batch_of, in_logarithms, same_expectations
+from fitting import loss_of
 from hscrf.engine.compiled import Compiled
 from hscrf.engine.lengthened import Lengthened, has_recursion
 from hscrf.errors import InfeasibleError
@@ -203,7 +204,7 @@ def test_open_durations_are_saved(tmp_path):
 def test_the_gradient_of_a_tail():
     X, Y = draw_data(longest=120, n=2, steps=130)
     model = fit(X, Y)
-    objective, _ = model._objective(X, Y, None, hscrf.objective.workers.Workers())
+    objective, _ = loss_of(model, X, Y, None, hscrf.objective.workers.Workers())
     rng = np.random.default_rng(0)
     weights, step = 0.3 * rng.normal(size=model.coef_.size), 1e-6
     gradient = objective(weights)[1]

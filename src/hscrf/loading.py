@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hscrf.estimator.container import read_container
 from hscrf.families.loading import check_kind, model_of
+from hscrf.files.container import read_container
 
 
 def load(

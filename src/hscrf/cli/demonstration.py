@@ -13,9 +13,9 @@ from hscrf.datasets.activities import make_activities
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
+from hscrf.files.replacing import replaced
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import accuracy
-from hscrf.replacing import replaced
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")

@@ -215,8 +215,8 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import StrayTags
+    from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
-    from hscrf.estimator.cost import estimate
     from hscrf.io.described import describe_features
     from hscrf.io.doubts import doubts
     from hscrf.labels.stray import unread_lines

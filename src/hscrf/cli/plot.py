@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     need_matplotlib()
     check_picture(args.output)
     from hscrf.cli.demonstration import save_figure
-    from hscrf.estimator.container import MAGIC
+    from hscrf.files.container import MAGIC
 
     with open(args.file, "rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC

@@ -12,8 +12,8 @@ from hscrf.cli.comparison import Comparison, predicted
 from hscrf.cli.shell import UserError, names_in, note
 from hscrf.cli.stray import UnknownLabels
 from hscrf.cli.writing import Output
+from hscrf.engine.cost import estimate, timed_levels
 from hscrf.errors import several
-from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.io.confidence import confidence_columns, confidence_records
 from hscrf.io.documents import Document
 from hscrf.io.recipe import PREDICTED, Recipe

@@ -8,11 +8,11 @@ from typing import Any
 
 from hscrf import io
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.container import read_container
-from hscrf.estimator.content import Field, naming
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.loading import load
 from hscrf.features.specifications import Duration, Specification, Start, Stop, Token, Trans
+from hscrf.files.container import read_container
+from hscrf.files.content import Field, naming
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 from hscrf.io.templates import PAIR, Template

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
 from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
-from hscrf.replacing import replaced
+from hscrf.files.replacing import replaced
 
 if TYPE_CHECKING:
     from hscrf.io.recipe import Recipe

@@ -351,7 +351,7 @@ def columns_of(recipe: Any, documents: list[Any]) -> tuple[str, ...]:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write the labels of a database, or its newest model; a studio may be working on it."""
-    from hscrf.replacing import replacing
+    from hscrf.files.replacing import replacing
     from hscrf.studio.formats import export, has_numbers
     from hscrf.studio.studio import Studio
 

@@ -24,8 +24,8 @@ from hscrf.datasets.loaders import Dataset, load_citations, load_conll2000
 from hscrf.datasets.originals import CITATION_FILES, convert_author_names, convert_citations
 from hscrf.datasets.records import load_author_names, load_ecg
 from hscrf.datasets.waveforms import ANNOTATED, RECORDS, convert_ecg
+from hscrf.files.replacing import replaced
 from hscrf.progress import Waiting
-from hscrf.replacing import replaced
 
 AT_ONCE = 8  # downloads
 RETRIES = 2  # of a download that failed

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hscrf.replacing import replaced
+from hscrf.files.replacing import replaced
 
 CITATION_FILES = {"training.docs": "training.tsv", "dev.docs": "dev.tsv", "testing.docs": "testing.tsv"}
 CITATION_LEVELS = 3  # deeper tags are dropped

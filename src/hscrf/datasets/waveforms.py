@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.replacing import replaced
+from hscrf.files.replacing import replaced
 
 LEADS = ("i", "ii", "iii", "avr", "avl", "avf", "v1", "v2", "v3", "v4", "v5", "v6")
 ANNOTATED = "ii"  # the lead whose annotations are the labels

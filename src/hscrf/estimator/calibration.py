@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.confidence import (
-    Temperature,
-    fitted_temperatures,
-    tempered_labels,
-    tempered_marginals,
-    with_confidence,
-)
+from hscrf.estimator.confidence import with_confidence
 from hscrf.estimator.nested import SequenceEstimator
 from hscrf.fillers import spread, summed
 from hscrf.inference import Marginals
+from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
 from hscrf.observations.stacked import cut_apart
 

@@ -1,43 +1,21 @@
-"""How sure a model is of what it predicts: segments with their posteriors, and temperatures that make them honest.
-
-A temperature belongs to a level and changes only the probabilities that are reported, never the joint distribution,
-the potentials or the labels that are decoded. The probabilities p of the states of a step become
-p ** (1 / temperature), divided by their sum; the probability q that a segment exists becomes
-q ** (1 / temperature) / (q ** (1 / temperature) + (1 - q) ** (1 / temperature)). A temperature above 1 makes a model
-less sure, one below 1 makes it more sure, and 1 changes nothing.
-"""
+"""How sure a model is of what it predicts: segments with their posteriors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, sealed
-from hscrf.estimator.content import ContentError, Field
-from hscrf.inference import Marginals, Posterior
-from hscrf.inference.segments import Asked, segment_probabilities
+from hscrf.arrays import Floats
+from hscrf.inference import Posterior
+from hscrf.inference.segments import Asked, attached, segment_probabilities
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import shown_levels
 
 if TYPE_CHECKING:
     from hscrf.estimator.scored import Scored
-
-LOWEST, HIGHEST = 0.05, 20.0  # temperatures that are looked at
-TINY = 1e-300
-
-
-class Temperature(NamedTuple):
-    """Temperatures of one level: of the states of steps, and of whether a predicted segment exists."""
-
-    state: float = 1.0
-    segment: float = 1.0
-
-
-# -- segments
 
 
 def with_confidence(model: Any, scored: Scored | Posterior, labels: Sequence[Labels]) -> list[Labels]:
@@ -62,165 +40,9 @@ def with_confidence(model: Any, scored: Scored | Posterior, labels: Sequence[Lab
     return [attached(y, table) for y, table in zip(labels, tables, strict=True)]
 
 
-def attached(labels: Labels, posterior: Mapping[str, Floats]) -> Labels:
-    """The same labels with posteriors; nothing is checked again."""
-    found = Labels.unchecked(labels.topology, labels.states, labels.ends, labels.score)
-    found.__dict__["posterior"] = {level: sealed(rows) for level, rows in posterior.items()}
-    return found
-
-
 def asked_segments(labels: Sequence[Labels], d: int, inner: int, masks: NDArray[np.bool_]) -> Asked:
     """All segments of a level of some sequences; ``inner`` and ``masks`` are that level in the model."""
     parts = [y.segment_arrays(d) for y in labels]
     start, stop, state = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True))
     sequence = np.repeat(np.arange(len(labels)), [part[0].size for part in parts])
     return Asked(inner, sequence, start, stop, masks[state])
-
-
-# -- temperatures
-
-
-def tempered_states(table: Floats, temperature: float) -> Floats:
-    """Probabilities (T, S) of states at a temperature.
-
-    >>> tempered_states(np.array([[0.9, 0.1]]), 2.0).round(3).tolist()
-    [[0.75, 0.25]]
-    """
-    if temperature == 1.0:
-        return table
-    logs = np.log(table, out=np.full(table.shape, -np.inf), where=table > 0) / temperature
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def tempered_events(chance: Floats, temperature: float) -> Floats:
-    """Probabilities (n,) of events, which happen or not, at a temperature."""
-    return tempered_states(np.stack([chance, 1 - chance], axis=1), temperature)[:, 0]
-
-
-def tempered_marginals(found: Marginals, temperature: Mapping[str, Temperature]) -> Marginals:
-    """The marginals with the states of each level at its temperature; endings and segments stay."""
-    warm = {level: t.state for level, t in temperature.items() if t.state != 1.0 and level in found.state}
-    state = {level: tempered_states(found.state[level], t) for level, t in warm.items()}
-    return replace(found, state={**found.state, **state}) if warm else found
-
-
-def tempered_labels(labels: Labels, temperature: Mapping[str, Temperature], steps: Marginals | None) -> Labels:
-    """The labels with confidences at the temperatures of their levels; ``steps`` are tempered marginals."""
-    if not temperature or labels.posterior is None or steps is None:
-        return labels
-    found = {}
-    for level, rows in labels.posterior.items():
-        d = labels.topology.level(level)
-        start, stop, _ = labels.segment_arrays(d)
-        right = steps.state[level][np.arange(labels.length), labels.states[d]]
-        mean = np.add.reduceat(right, start) / (stop - start)
-        exact = tempered_events(rows[:, 0], temperature.get(level, Temperature()).segment)
-        found[level] = np.stack([exact, mean], axis=1)
-    return attached(labels, found)
-
-
-def best_temperature(loss: Callable[[float], float]) -> float:
-    """The temperature with the least loss; 1 unless another is better."""
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(
-        lambda x: loss(float(np.exp(x))), bounds=(np.log(LOWEST), np.log(HIGHEST)), method="bounded"
-    )
-    best = float(np.exp(found.x))
-    return best if loss(best) < loss(1.0) else 1.0
-
-
-def fitted_temperatures(
-    truth: Sequence[Labels], found: Sequence[Labels], marginals: Sequence[Marginals]
-) -> dict[str, Temperature]:
-    """The temperatures under which the truth is most probable, by level.
-
-    For states the loss is the mean of -log p of the true states of known steps; for segments that of predicted ones
-    being right or wrong, in the sequences whose level is completely known. States that the model does not have, or
-    holds impossible, say nothing about a temperature and are left out.
-    """
-    temperature = {}
-    for d in shown_levels(found[0].topology):
-        level = found[0].topology.levels[d]
-        tables, chances, rights = [], [], []
-        for y, guess, posterior in zip(truth, found, marginals, strict=True):
-            tables.append(_true_first(y, guess, posterior.state[level], level))
-            right = right_segments(y, guess, level)
-            if right is not None and guess.posterior is not None:
-                rights.append(right)
-                chances.append(guess.posterior[level][:, 0])
-        temperature[level] = Temperature(_of_states(np.concatenate(tables)), _of_events(chances, rights))
-    return temperature
-
-
-def _true_first(truth: Labels, guess: Labels, table: Floats, level: str) -> Floats:
-    """Probabilities (known steps, S), the true state first."""
-    own, other = guess.topology, truth.topology
-    names = {name: k for k, name in enumerate(own.states[own.level(level)])}
-    codes = np.array([*(names.get(name, -1) for name in other.states[other.level(level)]), -1])
-    true = codes[truth.states[other.level(level)]]
-    known = np.flatnonzero(true >= 0)
-    rows = table[known].copy()
-    at = np.arange(known.size)
-    rows[at, true[known]], rows[:, 0] = rows[:, 0].copy(), rows[at, true[known]].copy()
-    return rows[rows[:, 0] > TINY]
-
-
-def _of_states(rows: Floats) -> float:
-    if not len(rows):
-        return 1.0
-    logs = np.log(np.maximum(rows, TINY))
-
-    def loss(temperature: float) -> float:
-        scaled = logs / temperature
-        top = scaled.max(axis=1)
-        return float((top + np.log(np.exp(scaled - top[:, None]).sum(axis=1)) - scaled[:, 0]).mean())
-
-    return best_temperature(loss)
-
-
-def _of_events(chances: Sequence[Floats], rights: Sequence[NDArray[np.bool_]]) -> float:
-    if not chances:
-        return 1.0
-    chance, right = np.concatenate(chances), np.concatenate(rights)
-    both = np.stack([np.where(right, chance, 1 - chance), np.where(right, 1 - chance, chance)], axis=1)
-    return _of_states(np.maximum(both, 1e-12))
-
-
-def right_segments(truth: Labels, guess: Labels, level: str) -> NDArray[np.bool_] | None:
-    """Which predicted segments of a level are segments of the truth; None where its level is not completely known."""
-    d, own = truth.topology.level(level), guess.topology.level(level)
-    ends = truth.ends[d, :-1]
-    if (truth.states[d] < 0).any() or (ends == -1).any():
-        return None
-    whole = truth.ends.copy()
-    whole[d] = np.append(ends == 1, True)
-    true = set(Labels.unchecked(truth.topology, truth.states, whole).segments(d))
-    return np.array([segment in true for segment in guess.segments(own)], dtype=bool)
-
-
-# -- files
-
-
-def dump_temperatures(temperature: Mapping[str, Temperature]) -> dict[str, list[float]]:
-    """What a file holds."""
-    return {level: list(pair) for level, pair in temperature.items()}
-
-
-def read_temperatures(given: Field, levels: Sequence[str]) -> dict[str, Temperature]:
-    """Temperatures from a file: two positive numbers for a level."""
-    found = {}
-    for level, item in given.items().items():
-        if level not in levels:
-            raise ContentError(f"{given.name} names the level {level!r}, expected one of {', '.join(levels)}")
-        pair = item.read(list[float])
-        if len(pair) != 2 or not all(LOWEST / 2 <= value <= 2 * HIGHEST for value in pair):
-            raise item.wrong(f"two numbers from {LOWEST / 2:g} to {2 * HIGHEST:g}")
-        found[level] = Temperature(*pair)
-    return found
-
-
-def restored_temperatures(header: Mapping[str, Any]) -> dict[str, Temperature]:
-    """Temperatures from the header of a file that was checked."""
-    return {level: Temperature(*map(float, pair)) for level, pair in header.get("temperature", {}).items()}

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from hscrf import solvers
 from hscrf.arrays import Floats
+from hscrf.engine.cost import foresee, report_logarithms
 from hscrf.engine.tally import COUNTER
-from hscrf.estimator.checkpoint import Checkpoint, fingerprint_of
 from hscrf.estimator.checks import (
     check_development,
     check_durations,
@@ -20,12 +20,11 @@ from hscrf.estimator.checks import (
     unchanged_on_failure,
     warn_of_weights,
 )
-from hscrf.estimator.cost import foresee, report_logarithms
 from hscrf.estimator.descent import descend
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.online import partial_fit
-from hscrf.estimator.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.estimator.predictor import Predictor
+from hscrf.estimator.saving import fingerprint_of
 from hscrf.estimator.stores import Lists, Packed, Store, data_of
 from hscrf.estimator.weights import first_weights, named_weights
 from hscrf.features.specifications import (
@@ -36,6 +35,7 @@ from hscrf.features.specifications import (
     with_tails,
     without_scores,
 )
+from hscrf.files.checkpoint import Checkpoint
 from hscrf.fillers import usual_fillers
 from hscrf.labels.columns import schemes_of
 from hscrf.labels.induction import LabelStatistics
@@ -46,6 +46,7 @@ from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Encoder
 from hscrf.progress import waiting
 from hscrf.solvers.course import check_penalties
+from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
@@ -293,13 +294,6 @@ class HSCRF(Predictor):
         """The loss of packed data as a function of the weights."""
         costs = self._costs() if self.margin else None
         return packed.objective(Scorer(self.topology_, self.blocks_), sample_weight, workers, costs)
-
-    def _objective(
-        self, X: Any, Y: Any, sample_weight: Any, workers: Workers, client: Any = None
-    ) -> tuple[ShardedLoss, Floats]:
-        """The loss of data from which the frame is learned, and the weights to start from."""
-        packed, weights = self._learn(data_of(X, Y, client=client))
-        return self._loss(packed, sample_weight, workers), weights
 
     def _keep(self, result: solvers.Result) -> None:
         """Take over what the solver found; what belongs to earlier weights is forgotten."""

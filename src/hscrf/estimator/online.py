@@ -10,6 +10,7 @@ import numpy as np
 from hscrf import solvers
 from hscrf.arrays import Floats
 from hscrf.estimator.checks import check_lengths, check_steps, unchanged_on_failure
+from hscrf.estimator.stores import data_of
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
@@ -38,7 +39,8 @@ def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) 
         if hasattr(model, "coef_"):
             objective, weights = _chunk(model, X, Y, sample_weight, workers), model.coef_
         else:
-            objective, weights = model._objective(X, Y, sample_weight, workers)
+            packed, weights = model._learn(data_of(X, Y))
+            objective = model._loss(packed, sample_weight, workers)
         weights = model._choose_penalties(objective, weights)  # those of c2, which is a number
         model.n_seen_ = getattr(model, "n_seen_", 0) + len(X)
         c1, c2 = (np.asarray(penalty) * len(X) / model.n_seen_ for penalty in model._penalties())

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from hscrf import metrics
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch
+from hscrf.engine.cost import foresee
 from hscrf.errors import several
-from hscrf.estimator.blocks import check_function_names
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
-from hscrf.estimator.container import write_container
-from hscrf.estimator.cost import foresee
-from hscrf.estimator.decoding import check_loss, expected_gains
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.stores import Store
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import SPECIFICATIONS
+from hscrf.files.blocks import check_function_names
+from hscrf.files.container import write_container
 from hscrf.fillers import expanded, shown
 from hscrf.inference import Posterior
+from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels, labels_to_score, possible_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels

@@ -1,7 +1,9 @@
-"""What the file of a model holds, and a model from it."""
+"""What the file of a model holds, a model from it, and what a checkpoint must agree with."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.estimator.blocks import dump_block, load_block
-from hscrf.estimator.confidence import dump_temperatures, restored_temperatures
-from hscrf.estimator.parameters import saved_parameters
-from hscrf.estimator.penalties import chosen
+from hscrf.files.blocks import dump_block, load_block, saved_parameters
+from hscrf.inference.temperatures import Temperature
+from hscrf.solvers.penalties import chosen
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
     from hscrf.estimator.predictor import Predictor
 
 
@@ -45,7 +47,7 @@ def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     if model.found_scheme() != getattr(model, "scheme", None):
         header["scheme"] = dict(model.found_scheme())
     if model.temperature_:
-        header["temperature"] = dump_temperatures(model.temperature_)
+        header["temperature"] = {level: list(pair) for level, pair in model.temperature_.items()}
     arrays = {"coef": model.coef_, **arrays}
     header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(model.blocks_)]
     return header, arrays
@@ -63,7 +65,8 @@ def restore_model(
     if model.coef_.size != sum(block.size for block in model.blocks_):
         raise FileFormatError(f"the model has {model.coef_.size} weights, which do not fit its features")
     model.scheme_ = header.get("scheme", model.scheme)
-    model.temperature_ = restored_temperatures(header)
+    warm = header.get("temperature", {})
+    model.temperature_ = {level: Temperature(*map(float, pair)) for level, pair in warm.items()}
     training = header["training"]
     model.loss_, model.converged_, model.n_iter_ = training["loss"], training["converged"], training["n_iter"]
     model.stop_reason_, model.history_ = training["stop_reason"], training["history"]
@@ -73,3 +76,17 @@ def restore_model(
         model.penalties_ = training["penalties"]
         model.c2_, model.factors_ = chosen(model.penalties_)
         model.penalty_reason_ = training.get("penalty_reason", "")
+
+
+def fingerprint_of(model: HSCRF, objective: Any) -> str:
+    """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
+    arrays: dict[str, NDArray[Any]] = {}
+    blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(model.blocks_)]
+    names = [*model.encoder_.names, *model.encoder_.columns]
+    factors = [model.factors_, *model._penalty_factors()]
+    penalties = [model.c1, model.c2_, model.margin, factors]
+    frame = [model.topology_.to_json(), names, blocks, penalties]
+    digest = hashlib.sha256(json.dumps(frame).encode())
+    for array in (*arrays.values(), *objective.identity()):
+        digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.confidence import tempered_marginals
 from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
@@ -24,6 +23,7 @@ from hscrf.families.combinations import (
 from hscrf.families.factors import Pair
 from hscrf.features.specifications import End, Init, Token, Trans
 from hscrf.inference import Marginals, Posterior
+from hscrf.inference.temperatures import tempered_marginals
 from hscrf.labels.given import widened
 from hscrf.labels.labels import Labels
 from hscrf.labels.renumbering import over

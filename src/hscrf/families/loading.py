@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container
-from hscrf.estimator.content import ContentError, Field, array_of, naming, shown
-from hscrf.estimator.files import check_model, check_weights, read_parameters, read_topology
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
@@ -21,6 +18,9 @@ from hscrf.families.hhmm.emissions import MomentBlock
 from hscrf.families.hhmm.model import HHMM
 from hscrf.families.semi import SemiCRF
 from hscrf.features.blocks import Block
+from hscrf.files.container import read_container
+from hscrf.files.content import ContentError, Field, array_of, naming, shown
+from hscrf.files.model import check_model, check_weights, read_parameters, read_topology
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import known_solver
 from hscrf.topology import Topology

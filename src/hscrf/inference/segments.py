@@ -20,8 +20,9 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, ranges
+from hscrf.arrays import Floats, Ints, ranges, sealed
 from hscrf.engine import Batch, Evidence
+from hscrf.labels.labels import Labels
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
@@ -124,3 +125,10 @@ def _parts(lengths: Ints) -> Sequence[slice]:
     for _, group in groupby(number.tolist()):
         bounds.append(bounds[-1] + len(list(group)))
     return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def attached(labels: Labels, posterior: Mapping[str, Floats]) -> Labels:
+    """The same labels with posteriors; nothing is checked again."""
+    found = Labels.unchecked(labels.topology, labels.states, labels.ends, labels.score)
+    found.__dict__["posterior"] = {level: sealed(rows) for level, rows in posterior.items()}
+    return found

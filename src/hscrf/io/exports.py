@@ -11,11 +11,11 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from hscrf.files.replacing import replacing
 from hscrf.io.axis import TimeAxis, check_rate
 from hscrf.io.boris import write_boris
 from hscrf.io.spans import Labelled, joined
 from hscrf.io.tiers import tiers_of, write_eaf, write_textgrid
-from hscrf.replacing import replacing
 
 EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")
 ENDINGS = {

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import DataFileError
+from hscrf.files.replacing import replaced
 from hscrf.io.compressed import opened, whole
 from hscrf.observations.columns import is_missing as no_value
 from hscrf.observations.columns import seconds_of
-from hscrf.replacing import replaced
 
 Source = Any  # a path, or a stream of text or bytes
 Numbered = Iterator[tuple[int, str]]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import several
-from hscrf.estimator.container import write_container
-from hscrf.estimator.content import Field
-from hscrf.estimator.files import SCHEMES
+from hscrf.files.container import write_container
+from hscrf.files.content import Field
+from hscrf.files.model import SCHEMES
 from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document

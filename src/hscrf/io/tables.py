@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf.errors import DataFileError
+from hscrf.files.replacing import replaced
 from hscrf.io.columns import check_names, is_ours, number_of
 from hscrf.io.documents import Document
 from hscrf.io.lines import (
@@ -31,7 +32,6 @@ from hscrf.io.lines import (
 )
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
-from hscrf.replacing import replaced
 
 NUMERIC = 0.9  # a column holds numbers if at least this share of its known cells does; others of these are errors
 

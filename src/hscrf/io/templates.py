@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hscrf.errors import TemplateError
-from hscrf.estimator.content import Field
+from hscrf.files.content import Field
 from hscrf.io.lexicons import Clusters, Lexicon
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container, write_container
-from hscrf.locking import try_lock
+from hscrf.files.container import read_container, write_container
+from hscrf.files.locking import try_lock
 from hscrf.scale.sources import Source
 
 MANIFEST = "manifest.hscrf"

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.estimator.container import write_container
 from hscrf.estimator.contract import Model
+from hscrf.files.container import write_container
+from hscrf.files.lazy import ALIGN, CHECKED_FILES
+from hscrf.files.replacing import replaced
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
@@ -22,11 +24,9 @@ from hscrf.metrics.cells import pairs_of
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
-from hscrf.replacing import replaced
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, opened
-from hscrf.scale.files import ALIGN, SHELF
 from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
@@ -44,12 +44,12 @@ class SequencesFile(NamedTuple):
     number: int
 
     def observations(self) -> Observations:
-        file = SHELF.open(self.path, self.digest)
+        file = CHECKED_FILES.open(self.path, self.digest)
         return observations_in(file.read([name for name in OBSERVED if name in file.table]), file.header["features"])
 
     def labels(self) -> list[Labels]:
         """The labels, over a topology of their own that has all their states."""
-        file = SHELF.open(self.path, self.digest)
+        file = CHECKED_FILES.open(self.path, self.digest)
         if "states" not in file.table:
             raise ValueError(f"{file.header['sources'][0]} has no labels to compare with")
         topology = Topology.from_dict(file.header["topology"])
@@ -58,7 +58,7 @@ class SequencesFile(NamedTuple):
 
     def places(self) -> Iterator[dict[str, Any]]:
         """Where each sequence comes from."""
-        file = SHELF.open(self.path, self.digest)
+        file = CHECKED_FILES.open(self.path, self.digest)
         found = file.read(["source", "place"])
         for source, (line, number) in zip(found["source"].tolist(), found["place"].tolist(), strict=True):
             kind, name = file.header["sources"][source]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.engine import Batch, Evidence
-from hscrf.estimator.container import write_container
 from hscrf.estimator.frame import Part
+from hscrf.files.container import write_container
+from hscrf.files.lazy import ALIGN, CHECKED_FILES, ContainerFile
 from hscrf.fillers import masked
 from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
@@ -24,7 +25,6 @@ from hscrf.objective.workers import cut
 from hscrf.observations.packed import Divided, Observations
 from hscrf.potentials import Potentials
 from hscrf.scale.arrays import Arrays, allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
-from hscrf.scale.files import ALIGN, SHELF, ContainerFile
 from hscrf.topology import Topology
 
 DIVIDED = ("names", "begin", "found", "rare", "rows", "data")  # the arrays of features that are divided
@@ -137,7 +137,7 @@ class ShardFile:
 
     @property
     def file(self) -> ContainerFile:
-        return SHELF.open(self.path, self.digest)
+        return CHECKED_FILES.open(self.path, self.digest)
 
     def chunk(self, k: int) -> tuple[Ints, Observations, Any]:
         """The numbers of the sequences of a chunk within the shard, their observations and their labels."""

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import read_container, write_container
-from hscrf.estimator.content import ContentError, Field, array_of, naming
-from hscrf.estimator.files import check_encoder
 from hscrf.families.loading import KINDS, check_kind, model_of
 from hscrf.features.specifications import Score
+from hscrf.files.container import read_container, write_container
+from hscrf.files.content import ContentError, Field, array_of, naming
+from hscrf.files.model import check_encoder
 from hscrf.observations.encoder import Encoder
 from hscrf.stacking.model import StackedCRF
 from hscrf.stacking.scores import LevelScores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hscrf.estimator.cost import estimate, spoken
+from hscrf.engine.cost import estimate, spoken
 from hscrf.topology import Topology
 
 TYPICAL = 40  # iterations that are assumed while nothing better is known

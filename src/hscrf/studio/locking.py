@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-from hscrf.locking import try_lock
+from hscrf.files.locking import try_lock
 
 
 class Locked(OSError):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.engine.cost import estimate, timed_levels
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.cost import estimate, timed_levels
 from hscrf.fillers import shown
 from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels

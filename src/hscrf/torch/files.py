@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from hscrf.errors import FileFormatError
-from hscrf.replacing import replaced
+from hscrf.files.replacing import replaced
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs

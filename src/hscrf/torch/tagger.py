@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from hscrf import metrics
 from hscrf.arrays import Floats, generator
 from hscrf.estimator.confidence import with_confidence
-from hscrf.estimator.decoding import expected_gains
 from hscrf.fillers import shown, spread, usual_fillers
 from hscrf.inference import Marginals, Posterior
+from hscrf.inference.decoding import expected_gains
 from hscrf.labels.given import given_labels, labels_to_score, possible_labels, schemes_in
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hscrf.arrays import Floats, generator
+from hscrf.engine.cost import foresee
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, lengths_of, unchanged_on_failure
-from hscrf.estimator.cost import foresee
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock

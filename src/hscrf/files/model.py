@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.estimator.confidence import read_temperatures
-from hscrf.estimator.content import ContentError, Field, array_of, hints_of
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_states
+from hscrf.files.content import ContentError, Field, array_of, hints_of
 from hscrf.fillers import expanded
+from hscrf.inference.temperatures import HIGHEST, LOWEST, Temperature
 from hscrf.observations.columns import INDICATOR
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import CLASSES, SOLVERS
@@ -249,6 +249,19 @@ def check_history(given: Field) -> None:
         for name, item in entry.items().items():
             if name in HISTORY and not isinstance(item.value, int | float | None):
                 raise item.wrong("a number or null")
+
+
+def read_temperatures(given: Field, levels: Sequence[str]) -> dict[str, Temperature]:
+    """Temperatures from a file: two positive numbers for a level."""
+    found = {}
+    for level, item in given.items().items():
+        if level not in levels:
+            raise ContentError(f"{given.name} names the level {level!r}, expected one of {', '.join(levels)}")
+        pair = item.read(list[float])
+        if len(pair) != 2 or not all(LOWEST / 2 <= value <= 2 * HIGHEST for value in pair):
+            raise item.wrong(f"two numbers from {LOWEST / 2:g} to {2 * HIGHEST:g}")
+        found[level] = Temperature(*pair)
+    return found
 
 
 def check_model(header: Field, kinds: Sequence[str], impossible: bool = False) -> tuple[Topology, list[Block]]:

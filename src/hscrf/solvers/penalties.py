@@ -23,8 +23,8 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.errors import several
-from hscrf.solvers import LBFGS, Penalty
-from hscrf.solvers.course import INTERRUPTED, Progress
+from hscrf.solvers.course import INTERRUPTED, Penalty, Progress
+from hscrf.solvers.lbfgs import LBFGS
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
 FOLDS, MORE_FOLDS = 2, 4  # of many groups, of few

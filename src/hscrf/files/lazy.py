@@ -1,11 +1,10 @@
-"""Containers of which a piece is read when it is needed: checked once, and again if they change."""
+"""Containers whose arrays are read when they are needed: checked once, and again if they change."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -13,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.estimator.container import DIGEST, DTYPES, FRAME, MAGIC, START, VERSION, check_places, parse_text
+from hscrf.files.container import DTYPES, bytes_of, naming_file, read_contents
 
 ALIGN = 64  # bytes; what arrays in these files begin at multiples of
-PIECE = 1 << 20  # bytes that are read at a time to check a file
 KEPT = 256  # files whose tables of contents are kept
 
 
@@ -43,38 +41,18 @@ class ContainerFile:
 
     def __init__(self, path: str, digest: str) -> None:
         self.path, self.digest = path, digest
-        with _opened(path) as file:
+        with _opened(path) as file, naming_file(path):
             self.stamp = Stamp.of(file.fileno())
-            text, self.begin, size = self._checked(file)
-        try:
-            self.header, self.table, align = parse_text(text)
-            check_places(self.table, align, size)
-        except FileFormatError as error:
-            raise FileFormatError(f"{path} {error}") from None
-
-    def _checked(self, file: Any) -> tuple[str, int, int]:
-        """The JSON text, where the arrays begin, and their bytes, of a file with the right checksum."""
-        start = file.read(START)
-        if len(start) < START or not start.startswith(MAGIC):
-            raise FileFormatError(f"{self.path} is not an hscrf file, or is truncated")
-        version, size, length = FRAME.unpack_from(start, len(MAGIC))
-        if version != VERSION or size != self.stamp.size or not START + length + DIGEST <= size:
-            raise FileFormatError(f"{self.path} is truncated or altered: it has {self.stamp.size} bytes of {size}")
-        text = file.read(length)
-        digest = hashlib.sha256(start + text)
-        for piece in _pieces(file, size - START - length - DIGEST):
-            digest.update(piece)
-        if digest.digest() != file.read(DIGEST):
-            raise FileFormatError(f"{self.path} is damaged: its checksum does not match")
-        if digest.hexdigest() != self.digest:
-            raise FileFormatError(f"{self.path} is not the file that was packed: it has another checksum")
-        return text.decode("ascii", "replace"), START + length, size - START - length - DIGEST
+            found = read_contents(file, self.stamp.size)
+        if found.digest != digest:
+            raise FileFormatError(f"{path} is not the file that was packed: it has another checksum")
+        self.header, self.table, self.begin = found.header, found.table, found.begin
 
     def read(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Read arrays that are stored one after the other, all at once."""
         entries = [self.table[name] for name in names]
         begin = entries[0]["offset"]
-        stop = entries[-1]["offset"] + _bytes(entries[-1])
+        stop = entries[-1]["offset"] + bytes_of(names[-1], entries[-1])
         content = np.empty(stop - begin, dtype=np.uint8)
         with _opened(self.path) as file:
             if Stamp.of(file.fileno()) != self.stamp:
@@ -88,7 +66,7 @@ class ContainerFile:
                 done += count
         found = {}
         for name, entry in zip(names, entries, strict=True):
-            raw = content[entry["offset"] - begin : entry["offset"] - begin + _bytes(entry)]
+            raw = content[entry["offset"] - begin : entry["offset"] - begin + bytes_of(name, entry)]
             found[name] = raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
         return found
 
@@ -107,21 +85,7 @@ def _opened(path: str) -> Any:
         raise FileFormatError(f"{path} is gone: pack the data again") from None
 
 
-def _pieces(file: Any, size: int) -> Iterator[bytes]:
-    """The next bytes of a file, some at a time; fewer if it ends before."""
-    while size > 0:
-        piece = file.read(min(PIECE, size))
-        if not piece:
-            return
-        size -= len(piece)
-        yield piece
-
-
-def _bytes(entry: Any) -> int:
-    return int(np.prod(entry["shape"], dtype=np.int64)) * DTYPES[entry["dtype"]].itemsize
-
-
-class Shelf:
+class CheckedFiles:
     """The files that a process has checked; tables of contents of the latest are kept."""
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -144,4 +108,4 @@ class Shelf:
         return found
 
 
-SHELF = Shelf()
+CHECKED_FILES = CheckedFiles()

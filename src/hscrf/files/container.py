@@ -13,25 +13,28 @@ and its sizes have been checked.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import math
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.replacing import File, replacing
+from hscrf.files.replacing import File, replacing
 
 MAGIC = b"HSCRF container\n"
 VERSION = 1
 FRAME = struct.Struct("<IQQ")  # version, length of the file, length of the JSON text
 START = len(MAGIC) + FRAME.size
 DIGEST = hashlib.sha256().digest_size
+PIECE = 1 << 20  # bytes that are read at a time to check a file
 NUMBERS = ("bool", "int8", "uint16", "int32", "int64", "float32", "float64")
 DTYPES = {name: np.dtype(name).newbyteorder("<") for name in NUMBERS}
 Arrays = dict[str, NDArray[Any]]
@@ -89,46 +92,79 @@ def _plain(value: object) -> Any:
     raise TypeError(f"the header of a file cannot hold {value!r}, which is of type {type(value).__name__}")
 
 
+class Contents(NamedTuple):
+    """What a container says of itself; its checksum, its sizes and its table of arrays are checked."""
+
+    header: dict[str, Any]
+    table: dict[str, dict[str, Any]]  # of each array: dtype, shape, offset
+    begin: int  # byte of the file where the arrays begin
+    digest: str
+
+
 def read_container(path: File) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a file that ``write_container`` made; else a ``FileFormatError``."""
     if os.path.isdir(path):
         raise FileFormatError(f"{path} is a folder, not an hscrf file")
     with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise FileFormatError(f"{path} is not an hscrf file")
+        own = file.read(len(MAGIC)) == MAGIC
         file.seek(0)
-        content = file.read()
-    try:
-        text, data = _split(content)
-        header, table, align = parse_text(text)
-        check_places(table, align, len(data))
-        return header, {name: _array(data, name, entry) for name, entry in table.items()}
-    except FileFormatError as error:
-        raise FileFormatError(f"{path} {error}") from None
+        content = file.read() if own else b""
+    with naming_file(path):
+        found = read_contents(io.BytesIO(content), len(content))
+        data = memoryview(content)[found.begin :]
+        return found.header, {name: _array(data, name, entry) for name, entry in found.table.items()}
 
 
-def _split(content: bytes) -> tuple[str, memoryview]:
-    """The JSON text and the arrays' bytes of a file of the right version, length and checksum."""
-    if len(content) < START + DIGEST:
-        raise FileFormatError(f"is truncated: {len(content)} bytes are too few for any hscrf file")
-    version, size, length = FRAME.unpack_from(content, len(MAGIC))
+def read_contents(file: IO[bytes], size: int) -> Contents:
+    """Check an open container of that many bytes, a piece at a time; its errors do not name the file."""
+    start = file.read(START)
+    if not start.startswith(MAGIC):
+        raise FileFormatError("is not an hscrf file")
+    if size < START + DIGEST:
+        raise FileFormatError(f"is truncated: {size} bytes are too few for any hscrf file")
+    version, expected, length = FRAME.unpack_from(start, len(MAGIC))
     if version > VERSION:
         raise FileFormatError(f"has format version {version}, but this hscrf reads up to {VERSION}: upgrade hscrf")
-    if len(content) < size:
-        raise FileFormatError(f"is truncated: it has {len(content)} bytes of {size}")
-    body = memoryview(content)[:-DIGEST]
-    if hashlib.sha256(body).digest() != content[-DIGEST:]:
+    if size < expected:
+        raise FileFormatError(f"is truncated: it has {size} bytes of {expected}")
+    rest = size - START - DIGEST  # bytes of the text and of the arrays
+    text = file.read(min(length, rest))
+    digest = hashlib.sha256(start + text)
+    for piece in _pieces(file, rest - len(text)):
+        digest.update(piece)
+    if digest.digest() != file.read(DIGEST):
         raise FileFormatError("is altered: its checksum does not match")
-    if version < 1 or size != len(content) or length > len(body) - START:
-        raise _nonsense(f"version {version}, {size} bytes, {length} of them JSON")
-    return bytes(body[START : START + length]).decode("ascii", "replace"), body[START + length :]
+    if version < 1 or size != expected or length > rest:
+        raise _nonsense(f"version {version}, {expected} bytes, {length} of them JSON")
+    header, table, align = _parsed(text.decode("ascii", "replace"))
+    _check_places(table, align, rest - length)
+    return Contents(header, table, START + length, digest.hexdigest())
+
+
+@contextlib.contextmanager
+def naming_file(path: File) -> Iterator[None]:
+    """Let errors of ``read_contents`` name the file."""
+    try:
+        yield
+    except FileFormatError as error:
+        raise FileFormatError(f"{os.fspath(path)} {error}") from None
+
+
+def _pieces(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """The next bytes of a file, some at a time; fewer if it ends before."""
+    while size > 0:
+        piece = file.read(min(PIECE, size))
+        if not piece:
+            return
+        size -= len(piece)
+        yield piece
 
 
 def _nonsense(what: str) -> FileFormatError:
     return FileFormatError(f"has a header that makes no sense: {what}")
 
 
-def parse_text(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
+def _parsed(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
     """The header, what is said of each array, and what its place is a multiple of."""
     try:
         content = json.loads(text, object_pairs_hook=_distinct)
@@ -155,12 +191,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int) -> None:
+def _check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int) -> None:
     """Raise unless arrays lie one behind the other in so many bytes: none belongs to two of them, or to none."""
     end = 0
     for name, entry in table.items():
         begin = end + -end % align
-        end = begin + _length(name, entry)
+        end = begin + bytes_of(name, entry)
         if entry["offset"] != begin:
             raise _nonsense(f"array {name!r} begins at byte {entry['offset']}, expected {begin}")
         if end > size:
@@ -169,7 +205,7 @@ def check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int) 
         raise _nonsense(f"its arrays end at byte {end} of {size}")
 
 
-def _length(name: str, entry: Mapping[str, Any]) -> int:
+def bytes_of(name: str, entry: Mapping[str, Any]) -> int:
     """The bytes of an array; what is said of it must make sense."""
     dtype, shape, offset = (entry.get(key) for key in ("dtype", "shape", "offset"))
     if not (isinstance(dtype, str) and dtype in DTYPES and isinstance(shape, list) and len(shape) <= 32):
@@ -181,7 +217,7 @@ def _length(name: str, entry: Mapping[str, Any]) -> int:
 
 def _array(data: memoryview, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
     """One array, copied out of the file."""
-    raw = np.frombuffer(data[entry["offset"] : entry["offset"] + _length(name, entry)], dtype=np.uint8)
+    raw = np.frombuffer(data[entry["offset"] : entry["offset"] + bytes_of(name, entry)], dtype=np.uint8)
     if entry["dtype"] == "bool" and raw.max(initial=0) > 1:
         raise _nonsense(f"array {name!r} is neither true nor false")
     try:

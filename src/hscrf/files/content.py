@@ -50,7 +50,7 @@ class Field:
     5
     >>> Field({"max_iter": "5"}, "solver")["max_iter"].read(int)
     Traceback (most recent call last):
-    hscrf.estimator.content.ContentError: solver.max_iter is '5', expected an integer
+    hscrf.files.content.ContentError: solver.max_iter is '5', expected an integer
     """
 
     value: Any

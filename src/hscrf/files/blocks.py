@@ -1,4 +1,4 @@
-"""Specifications and blocks as JSON and arrays."""
+"""Specifications, blocks and constructor arguments as JSON and arrays."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.content import Field, hints_of, unfolded
 from hscrf.features.blocks import Block, SegmentBlock
+from hscrf.files.content import Field, hints_of, unfolded
+from hscrf.solvers.choice import dump_solver
 
 
 def dump_options(options: Any) -> dict[str, Any]:
@@ -58,3 +59,15 @@ def check_function_names(blocks: Sequence[Block]) -> None:
             name = getattr(block.function, "__name__", "function")
             if functions.setdefault(name, block.function) != block.function:
                 raise ValueError(f"two segment functions are both named {name!r}, expected a name for each")
+
+
+def saved_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that JSON can hold; a given topology lives on in what was learned."""
+    kept = {**parameters, "topology": None}
+    if kept.get("features") is not None:
+        kept["features"] = [spec if isinstance(spec, str) else dump_options(spec) for spec in kept["features"]]
+    if "solver" in kept:
+        kept["solver"] = dump_solver(kept["solver"])
+    if not isinstance(kept.get("random_state"), (int, type(None))):
+        kept["random_state"] = None
+    return kept

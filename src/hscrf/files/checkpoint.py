@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
-from hscrf.estimator.blocks import dump_block
-from hscrf.estimator.container import read_container, write_container
-from hscrf.estimator.content import ContentError, Field, array_of, naming
-from hscrf.estimator.files import check_history, check_weights
-
-if TYPE_CHECKING:
-    from hscrf.estimator.hscrf import HSCRF
+from hscrf.files.container import read_container, write_container
+from hscrf.files.content import ContentError, Field, array_of, naming
+from hscrf.files.model import check_history, check_weights
 
 
 class Checkpoint:
@@ -77,17 +70,3 @@ def _state_in(header: Mapping[str, Any], arrays: Mapping[str, Any], size: int) -
             check_weights(name, array)
             found[name.removeprefix("state.")] = array
     return found
-
-
-def fingerprint_of(model: HSCRF, objective: Any) -> str:
-    """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
-    arrays: dict[str, NDArray[Any]] = {}
-    blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(model.blocks_)]
-    names = [*model.encoder_.names, *model.encoder_.columns]
-    factors = [model.factors_, *model._penalty_factors()]
-    penalties = [model.c1, model.c2_, model.margin, factors]
-    frame = [model.topology_.to_json(), names, blocks, penalties]
-    digest = hashlib.sha256(json.dumps(frame).encode())
-    for array in (*arrays.values(), *objective.identity()):
-        digest.update(array.tobytes())
-    return digest.hexdigest()

@@ -29,10 +29,11 @@ from hscrf.files.container import write_container
 from hscrf.fillers import expanded, shown
 from hscrf.inference import Posterior
 from hscrf.inference.decoding import check_loss, expected_gains
-from hscrf.labels.given import given_labels, labels_to_score, possible_labels
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
 from hscrf.labels.renumbering import over
+from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut
 from hscrf.observations.encoder import Encoder

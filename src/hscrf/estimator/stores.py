@@ -12,9 +12,10 @@ from hscrf.arrays import Floats, Ints
 from hscrf.estimator.checks import check_lengths, count_states, lengths_of, warn_of_tags, warn_of_typos
 from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
-from hscrf.labels.given import given_labels, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
+from hscrf.labels.schemes import schemes_in
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer

@@ -1,25 +1,17 @@
-"""What users bring as labels: tables, arrays, columns, segments; as the reader takes them, and as they are scored."""
+"""What users bring as labels: tables, arrays, columns, segments; in the one form that the reader takes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hscrf.errors import LabelError, several
-from hscrf.labels.induction import LabelStatistics, check_alike, loosened, state_names
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, by_level, is_segments
-from hscrf.labels.renumbering import over
-from hscrf.names import in_order, unknown_name
-from hscrf.topology import Topology
+from hscrf.labels.reading import by_level, is_segments
 
 SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are no level
-
-
-# -- one form for all
 
 
 def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[Any]:
@@ -134,174 +126,6 @@ def _plain_list(column: Any) -> Any:
 
 def _is_integer(label: Any) -> bool:
     return isinstance(label, int | np.integer) and not isinstance(label, bool)
-
-
-# -- schemes
-
-
-def schemes_in(Y: Sequence[Any], scheme: Any, topology: Topology | None = None) -> Any:
-    """The scheme, with "auto" replaced by what the columns of each level look like.
-
-    A level is in BIO if one of its labels is B-x or I-x, in BIOES if another is E-x or S-x; it is plain if the
-    topology has its labels as states.
-
-    >>> schemes_in([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}], "auto")
-    {'phrase': 'bio', 'tag': 'plain'}
-    """
-    asked = scheme if isinstance(scheme, Mapping) else None
-    if asked:
-        _check_levels(asked, Y, topology)
-    if scheme != "auto" and (asked is None or "auto" not in asked.values()):
-        return scheme
-    tags = tags_in(Y, topology)
-    if asked is not None:
-        return {level: looks_like(tags.get(level, set())) if kind == "auto" else kind for level, kind in asked.items()}
-    return {level: looks_like(found) for level, found in tags.items()}
-
-
-def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology | None) -> None:
-    """Raise for a scheme of a level that is not there, as far as the levels are known."""
-    known = () if topology is None else topology.levels
-    for y in () if known else Y:
-        if y is not None:
-            known = y.topology.levels if isinstance(y, Labels) else ("root", *by_level(y))
-            break
-    for level in asked:
-        if known and level not in known:
-            raise ValueError(f"scheme names the {unknown_name('level', level, known)}")
-
-
-def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
-    """The strings in the columns of each level that are no states of the topology."""
-    only = None if topology is None else topology.levels[1]
-    found: dict[str, set[str]] = {}
-    for y in Y:
-        if y is None or isinstance(y, Labels):
-            continue
-        given = by_level(y) if only is None or isinstance(y, Mapping) else {only: y}
-        for level, column in given.items():
-            if level != "root" and hasattr(column, "__len__"):
-                tags = found.setdefault(level, set())
-                if not isinstance(column, str) and not is_segments(column):
-                    tags.update(tag for tag in column if isinstance(tag, str))
-    for level, tags in found.items():
-        if topology is not None and level in topology.levels:
-            tags.difference_update(topology.states[topology.level(level)])
-    return found
-
-
-def looks_like(tags: set[str]) -> str:
-    """The scheme that labels look as if they were in."""
-    prefixes = {tag[0] for tag in tags if re.match(r"[BIESLU]-.", tag)}
-    if not prefixes & {"B", "I"}:
-        return "plain"
-    return "bio" if prefixes <= {"B", "I"} else "bioes"
-
-
-# -- scoring
-
-
-def labels_to_score(
-    Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Any, name: str = "Y"
-) -> list[Labels]:
-    """Labels of each sequence that need not keep the rules of the topology, nor have only its states."""
-    wide = widened(topology, Y, scheme, name)
-    return [
-        y
-        if isinstance(y, Labels)
-        else Labels.unknown(wide, length)
-        if y is None
-        else as_labels(y, n, length, wide, scheme, name)
-        for n, (y, length) in enumerate(zip(Y, lengths, strict=True))
-    ]
-
-
-def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") -> Topology:
-    """The same levels without rules, and with all states that the labels name; the bottom persists if theirs does."""
-    loose = loosened(topology)
-    states: dict[str, set[Any]] = {level: set() for level in loose.levels}
-    lasting = not topology.unit_bottom
-    bottom = topology.levels[-1]
-    for n, y in enumerate(Y):
-        if y is None or isinstance(y, Labels):
-            continue
-        for level, column in _by_level(y, topology).items():
-            if level in states:  # the reader refuses others
-                kind = "plain" if level == "root" else scheme_of(scheme, level)
-                states[level] |= _names_in(column, kind, level, n, name)
-                lasting |= level == bottom and (kind != "plain" or _has_long_segments(column))
-    old = {level: set(names) for level, names in zip(loose.levels, loose.states, strict=True)}
-    for level in loose.levels[1:]:
-        check_alike(level, sorted([*old[level], *(states[level] - old[level])], key=str))
-    new = {level: in_order(states[level] - old[level]) for level in loose.levels}
-    named = {level: [*names, *new[level]] for level, names in zip(loose.levels[1:], loose.states[1:], strict=True)}
-    classes = None if loose.states[0] == ("root",) else [*loose.states[0], *new["root"]]
-    return Topology(named, root=classes, max_duration={bottom: None} if lasting else None)
-
-
-def scheme_of(scheme: Any, level: str) -> str:
-    """The scheme of one level."""
-    return scheme.get(level, "plain") if isinstance(scheme, Mapping) else scheme
-
-
-def _by_level(y: Any, topology: Topology) -> Mapping[str, Any]:
-    return y if isinstance(y, Mapping) else {topology.levels[1]: y}
-
-
-def _names_in(column: Any, scheme: str, level: str, n: int, name: str) -> set[Any]:
-    try:
-        names = state_names(column, scheme)
-    except (ValueError, TypeError) as error:
-        raise LabelError(str(error), level=level).of_sequence(n, name) from None
-    return {label for label in names if not is_unknown(label)}
-
-
-def _has_long_segments(column: Any) -> bool:
-    if isinstance(column, str) or len(column) == 0 or not is_segments(column):
-        return False
-    return any(len(item) == 3 and item[1] - item[0] > 1 for item in column)
-
-
-def possible_labels(y: Labels, topology: Topology, n: int, name: str = "Y") -> Labels | None:
-    """The labels over a topology; None if it lacks one of their states or forbids them."""
-    if y.topology.levels != topology.levels:
-        raise ValueError(f"{name}[{n}] has {y.topology}, but the model has {topology}")
-    classes, known = topology.states[0], y.states[0] >= 0
-    own = {y.topology.states[0][s] for s in y.states[0][known].tolist()}
-    if ("root",) not in (classes, y.topology.states[0]) and not own <= set(classes):
-        return None
-    try:
-        found = over([y], topology)[0]
-        found.closed()
-    except ValueError:
-        return None
-    return found
-
-
-def learn_topology(Y: Any, scheme: Any = "auto") -> Topology:
-    """Learn the topology that ``fit`` would learn from labels.
-
-    Parameters
-    ----------
-    Y : list
-        Labels of each sequence, as ``fit`` takes them.
-    scheme : str or dict
-        "plain", "bio" or "bioes", for all levels or as a dict by level; "auto" looks at the labels.
-
-    Returns
-    -------
-    Topology
-        The states of all levels, and which children each parent has if no label is missing.
-
-    Examples
-    --------
-    >>> learn_topology([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}])
-    Topology(root 1 > phrase 2 > tag 3)
-    """
-    given = given_labels(Y)
-    statistics = LabelStatistics(None, schemes_in(given, scheme))
-    statistics.update(given, [steps_of(y) for y in given])
-    return statistics.topology()
 
 
 def steps_of(y: Any) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hscrf.labels.given import looks_like, scheme_of, tags_in
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import by_level, is_segments
+from hscrf.labels.schemes import looks_like, scheme_of, tags_in
 
 CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment
 

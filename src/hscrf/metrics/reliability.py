@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints
 from hscrf.errors import several
 from hscrf.inference.posterior import Marginals
-from hscrf.labels.given import given_labels, labels_to_score, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
+from hscrf.labels.schemes import schemes_in
+from hscrf.labels.scoring import labels_to_score
 from hscrf.metrics.cells import cells_of, chosen_level, is_known, pairs_of
 from hscrf.metrics.matching import codes_of, listed_segments
 from hscrf.topology import Topology

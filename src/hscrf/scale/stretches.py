@@ -20,8 +20,9 @@ from hscrf.arrays import Ints
 from hscrf.estimator.checks import warn_of_tags
 from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame, Part
-from hscrf.labels.given import given_labels, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
+from hscrf.labels.schemes import schemes_in
 from hscrf.observations.columns import read_rows
 from hscrf.observations.readers import kind_of, length_of, pack_items
 from hscrf.observations.sieve import Sieve, hash_name

@@ -14,9 +14,11 @@ from hscrf.arrays import Floats
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.features.specifications import Score, StartScore
-from hscrf.labels.given import given_labels, labels_to_score, schemes_in, widened
+from hscrf.labels.given import given_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
+from hscrf.labels.schemes import schemes_in
+from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.observations.encoder import Encoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several

@@ -17,11 +17,13 @@ from hscrf.estimator.confidence import with_confidence
 from hscrf.fillers import shown, spread, usual_fillers
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.decoding import expected_gains
-from hscrf.labels.given import given_labels, labels_to_score, possible_labels, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
 from hscrf.labels.renumbering import over
+from hscrf.labels.schemes import schemes_in
+from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF

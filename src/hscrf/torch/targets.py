@@ -15,11 +15,12 @@ from hscrf.engine import Evidence
 from hscrf.errors import InfeasibleError, SequenceError
 from hscrf.fillers import expanded
 from hscrf.labels.columns import ends_of_runs, open_runs
-from hscrf.labels.given import given_labels, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.many import read_many
 from hscrf.labels.packed import Known, close_packed, pack_labels, pack_sets
 from hscrf.labels.rules import RULES_OF_MANY
+from hscrf.labels.schemes import schemes_in
 from hscrf.labels.segments import blank
 from hscrf.potentials import PARTS
 from hscrf.topology import Topology

@@ -31,10 +31,11 @@ from hscrf.families.hhmm.emissions import (
 )
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.labels.events import family_cells
-from hscrf.labels.given import given_labels, schemes_in
+from hscrf.labels.given import given_labels
 from hscrf.labels.induction import encode_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
+from hscrf.labels.schemes import schemes_in
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations, of_names

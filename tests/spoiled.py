@@ -22,7 +22,7 @@ from hscrf.cli.writing import Output
 from hscrf.io.described import describe_features
 from hscrf.io.doubts import doubts
 from hscrf.io.recipe import Recipe
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from spoiled_files import SIDES, Files
 from spoiled_imports import IMPORTS, SOUND, STREAMS, imported, streamed
 
@@ -365,12 +365,12 @@ class Bench:
             learn_labels(documents, recipe.scheme)
             assert "\n" not in describe_features(documents, recipe)
             list(doubts(documents, recipe))
-            Encoder().fit_pack([recipe.observe(document) for document in documents])
+            ObservationEncoder().fit_pack([recipe.observe(document) for document in documents])
 
     def of_objects(self, name, random):
         X = spoil_object(observations(name)[0], random)
         with contextlib.suppress(ValueError):
-            Encoder().fit_pack(X)
+            ObservationEncoder().fit_pack(X)
         found = self.of(name)[0].predict(X)
         lengths = [len(x) for x in X]
         return (

@@ -11,7 +11,7 @@ from hscrf.features.blocks import ConstantBlock
 from hscrf.inference import Posterior
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.potentials import part_shape
 
 T = 5
@@ -384,7 +384,7 @@ def test_a_likelihood_blames_only_the_labels_that_its_features_forbid():
     """A table of durations allows two steps; the topology itself has no limit."""
     topology = Topology({"step": ["A", "B"]}, max_duration={"step": None})
     block = ConstantBlock(("duration", 1), (2, 2), np.arange(4))
-    seen = Encoder().fit_pack([np.zeros((T, 1))])
+    seen = ObservationEncoder().fit_pack([np.zeros((T, 1))])
     labels = known({("step", 0): "A", ("step", 4): "B"}, {("step", 1): 0, ("step", 2): 0}, topology=topology)
     loss = Likelihood(Scorer(topology, [block]), seen, [labels])
     with pytest.raises(InfeasibleError, match=r"^Y\[0\]: .*: level 'step' goes on at 1 and level 'step' goes on at 2$"):

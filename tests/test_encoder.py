@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.hashing import hash_items, hash_names
 from hscrf.observations.lookup import Lookup
 
@@ -30,7 +30,7 @@ def table_of(rows, names):
 
 
 def test_string_lists():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(WORDS)
     assert list(encoder.names) == ["w=a", "cap", "w=b", "w=c"]
     assert packed.offsets.tolist() == [0, 2, 5]
@@ -40,7 +40,7 @@ def test_string_lists():
 
 
 def test_dicts_hold_strings_numbers_and_bools():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(
         [[{"w": "a", "size": 2.5, "cap": True, "end": False, "gone": None}, {"size": np.int64(3)}]]
     )
@@ -50,7 +50,7 @@ def test_dicts_hold_strings_numbers_and_bools():
 
 def test_dicts_and_strings_mean_the_same():
     dicts = [[dict.fromkeys(step, True) for step in x] for x in WORDS]
-    strings, other = Encoder(), Encoder()
+    strings, other = ObservationEncoder(), ObservationEncoder()
     one, two = strings.fit_pack(WORDS), other.fit_pack(dicts)
     np.testing.assert_array_equal(one.sparse.indices, two.sparse.indices)
     assert two.sparse.data.size == 0
@@ -58,11 +58,11 @@ def test_dicts_and_strings_mean_the_same():
 
 
 def test_unseen_names_are_ignored():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack(WORDS)
     packed = encoder.pack([[["new", "w=c"], ["newer"]], [["cap", "new", "w=a"]]])
     np.testing.assert_array_equal(matrix_of(packed, 4), [[0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]])
-    numbers = Encoder()
+    numbers = ObservationEncoder()
     numbers.fit_pack([[{"a": 2.0, "b": 1.0}]])
     packed = numbers.pack([[{"new": 7.0, "b": 5.0}, {"new": "x"}]])
     np.testing.assert_array_equal(matrix_of(packed, 2), [[0, 5], [0, 0]])
@@ -70,7 +70,7 @@ def test_unseen_names_are_ignored():
 
 @pytest.mark.parametrize("X", [WORDS, [[dict.fromkeys(step, 2.0) for step in x] for x in WORDS]])
 def test_rare_names_are_left_out(X):
-    encoder = Encoder(min_count=2)
+    encoder = ObservationEncoder(min_count=2)
     packed = encoder.fit_pack(X)
     assert list(encoder.names) == ["w=a", "cap"]
     value = 1.0 if X is WORDS else 2.0
@@ -81,14 +81,14 @@ def test_rare_names_are_left_out(X):
 
 def test_rare_columns_of_a_matrix_are_left_out():
     rows = np.array([[1, 0, 3], [2, 0, 0], [0, 5, 1.5]])
-    encoder = Encoder(min_count=2)
+    encoder = ObservationEncoder(min_count=2)
     packed = encoder.fit_pack([csr_matrix(rows)])
     np.testing.assert_array_equal(matrix_of(packed, 2), rows[:, [0, 2]])
     np.testing.assert_array_equal(matrix_of(encoder.pack([csr_matrix(rows)]), 2), rows[:, [0, 2]])
 
 
 def test_no_features_at_all():
-    encoder = Encoder(min_count=100)
+    encoder = ObservationEncoder(min_count=100)
     packed = encoder.fit_pack(WORDS)
     assert packed.sparse.size == 0
     assert packed.sparse.indptr.tolist() == [0] * 6
@@ -99,7 +99,7 @@ def test_no_features_at_all():
 def test_sparse_matrices(make):
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.5) for n in (3, 1, 5)]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack([make(table) for table in tables])
     np.testing.assert_allclose(matrix_of(packed, 4), np.concatenate(tables), rtol=0, atol=0)
     assert packed.offsets.tolist() == [0, 3, 4, 9]
@@ -113,7 +113,7 @@ def test_sparse_matrices(make):
 def test_numeric_columns_are_standardised(make):
     rng = np.random.default_rng(0)
     tables = [5 + 100 * rng.normal(size=(n, 2)) for n in (3, 1, 5)]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack([make(table) for table in tables])
     np.testing.assert_allclose(packed.dense.mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(packed.dense.std(axis=0), 1, rtol=1e-6)
@@ -123,27 +123,27 @@ def test_numeric_columns_are_standardised(make):
 
 def test_numeric_columns_as_they_are():
     table = np.array([[1.0, 100], [3, 300]])
-    np.testing.assert_array_equal(Encoder(standardize=False).fit_pack([table]).dense, table)
+    np.testing.assert_array_equal(ObservationEncoder(standardize=False).fit_pack([table]).dense, table)
 
 
 @pytest.mark.parametrize("scale", [1e-15, 1e-3, 1e9])
 def test_the_unit_of_a_column_does_not_matter(scale):
     table = np.random.default_rng(0).normal(size=(20, 2))
-    one, other = (Encoder().fit_pack([table * unit]).dense for unit in (1.0, [scale, 1.0]))
+    one, other = (ObservationEncoder().fit_pack([table * unit]).dense for unit in (1.0, [scale, 1.0]))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e8 / 3])
 def test_a_constant_column_says_nothing(value):
-    packed = Encoder().fit_pack([np.full((30, 1), value)])
+    packed = ObservationEncoder().fit_pack([np.full((30, 1), value)])
     np.testing.assert_allclose(packed.dense, 0.0, atol=1e-6)
 
 
 def test_encoders_come_back_from_their_state():
     for X in (WORDS, [np.random.default_rng(0).normal(size=(4, 2))]):
-        encoder = Encoder(min_count=2)
+        encoder = ObservationEncoder(min_count=2)
         encoder.fit_pack(X)
-        again = Encoder.restore(*encoder.state())
+        again = ObservationEncoder.restore(*encoder.state())
         assert again.state()[0] == encoder.state()[0]
         for one, other in zip(vars(again.pack(X)).values(), vars(encoder.pack(X)).values(), strict=True):
             assert repr(one) == repr(other)
@@ -184,7 +184,7 @@ BAD = [
 @pytest.mark.parametrize(("X", "message"), BAD)
 def test_bad_observations(X, message):
     with pytest.raises(ValueError, match=message):
-        Encoder().fit_pack(X)
+        ObservationEncoder().fit_pack(X)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_bad_observations(X, message):
     ],
 )
 def test_other_observations_than_in_training(X, new, message):
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack(X)
     with pytest.raises(ValueError, match=message):
         encoder.pack(new)
@@ -212,7 +212,7 @@ def test_arrays_and_data_frames_may_stand_for_each_other():
     table = np.random.default_rng(0).normal(size=(4, 2))
     frame = pandas.DataFrame(table, columns=["a", "b"])
     for X, new in (([table], [frame]), ([frame], [table])):
-        encoder = Encoder()
+        encoder = ObservationEncoder()
         np.testing.assert_array_equal(encoder.fit_pack(X).dense, encoder.pack(new).dense)
 
 
@@ -249,7 +249,7 @@ def parts_of(X):
 
 
 def learned(X, settings):
-    encoder = Encoder(*settings)
+    encoder = ObservationEncoder(*settings)
     encoder.update(X)
     return encoder
 
@@ -273,7 +273,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_five_merged_parts_equal_one_pass(kind, settings):
     X = data_of(kind)
-    whole, merged = learned(X, settings), Encoder(*settings)
+    whole, merged = learned(X, settings), ObservationEncoder(*settings)
     for part in parts_of(X):
         merged.merge(pickle.loads(pickle.dumps(learned(part, settings))))  # as if learned in another process
     assert_same(merged, whole)
@@ -281,7 +281,7 @@ def test_five_merged_parts_equal_one_pass(kind, settings):
     whole.settle()
     merged.settle()
     assert_same(merged, whole)
-    once = Encoder(*settings)
+    once = ObservationEncoder(*settings)
     once.fit_pack(X)
     assert_same(whole, once)
     assert once.counts.size == 0
@@ -292,7 +292,7 @@ def test_five_merged_parts_equal_one_pass(kind, settings):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_parts_that_were_packed_while_learning_are_settled(kind, settings):
     X = data_of(kind)
-    encoder, once = Encoder(*settings), Encoder(*settings)
+    encoder, once = ObservationEncoder(*settings), ObservationEncoder(*settings)
     packed = [encoder.update(part) for part in parts_of(X)]
     whole = once.fit_pack(X)
     for part, (a, b) in zip(encoder.settle(*packed), pairwise(CUTS), strict=True):
@@ -336,9 +336,9 @@ def test_parts_must_agree(X, later, message):
 
 
 def test_an_encoder_learns_until_it_is_settled():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack(WORDS)
-    for settled in (encoder, Encoder.restore(*encoder.state()), pickle.loads(pickle.dumps(encoder))):
+    for settled in (encoder, ObservationEncoder.restore(*encoder.state()), pickle.loads(pickle.dumps(encoder))):
         assert settled.settled
         assert settled.counts.size == 0
         assert settled.counts.base is None  # no part of all counts, which would stay
@@ -347,13 +347,13 @@ def test_an_encoder_learns_until_it_is_settled():
         with pytest.raises(ValueError, match="the encoder is settled, expected one that still learns"):
             learned(WORDS, (1, True)).merge(settled)
     with pytest.raises(ValueError, match="the encoder is settled or has learned nothing"):
-        Encoder().settle()
+        ObservationEncoder().settle()
     with pytest.raises(ValueError, match="differ in min_count, standardize or missing"):
         learned(WORDS, (1, True)).merge(learned(WORDS, (2, True)))
 
 
 def test_learning_anew_forgets():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([[["other"]]])
     encoder.pack([[["other"]]])
     encoder.fit_pack(WORDS)
@@ -369,7 +369,7 @@ def test_learning_anew_forgets():
 @pytest.mark.parametrize("kind", ["dicts", "arrays"])
 def test_sequences_are_taken_in_the_order_asked_for(kind, which):
     X = data_of(kind)[:4]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     found = encoder.fit_pack(X).take(which)
     expected = encoder.pack([X[n] for n in which])
     np.testing.assert_array_equal(found.offsets, expected.offsets)
@@ -381,7 +381,7 @@ def test_sequences_are_taken_in_the_order_asked_for(kind, which):
 
 
 def test_pickled_observations_stand_alone():
-    whole = Encoder().fit_pack(data_of("strings") * 100)
+    whole = ObservationEncoder().fit_pack(data_of("strings") * 100)
     part = pickle.loads(pickle.dumps(whole.take([7])))
     assert part.origin is None
     assert len(pickle.dumps(part)) < 10_000
@@ -423,7 +423,7 @@ def test_equal_names_and_no_others_have_equal_hashes(X):
 @pytest.mark.parametrize("kind", ["strings", "dicts"])
 def test_names_of_many_steps_are_found_piece_by_piece(kind):
     steps = [[f"w={k % 90}", f"v={k % 7}"] if k % 5 else [] for k in range(3000)]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([steps[:20]])
     given = steps if kind == "strings" else [dict.fromkeys(step, 1.0) for step in steps]
     found = encoder.pack([given[1:10], given[10:]]).sparse
@@ -432,7 +432,7 @@ def test_names_of_many_steps_are_found_piece_by_piece(kind):
 
 
 def test_features_that_are_no_strings_are_unknown_names():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([[["a"], ["b"]]])
     packed = encoder.pack([[["a", 3], [None, "b"]]])
     assert packed.sparse.indices.tolist() == [0, 1]

@@ -407,7 +407,7 @@ def test_many_chunks_are_put_together_in_order(monkeypatch):
     inputs, labels = make_nested(12, (2, 3), length=(4, 30), n_features=2, random_state=9)
     whole = fitted.predict(inputs), fitted.log_likelihood(inputs, labels)
     monkeypatch.setattr(workers, "CHUNK", 20)
-    assert len(workers.cut(np.array([y.length for y in labels]))) > 3
+    assert len(workers.cut_chunks(np.array([y.length for y in labels]))) > 3
     assert fitted.predict(inputs) == whole[0]
     np.testing.assert_allclose(fitted.log_likelihood(inputs, labels), whole[1], rtol=1e-12)
 

@@ -30,7 +30,7 @@ from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import default_specifications
 from hscrf.labels.packed import pack_labels
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Sparse
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
@@ -76,7 +76,7 @@ KINDS = {
 
 
 def fit_one(spec, X=WORDS, pairs="all", labels=LABELS, topology=TOPOLOGY, transitions="all"):
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(X)
     return fit_blocks([spec], topology, encoder, packed, pack_labels(labels), pairs, transitions)[0], encoder, packed
 
@@ -208,7 +208,7 @@ def test_segment_functions_see_what_the_user_gave():
 def test_one_segment_function_may_serve_two_levels():
     topology = Topology({"b": ["A", "B"], "c": ["x", "y", "z"]}, max_duration={"b": 3, "c": 2})
     labels = [Labels.from_columns(topology, {"b": y.column("b"), "c": y.column("c")}) for y in LABELS]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(WORDS)
     both = [Segment("b", length_only), Segment("c", length_only)]
     for block in fit_blocks(both, topology, encoder, packed, pack_labels(labels)):
@@ -313,7 +313,7 @@ def assert_same_fields(one, other):
 
 @pytest.mark.parametrize("labels", [PARTIAL, [labels.closed() for labels in PARTIAL]], ids=["partial", "closed"])
 def test_occurrences_of_five_merged_parts_equal_those_of_one_pass(labels):
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack(PARTS)
     whole, merged, updated = frame_of(encoder, PARTS, labels), frame_of(encoder, [], []), frame_of(encoder, [], [])
     for x, y in zip(PARTS, labels, strict=True):
@@ -329,7 +329,7 @@ def test_occurrences_of_five_merged_parts_equal_those_of_one_pass(labels):
 
 
 def test_complete_parts_and_one_without_labels_leave_every_transition():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack(PARTS)
     frame = frame_of(encoder, PARTS[:1], LABELS[:1])
     few = Trans("b").fit(frame).size
@@ -450,7 +450,7 @@ def test_bad_words():
 @pytest.mark.parametrize("chosen", [[True] * 6, [True, False] * 3])
 def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
     """Which feature meets which state does not depend on how it is found out."""
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     observations = encoder.fit_pack([[["a", "b"], ["c", "b"], ["d"]], [["e", "a"], ["f", "f"]]])
     topology = Topology({"tag": ["N", "V"]})
     labels = [Labels.from_columns(topology, {"tag": column}) for column in (["N", "V", "N"], ["V", "?"])]

@@ -375,7 +375,7 @@ def test_an_unexpected_header_is_an_error(change, message):
 
 
 def test_records_without_waves_have_no_segments():
-    assert waveforms.segments(waveforms.read_waves(b"\0\0")) == {"beat": [], "wave": []}
+    assert waveforms.beats_and_waves(waveforms.read_waves(b"\0\0")) == {"beat": [], "wave": []}
 
 
 # -- the files that the documentation used ----------------------------------------------------------------------------

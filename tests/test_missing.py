@@ -13,7 +13,7 @@ import hscrf
 from hscrf.cli.main import main
 from hscrf.io import read_jsonl, read_table, write_jsonl, write_table
 from hscrf.io.recipe import Recipe
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.scale import Shards
 
 NAN = float("nan")
@@ -43,17 +43,17 @@ def with_holes(X, share, seed=1):
 
 def test_a_missing_number_is_zero_beside_its_indicator():
     X = [np.array([[1.0, 5.0], [NAN, 7.0]]), np.array([[3.0, 6.0]])]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(X)
     assert encoder.columns == ["x0", "x1", "x0 is missing"]
     spread = np.std([5.0, 7.0, 6.0])
     np.testing.assert_allclose(packed.dense, [[-1, -1 / spread, 0], [0, 1 / spread, 1], [1, 0, 0]])
     np.testing.assert_allclose(encoder.pack(X).dense, packed.dense)
-    np.testing.assert_allclose(Encoder.restore(*encoder.state()).pack(X).dense, packed.dense)
+    np.testing.assert_allclose(ObservationEncoder.restore(*encoder.state()).pack(X).dense, packed.dense)
 
 
 def test_a_number_that_was_never_missing_in_training_contributes_nothing_and_is_warned_of():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([np.array([[1.0, 5.0], [NAN, 7.0]])])
     with pytest.warns(UserWarning, match="numbers are missing in column 'x1', but none was in training"):
         packed = encoder.pack([np.array([[NAN, NAN]])])
@@ -61,18 +61,18 @@ def test_a_number_that_was_never_missing_in_training_contributes_nothing_and_is_
 
 
 def test_a_column_that_is_missing_throughout():
-    packed = Encoder().fit_pack([np.array([[NAN, 1.0], [NAN, 2.0]])])
+    packed = ObservationEncoder().fit_pack([np.array([[NAN, 1.0], [NAN, 2.0]])])
     assert packed.dense.tolist() == [[0, -1, 1], [0, 1, 1]]
 
 
 def test_parts_with_holes_equal_one_pass():
     X = with_holes(make_sequences(6)[0], 0.3)
     X[0][:, 1] = np.nan  # nothing is known of a column in the first part
-    whole, merged, running = Encoder(), Encoder(), Encoder()
+    whole, merged, running = ObservationEncoder(), ObservationEncoder(), ObservationEncoder()
     expected = whole.fit_pack(X).dense
     for begin in (0, 1, 4):
         part = X[begin : {0: 1, 1: 4, 4: 6}[begin]]
-        other = Encoder()
+        other = ObservationEncoder()
         other.update(part)
         merged.merge(other)
         running.update(part)
@@ -85,7 +85,7 @@ def test_parts_with_holes_equal_one_pass():
 def test_standardisation_ignores_what_is_missing():
     X, _ = make_sequences(3)
     rows = np.concatenate(with_holes(X, 0.4))
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([rows])
     np.testing.assert_allclose(encoder.mean[:3], np.nanmean(rows, axis=0))
     np.testing.assert_allclose(encoder.scale[:3], np.nanstd(rows, axis=0))
@@ -104,17 +104,17 @@ def test_standardisation_ignores_what_is_missing():
 )
 def test_missing_numbers_can_be_refused(X):
     with pytest.raises(ValueError, match="missing='refuse'"):
-        Encoder(missing="refuse").fit_pack(X)
-    accepted = Encoder(missing="refuse")
+        ObservationEncoder(missing="refuse").fit_pack(X)
+    accepted = ObservationEncoder(missing="refuse")
     accepted.fit_pack([x[:1] for x in X])
     with pytest.raises(ValueError, match="missing='refuse'"):
         accepted.pack(X)
     with pytest.raises(ValueError, match="missing is 'no', expected 'indicator' or 'refuse'"):
-        Encoder(missing="no")
+        ObservationEncoder(missing="no")
 
 
 def test_dicts_name_what_is_missing():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack([[{"a": 2.0, "room": "hall"}, {"a": None, "room": "bath"}, {"a": NAN}]])
     assert list(encoder.names) == ["a", "room=hall", "a is missing", "room=bath"]
     assert packed.sparse.indices.tolist() == [0, 1, 2, 3, 2]
@@ -146,7 +146,7 @@ def frame_of(x, seed=0):
 def test_text_beside_numbers_leaves_them_standardised():
     X, Y = make_sequences(8)
     frames = [frame_of(x) for x in X]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     packed = encoder.fit_pack(frames)
     assert encoder.columns == ["a", "b", "on", "when", "zone", "count", "day", "gap", "count is missing"]
     assert set(encoder.names) == {"room=hall", "room=bath", "room is missing", "kind=1", "kind=2"}
@@ -207,7 +207,7 @@ def test_shards_of_tables_give_the_same_bits():
     ],
 )
 def test_other_columns_than_in_training(later, message):
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([pandas.DataFrame({"a": [1.0, 2.0], "b": ["u", "v"]})])
     with pytest.raises(ValueError, match=message):
         encoder.pack([pandas.DataFrame(later)])
@@ -218,24 +218,24 @@ def test_text_among_numbers_is_an_error_that_names_the_column():
     with pytest.raises(
         ValueError, match=r"X\[0\] is 'n/a' at step 2 in column 'a', expected a number, as at most steps"
     ):
-        Encoder().fit_pack([frame])
+        ObservationEncoder().fit_pack([frame])
     with pytest.raises(ValueError, match=r"X\[0\] has a list in column 'a' at step 0, expected a number, text, a date"):
-        Encoder().fit_pack([pandas.DataFrame({"a": [[1]], "b": ["x"]})])
+        ObservationEncoder().fit_pack([pandas.DataFrame({"a": [[1]], "b": ["x"]})])
     with pytest.raises(ValueError, match=r"X\[0\] has 3 columns at step 1 but 2 at step 0"):
-        Encoder().fit_pack([[[1.0, "hall"], [1.0, "hall", "b"]]])
+        ObservationEncoder().fit_pack([[[1.0, "hall"], [1.0, "hall", "b"]]])
 
 
 def test_numbers_among_text_and_decimal_commas_are_warned_of():
     with pytest.warns(UserWarning, match="column 'a' holds text and 1 numbers, which are taken for text too"):
-        Encoder().fit_pack([pandas.DataFrame({"a": ["x", "y", 3]})])
+        ObservationEncoder().fit_pack([pandas.DataFrame({"a": ["x", "y", 3]})])
     with pytest.warns(
         UserWarning, match="column 'a' holds text such as '0,5', which looks like a number with a decimal"
     ):
-        Encoder().fit_pack([pandas.DataFrame({"a": ["0,5", "1,25", "3"]})])
+        ObservationEncoder().fit_pack([pandas.DataFrame({"a": ["0,5", "1,25", "3"]})])
 
 
 def test_rows_of_numbers_and_text_are_a_table():
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([[["hall", 1.0], ["bath", None]]])
     assert (encoder.kind, list(encoder.names), encoder.columns) == (
         "table",
@@ -299,7 +299,7 @@ def test_json_lines_have_null_and_text_beside_numbers():
     documents = list(read_jsonl(io.StringIO(lines)))
     recipe = Recipe("jsonl", ("tag",)).resolved(documents, None)
     table = recipe.observe(documents[0])
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([table])
     assert (encoder.columns, list(encoder.names)) == (["0", "0 is missing"], ["1=hall", "1=bath", "1 is missing"])
 

@@ -20,7 +20,7 @@ from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import costs_of_steps, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 
 TOPOLOGIES = {
     2: Topology({"c": ["x", "y", "z"]}, successors={"c": {"x": ["y", "z"]}}, max_duration={"c": 4}),
@@ -88,7 +88,7 @@ def build(
     """A likelihood on random data, and random weights for it."""
     rng = np.random.default_rng(seed + depth)
     topology = TOPOLOGIES[depth]
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
@@ -283,7 +283,7 @@ def test_bad_weights(weights, message):
 def test_impossible_partial_labels_name_the_sequence_and_the_labels():
     topology = Topology({"c": ["x", "y"]}, min_duration={"c": 2}, max_duration={"c": 3})
     good, bad = (Labels(topology, [[0] * 3, row], np.full((2, 3), -1)) for row in ([0, 0, -1], [0, -1, 1]))
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     seen = encoder.fit_pack([np.zeros((3, 1))] * 3)
     labels = [good, good, bad]
     blocks = fit_blocks([Token("c")], topology, encoder, seen, pack_labels(labels))

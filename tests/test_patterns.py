@@ -16,7 +16,7 @@ from hscrf.io.labelfile import KNOWN, label_file_from
 from hscrf.io.lexicons import Clusters, Lexicon
 from hscrf.io.patterns import template_text
 from hscrf.io.recipe import Recipe
-from hscrf.io.template_files import columns_of, default_template, from_settings, read_template
+from hscrf.io.template_files import default_template, from_settings, named_columns, read_template
 from hscrf.io.templates import Template
 
 X = [["Anna", "lives", "in", "New", "York", "City", "."], ["In", "1999", "Paris"]]
@@ -160,7 +160,7 @@ def odd_value(rng, depth=0):
 
 def test_odd_tables_are_errors_that_explain_themselves():
     rng = random.Random(0)
-    columns, fine, tried = columns_of(["word"], ["word"]), 0, 0
+    columns, fine, tried = named_columns(["word"], ["word"]), 0, 0
     for _ in range(3000):
         keys = rng.sample(["word", "lexicon", "cluster", "patterns", "pairs", "join", "pair"], rng.randint(0, 4))
         template = {key: odd_value(rng) for key in keys}

@@ -74,9 +74,15 @@ def slowed(monkeypatch, soon):
     from hscrf.estimator.predictor import Predictor
     from hscrf.families.hhmm.model import HHMM
     from hscrf.objective.likelihood import Likelihood
-    from hscrf.observations.encoder import Encoder
+    from hscrf.observations.encoder import ObservationEncoder
 
-    places = [(Frame, "update"), (Frame, "observe"), (Likelihood, "__call__"), (Encoder, "pack"), (Encoder, "fit_pack")]
+    places = [
+        (Frame, "update"),
+        (Frame, "observe"),
+        (Likelihood, "__call__"),
+        (ObservationEncoder, "pack"),
+        (ObservationEncoder, "fit_pack"),
+    ]
     for owner, name in [*places, (Predictor, "_in_chunks"), (HHMM, "_climb")]:
         monkeypatch.setattr(owner, name, late(getattr(owner, name)))
 

@@ -21,7 +21,7 @@ from fitting import loss_of
 from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.files import lazy as containers
 from hscrf.io.templates import Template
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.scale import Shards, labelling, packing
 from hscrf.scale.cache import Cache
 from processes import SOURCE
@@ -139,8 +139,10 @@ def test_rare_names_are_not_kept_where_there_are_many(monkeypatch):
     memory = clone(model).fit(X, Y)
     monkeypatch.setattr(packing, "MANY", 80)
     kept = []
-    settle = Encoder.settle
-    monkeypatch.setattr(Encoder, "settle", lambda self, *parts: kept.append(len(self.names)) or settle(self, *parts))
+    settle = ObservationEncoder.settle
+    monkeypatch.setattr(
+        ObservationEncoder, "settle", lambda self, *parts: kept.append(len(self.names)) or settle(self, *parts)
+    )
     disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)))
     assert kept[0] < 90
     assert list(disk.encoder_.names) == list(memory.encoder_.names)

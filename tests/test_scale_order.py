@@ -81,9 +81,9 @@ def test_numeric_columns_are_scaled_by_shards(monkeypatch):
     X = [rng.normal(size=(7, 2)) * [1e3, 1.0] for _ in range(9)]
     Y = [list(rng.choice(["a", "b"], size=7)) for _ in X]
     whole = hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=2)).fit(X, Y)
-    from hscrf.observations.encoder import Encoder
+    from hscrf.observations.encoder import ObservationEncoder
 
-    parts = Encoder()
+    parts = ObservationEncoder()
     for begin, stop in shard_bounds([7] * 9):
         parts.update(X[begin:stop])
     parts.settle()

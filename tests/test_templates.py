@@ -10,7 +10,7 @@ from hscrf import cli, io
 from hscrf.cli.recipe import load_model
 from hscrf.errors import TemplateError
 from hscrf.io.template_files import default_template, read_template
-from hscrf.io.templates import Cell, Template, word_shape
+from hscrf.io.templates import Template, TemplateCell, word_shape
 
 ROWS = [["He", "PRP"], ["reckons", "VBZ"], ["the", "DT"]]
 NAMES = ("word", "pos", "chunk")
@@ -41,7 +41,7 @@ class TestMacros:
 
     @pytest.mark.parametrize("length", [1, 2, 5])
     def test_beyond_the_ends(self, length):
-        template = Template(tuple((Cell("x", offset, 0),) for offset in (-3, -1, 1, 3)))
+        template = Template(tuple((TemplateCell("x", offset, 0),) for offset in (-3, -1, 1, 3)))
         words = [[f"w{t}"] for t in range(length)]
         for t, found in enumerate(template.apply(words)):
             expected = []

@@ -10,7 +10,7 @@ import pytest
 
 import hscrf
 from hscrf.io import read_table, write_table
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 
 QUICK = ["--max-iter", "2", "--progress", "none"]
 
@@ -66,7 +66,7 @@ def test_dates_in_the_shell(shell):
 )
 def test_names_of_columns_are_compared_before_cells(later, message):
     table = pandas.DataFrame({"a": [1.0, 2.0], "room": ["hall", "bath"], "b": ["x", "y"]})
-    encoder = Encoder()
+    encoder = ObservationEncoder()
     encoder.fit_pack([table[["a", "room"]]])
     with pytest.raises(ValueError, match=message):
         encoder.pack([table[later]])

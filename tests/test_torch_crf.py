@@ -222,7 +222,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
         best = [y.states.tobytes() for y in batch.crf.decode(batch.scores, mask=batch.mask)]
         numbers = [tensor.detach().numpy().tobytes() for tensor in (loss, entropy, *torch.autograd.grad(loss, inputs))]
         found.append((numbers, drawn, best))
-    assert len(terms.cut(np.arange(0, 50, 5), 8)) > 2
+    assert len(terms.sub_batch_bounds(np.arange(0, 50, 5), 8)) > 2
     assert found[0] == found[1]
 
 

@@ -248,10 +248,10 @@ def test_the_copy_to_the_host_starts_before_labels_are_read(vectors, monkeypatch
 def test_scores_of_another_device_than_the_layer():
     from types import SimpleNamespace
 
-    from hscrf.torch.frame import Frame
+    from hscrf.torch.frame import PaddedBatch
     from hscrf.torch.layout import Scores
 
-    elsewhere = Scores(Frame(1, 1), {("token", 2): SimpleNamespace(device=torch.device("cuda:1"))})
+    elsewhere = Scores(PaddedBatch(1, 1), {("token", 2): SimpleNamespace(device=torch.device("cuda:1"))})
     with pytest.raises(ValueError, match=r"scores \(token of level 'tag'\) are on cuda:1, but this CRF is on cpu"):
         Network().crf._check_device(elsewhere)
 

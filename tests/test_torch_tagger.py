@@ -131,7 +131,7 @@ def test_ctrl_c_keeps_the_best_epoch(monkeypatch):
             raise KeyboardInterrupt
         return ""
 
-    monkeypatch.setattr(training, "describe", interrupt)
+    monkeypatch.setattr(training, "epoch_line", interrupt)
     model = Tagger(hidden=4, epochs=9, random_state=0, verbose=1).fit(X, Y)
     assert (model.stop_reason_, model.n_iter_) == ("interrupted", 2)
     assert len(model.predict(SENTENCES)) == 3

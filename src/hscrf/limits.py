@@ -18,7 +18,7 @@ Limits = Mapping[str, int | Mapping[State, int | None] | None]
 Frame = Any  # a topology whose levels and states are known
 
 
-def by_level(topology: Frame, named: Mapping[str, Any], what: str) -> dict[int, Any]:
+def limits_by_level(topology: Frame, named: Mapping[str, Any], what: str) -> dict[int, Any]:
     """The same mapping with level indices for names."""
     if not isinstance(named, Mapping):
         raise ValueError(f"{what} is {named!r}; expected a mapping from level name")
@@ -45,7 +45,7 @@ def duration_limits(
 def _durations(topology: Frame, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:
     """One row (S_d,) for each level; None and states not named get the default."""
     rows = [np.full(size, default, dtype=np.int64) for size in topology.n_states]
-    for d, limit in by_level(topology, limits, what).items():
+    for d, limit in limits_by_level(topology, limits, what).items():
         if d == 0:
             raise ValueError(f"{what} names 'root', which spans the sequence; expected a level below it")
         named = limit if isinstance(limit, Mapping) else dict.fromkeys(topology.states[d], limit)
@@ -74,7 +74,7 @@ def _check_limits(topology: Frame, shortest: Sequence[NDArray[np.int64]], longes
 
 def open_rows(topology: Frame, opened: Mapping[str, Any], max_duration: Limits) -> tuple[NDArray[np.bool_], ...]:
     rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in by_level(topology, opened, "open_duration").items():
+    for d, named in limits_by_level(topology, opened, "open_duration").items():
         if isinstance(named, bool):
             rows[d][:] = named
         elif isinstance(named, (list, tuple)):

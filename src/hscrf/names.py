@@ -33,7 +33,7 @@ def in_order(names: Iterable[State]) -> list[State]:
         return sorted(found, key=lambda name: (type(name).__name__, repr(name)))
 
 
-def state_names(level: str, states: Iterable[State]) -> tuple[State, ...]:
+def checked_state_names(level: str, states: Iterable[State]) -> tuple[State, ...]:
     """Check and freeze the state names of one level."""
     if isinstance(states, str):
         raise ValueError(f"level {level!r} is the string {states!r}; expected a list of state names")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
-from hscrf.limits import UNLIMITED, Limits, by_level, duration_limits, named_limits, open_rows
-from hscrf.names import State, state_names, unknown_name
+from hscrf.limits import UNLIMITED, Limits, duration_limits, limits_by_level, named_limits, open_rows
+from hscrf.names import State, checked_state_names, unknown_name
 
 Relation = Mapping[str, Mapping[State, Sequence[State]]]
 
@@ -68,7 +68,7 @@ class Topology:
         named = {"root": ["root"] if root is None else root, **levels}
         put = partial(object.__setattr__, self)
         put("levels", tuple(named))
-        put("states", tuple(state_names(level, states) for level, states in named.items()))
+        put("states", tuple(checked_state_names(level, states) for level, states in named.items()))
         put("children", _child_tables(self, children or {}))
         put("successors", _successor_tables(self, successors or {}))
         shortest, longest = duration_limits(self, min_duration or {}, max_duration or {})
@@ -177,7 +177,7 @@ class Topology:
         """The same topology with other names of its states."""
         if list(names) != list(self.levels) or tuple(map(len, names.values())) != self.n_states:
             raise ValueError(f"names do not fit {self}; expected one for each state of each level")
-        return self.with_fields(states=tuple(state_names(level, states) for level, states in names.items()))
+        return self.with_fields(states=tuple(checked_state_names(level, states) for level, states in names.items()))
 
     def with_fields(self, **fields: Any) -> Topology:
         """Return this topology with some fields replaced; nothing is checked.
@@ -332,7 +332,7 @@ def _table(topology: Topology, rows: Mapping[State, Sequence[State]], source: in
 
 
 def _child_tables(topology: Topology, children: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = by_level(topology, children, "children")
+    rows = limits_by_level(topology, children, "children")
     if topology.depth - 1 in rows:
         raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
     tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
@@ -354,7 +354,7 @@ def _check_child_table(topology: Topology, d: int, table: NDArray[np.bool_]) -> 
 
 
 def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = by_level(topology, successors, "successors")
+    rows = limits_by_level(topology, successors, "successors")
     if 0 in rows:
         raise ValueError("successors names 'root', which nothing follows; expected a level below it")
     tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
@@ -364,7 +364,7 @@ def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray
 
 def _filler_rows(topology: Topology, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
     rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in by_level(topology, fillers, "fillers").items():
+    for d, named in limits_by_level(topology, fillers, "fillers").items():
         if d == 0:
             raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
         for name in named if isinstance(named, (list, tuple)) else [named]:

@@ -30,13 +30,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.write:
-        return write(args.write, args.seed)
+        return write_demo(args.write, args.seed)
     from hscrf.cli.demonstration import demonstrate
 
     return demonstrate(args.output, args.seed, args.quick)
 
 
-def write(folder: str, seed: int) -> int:
+def write_demo(folder: str, seed: int) -> int:
     """Write example files and say what they are."""
     from hscrf.cli.examples import write_examples
 

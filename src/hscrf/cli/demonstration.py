@@ -28,9 +28,9 @@ def demonstrate(folder: str, seed: int = 0, quick: bool = False) -> int:
     half = n // 2
     train, test = (X[:half], Y[:half]), (X[half:], Y[half:])
     describe_data(train, test)
-    models = compare(train, test)
+    models = compare_families(train, test)
     curve = show_evidence(models["HSCRF"], test, seed)
-    draw(folder, models["HSCRF"], test, curve, seed)
+    draw_pictures(folder, models["HSCRF"], test, curve, seed)
     return 0
 
 
@@ -47,7 +47,7 @@ def describe_data(train: Any, test: Any) -> None:
     print("\nThe first test day:", ", ".join(f"{name} {i}-{j}" for i, j, name in labels.segments("activity")))
 
 
-def compare(train: Any, test: Any) -> dict[str, Any]:
+def compare_families(train: Any, test: Any) -> dict[str, Any]:
     """Train all models and print a row of accuracies for each."""
     print(f"\n{'correct steps in %':24}{'activity':>10}{'trajectory':>12}{'seconds':>10}")
     models = {}
@@ -70,13 +70,13 @@ def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], leve
 def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
     """Both levels together, as nested segments."""
     model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
-    return model, lambda Z: columns_of(model.predict(Z))
+    return model, lambda Z: label_columns(model.predict(Z))
 
 
 def dynamic(X: Any, Y: Sequence[Labels]) -> Any:
     """Both levels together, without segments."""
     model = DynamicCRF(c2=0.1, verbose=1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
-    return model, lambda Z: columns_of(model.predict(Z))
+    return model, lambda Z: label_columns(model.predict(Z))
 
 
 def flat(X: Any, Y: Sequence[Labels]) -> Any:
@@ -85,7 +85,7 @@ def flat(X: Any, Y: Sequence[Labels]) -> Any:
     return chains, lambda Z: {level: [y.column("label") for y in chain.predict(Z)] for level, chain in chains.items()}
 
 
-def columns_of(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
+def label_columns(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
     return {level: [y.column(level) for y in labels] for level in LEVELS}
 
 
@@ -133,7 +133,7 @@ def hide(labels: Labels, known: Labels) -> Labels:
     return Labels(labels.topology, states, labels.ends)
 
 
-def draw(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed: int) -> None:
+def draw_pictures(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed: int) -> None:
     """Write pictures if matplotlib is there, and say where."""
     try:
         import matplotlib

@@ -50,7 +50,7 @@ class Exporting:
 
     def write(self, documents: Iterable[Document]) -> None:
         """Write documents whose prediction and confidence are those of JSON Lines."""
-        sequences = (labelled(document, n) for n, document in enumerate(documents, start=1))
+        sequences = (labelled_document(document, n) for n, document in enumerate(documents, start=1))
         if self.output == "-":
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
             sys.stdout.writelines(
@@ -61,7 +61,7 @@ class Exporting:
         note(f"{', '.join(found)} written" if len(found) < 4 else f"{len(found)} files written to {self.output}")
 
 
-def labelled(document: Document, number: int) -> Labelled:
+def labelled_document(document: Document, number: int) -> Labelled:
     """A document with its predicted segments; steps outside any are left out."""
     confidence = document.extra["confidence"]
     spans = [

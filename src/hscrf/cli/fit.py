@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, files_in, say_skipped, shards_of
+from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import Merge, UserError, complain, counted, note, pairs_in, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
@@ -155,7 +155,11 @@ def files_of_fit(args: argparse.Namespace) -> list[str]:
     """The training files; ``data`` is the first of them from now on."""
     args.files = args.data
     check_shards(args)
-    paths = files_in(args.data) if args.shards or len(args.data) > 1 or not os.path.exists(args.data[0]) else args.data
+    paths = (
+        expanded_names(args.data)
+        if args.shards or len(args.data) > 1 or not os.path.exists(args.data[0])
+        else args.data
+    )
     args.data = paths[0]
     described = label_file_of(args)
     if described is not None:
@@ -180,7 +184,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
 
     shards = shards_of(args, recipe_of(args), paths)
     recipe = shards.sources[0].recipe
-    dev = shards_of(args, recipe, files_in([args.dev])) if args.dev else None
+    dev = shards_of(args, recipe, expanded_names([args.dev])) if args.dev else None
     model = large_model(args, recipe, **training_of(args))
     note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
     with cluster_of(args.dask) as client:
@@ -244,7 +248,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     )
     if given is None:
         warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
-    model = make_model(args, topology, features_of(args, topology, durations, recipe.template), **training_of(args))
+    model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
     steps = sum(map(len, documents))
     note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
     note(f"columns: {describe_features(documents, recipe)}")
@@ -337,7 +341,7 @@ def durations_of(args: argparse.Namespace) -> list[Any]:
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
 
 
-def features_of(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> list[Any]:
+def wanted_features(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> list[Any]:
     """The specifications that the options ask for; durations replace those that limits bring by themselves."""
     from hscrf.cli.recipe import with_pairs
     from hscrf.features.specifications import Duration, default_specifications
@@ -361,7 +365,7 @@ def training_of(args: argparse.Namespace) -> dict[str, Any]:
         "c1": args.c1,
         "c2": c2_of(args),
         "margin": margin_of(args),
-        "solver": solver_of(args),
+        "solver": solver_from_options(args),
         "transitions": args.transitions,
         "n_jobs": args.jobs,
         "random_state": args.seed,
@@ -376,7 +380,7 @@ def c2_of(args: argparse.Namespace) -> float | str:
     return 0.0 if args.solver == "perceptron" else 0.1
 
 
-def solver_of(args: argparse.Namespace) -> Any:
+def solver_from_options(args: argparse.Namespace) -> Any:
     """The solver by its name, or with as many iterations as asked for."""
     from hscrf.solvers.choice import SOLVERS
 

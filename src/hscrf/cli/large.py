@@ -42,7 +42,7 @@ def check_shards(args: argparse.Namespace) -> None:
         raise UserError("--shards reads its files again if need be: expected files, not standard input")
 
 
-def files_in(given: list[str]) -> list[str]:
+def expanded_names(given: list[str]) -> list[str]:
     """The files that names and patterns stand for; - is standard input."""
     from hscrf.scale.sources import paths_of
 

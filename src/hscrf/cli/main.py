@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from hscrf.cli import demo, fit, pack, plot, predict, score, show, studio
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import UserError, complain, describe, typed
+from hscrf.cli.shell import UserError, complain, error_line, typed
 
 ABOUT = """\
 Label sequences at several nested levels at once.
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.traceback or not isinstance(error, (UserError, ValueError, OSError, MemoryError, ImportError)):
             raise
-        return complain(describe(error), 2)
+        return complain(error_line(error), 2)
     return code
 
 

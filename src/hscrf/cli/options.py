@@ -117,7 +117,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
     from hscrf.io.recipe import Recipe
     from hscrf.io.sniffing import format_of, suffix_of
 
-    places = places_of(args.levels, "--levels") if args.levels and "=" in args.levels else None
+    places = column_places(args.levels, "--levels") if args.levels and "=" in args.levels else None
     levels = tuple(places) if places else names_in(args.levels)
     described = label_file_of(args)
     if described is not None:
@@ -139,7 +139,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         places=places,
         names=names_in(args.columns) or None,
         features=names_in(args.features) or None,
-        scheme=schemes_of(args.scheme, levels),
+        scheme=schemes_from_option(args.scheme, levels),
         separator=separator_of(args.separator) or ("\t" if tabbed else None),
         comment=args.comment,
         sequence=None if args.sequence == "none" else args.sequence or "sequence",
@@ -151,12 +151,12 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
     )
 
 
-def places_of(text: str, option: str) -> dict[str, int]:
+def column_places(text: str, option: str) -> dict[str, int]:
     """Columns, counted from 0, from chunk=3,pos=2, which counts from 1."""
     return {name: place - 1 for name, place in pairs_in(text, int, option).items()}
 
 
-def schemes_of(text: str | None, levels: Sequence[str]) -> dict[str, str]:
+def schemes_from_option(text: str | None, levels: Sequence[str]) -> dict[str, str]:
     """Schemes by level from bio or chunk=bio,pos=plain."""
     if not text:
         return {}

@@ -102,7 +102,7 @@ def plot_model(args: argparse.Namespace, what: str) -> Any:
         return plots.plot_training(model)
     if what == "transitions":
         return plots.plot_transitions(model, args.level)
-    timed = timed_levels(topology)
+    timed = limited_levels(topology)
     if not timed and args.level is None:
         raise UserError(
             "the model has no durations: fit with --durations or --max-duration, or draw the lengths that it expects "
@@ -111,14 +111,14 @@ def plot_model(args: argparse.Namespace, what: str) -> Any:
     return plots.plot_durations(model, args.level or timed[-1])
 
 
-def timed_levels(topology: Any) -> list[str]:
+def limited_levels(topology: Any) -> list[str]:
     """The levels whose durations are limited."""
     return [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
 
 
 def lasting_level(topology: Any) -> str:
     """The lowest level with durations, or else the lowest whose segments may last longer than a step."""
-    timed = timed_levels(topology)
+    timed = limited_levels(topology)
     if timed:
         return timed[-1]
     levels: tuple[str, ...] = topology.levels[1:-1] if topology.unit_bottom else topology.levels[1:]
@@ -156,7 +156,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
     if len(possible) < len(documents):
         left_out = f"{len(documents) - len(possible)} of {len(documents)} sequences"
         note(f"{left_out} are left out, because their labels are impossible for the model")
-    known = [known_labels(document, model, recipe) for document in possible]
+    known = [document_labels(document, model, recipe) for document in possible]
     X = [recipe.observe(document) for document in possible]
     axes = plots.plot_evidence_curve(FRACTIONS, evidence_curve(model, X, known, FRACTIONS, 0))
     axes.set_ylabel("accuracy of the steps not given")
@@ -166,13 +166,13 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
 def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
     """Whether the model can give a document its labels."""
     try:
-        known_labels(document, model, recipe)
+        document_labels(document, model, recipe)
     except ValueError:
         return False
     return True
 
 
-def known_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
+def document_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
     """The labels of a document over the model's topology."""
     from hscrf.io.tags import to_labels
 
@@ -189,7 +189,7 @@ def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, document
     document = documents[args.sequence - 1]
     X = [recipe.observe(document)]
     unknown = UnknownLabels(model.topology_, recipe.scheme, args.strict)
-    labels = known_labels(unknown.cleared(document), model, recipe) if document.labels else None
+    labels = document_labels(unknown.cleared(document), model, recipe) if document.labels else None
     unknown.say()
     evidence = labels if labels is not None and not labels.is_complete else None
     given = None if evidence is None else [evidence]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from itertools import chain, islice
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
+from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import (
     ENDINGS,
     EXPORTS,
@@ -99,7 +99,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hscrf.cli.exporting import exporting
-    from hscrf.cli.prediction import Prediction, batches
+    from hscrf.cli.prediction import Prediction, document_batches
     from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
     from hscrf.cli.writing import Output
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = Prediction(args, model, recipe, output)
     stray = StrayTags(recipe.scheme)
     documents = stray.watched(chain(first, read))
-    results = counted(chain.from_iterable(map(prediction.batch, batches(documents))), "predicting")
+    results = counted(chain.from_iterable(map(prediction.batch, document_batches(documents))), "predicting")
     if exported:
         exported.write(results)
     else:
@@ -166,7 +166,7 @@ def predict_shards(args: argparse.Namespace) -> int:
             raise UserError(f"{option} is not for --shards: hscrf predict reads a single file of any size without it")
     if args.output == "-":
         raise UserError("--shards writes a file for each shard: give a folder by -o")
-    paths = files_in(args.files)
+    paths = expanded_names(args.files)
     model, shards = open_shards(args, paths, unlabelled=True)
     with cluster_of(args.dask) as client:
         found = model.predict(shards, folder=args.output, client=client)

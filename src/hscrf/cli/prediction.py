@@ -23,7 +23,7 @@ from hscrf.labels.labels import Labels
 BATCH = 20_000  # time steps that are predicted together
 
 
-def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Lists of documents of at least BATCH steps, but for the last."""
     batch: list[Document] = []
     steps = 0

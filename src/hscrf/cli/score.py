@@ -7,8 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, files_in, open_shards, say_skipped
-from hscrf.cli.options import FILES, Parser, add_layout, open_model, places_of, recipe_of
+from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.options import FILES, Parser, add_layout, column_places, open_model, recipe_of
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
 from hscrf.files.replacing import replaced
 
@@ -83,7 +83,7 @@ def score_shards(args: argparse.Namespace) -> int:
         raise UserError("--shards labels the files and compares: give the model by -m")
     if args.conlleval is not None:
         raise UserError("--conlleval is not for --shards: label the files by hscrf predict first")
-    model, shards = open_shards(args, files_in(args.files), unlabelled=False)
+    model, shards = open_shards(args, expanded_names(args.files), unlabelled=False)
     with cluster_of(args.dask) as client:
         numbers, sequences = Labelling(shards.on_cluster(client), model).report(args.tolerance)
     say_skipped(shards)
@@ -127,7 +127,9 @@ def score_files(args: argparse.Namespace) -> int:
 def predicted_places(text: str, recipe: Recipe) -> dict[str, Any]:
     """Where predicted labels are, by level."""
     given = text if "=" in text else f"{recipe.levels[0]}={text}"
-    return pairs_in(given, option="--predicted") if recipe.format == "table" else dict(places_of(given, "--predicted"))
+    return (
+        pairs_in(given, option="--predicted") if recipe.format == "table" else dict(column_places(given, "--predicted"))
+    )
 
 
 def write_json(path: str, content: Any) -> None:

@@ -19,7 +19,7 @@ class UserError(argparse.ArgumentTypeError):
     """Something the user can correct. Raised while argparse reads an option, it names the option too."""
 
 
-def describe(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """One line for an error."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"

@@ -24,7 +24,11 @@ Print what a model has learned: states and their children, strongest weights, du
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("model", help="a model file")
     parser.add_argument(
-        "--top", type=whole(0), default=10, metavar="N", help="how many weights of each kind (default: %(default)s)"
+        "--top",
+        type=whole(0),
+        default=10,
+        metavar="N",
+        help="how many weights of each kind (default: %(default)s)",
     )
     parser.add_argument("--level", help="only this level")
     parser.add_argument(

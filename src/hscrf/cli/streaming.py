@@ -17,7 +17,7 @@ from hscrf.errors import DataFileError
 from hscrf.io.columns import HEADER, header_names, number_of
 from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
-from hscrf.io.lines import cells_of, numbered_lines
+from hscrf.io.lines import numbered_lines, split_cells
 from hscrf.io.recipe import Recipe
 
 
@@ -111,7 +111,7 @@ class LineStream:
     def _cells_of(self, number: int, line: str) -> list[str]:
         """The cells of a line; those of a table may be in quotes."""
         if self.table is None or self.separator is None or len(self.separator) > 1:
-            return cells_of(line, self.separator)
+            return split_cells(line, self.separator)
         try:
             return next(csv.reader([line], delimiter=self.separator, strict=True))
         except csv.Error as error:

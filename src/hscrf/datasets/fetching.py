@@ -35,7 +35,7 @@ Folder = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
-class Source:
+class DownloadSource:
     """Where the originals of a data set are, and what they become."""
 
     name: str  # of the folder that the loaders read
@@ -213,7 +213,7 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
     return load_ecg(prepared(ECG, folder), split)
 
 
-def prepared(source: Source, folder: Folder) -> Path:
+def prepared(source: DownloadSource, folder: Folder) -> Path:
     """The folder with the files of a data set that the loader reads; they are made there if they are missing."""
     given = [folder] if folder is not None else [os.environ.get("HSCRF_DATA")]
     for place in given:
@@ -227,7 +227,7 @@ def prepared(source: Source, folder: Folder) -> Path:
     return target
 
 
-def _download(source: Source, folder: Path) -> None:
+def _download(source: DownloadSource, folder: Path) -> None:
     """Get the originals that are not in the folder, several at once; each is checked and then moved into place."""
     known = dict(source.originals)
     if source.sums:
@@ -240,7 +240,7 @@ def _download(source: Source, folder: Path) -> None:
     _get(source, known, folder)
 
 
-def _get(source: Source, known: Mapping[str, str | None], folder: Path) -> None:
+def _get(source: DownloadSource, known: Mapping[str, str | None], folder: Path) -> None:
     pooch = _pooch()
     keeper = pooch.create(
         path=folder,
@@ -260,7 +260,7 @@ def _get(source: Source, known: Mapping[str, str | None], folder: Path) -> None:
             pool.shutdown(cancel_futures=True)
 
 
-def _get_one(keeper: Any, source: Source, file: str) -> None:
+def _get_one(keeper: Any, source: DownloadSource, file: str) -> None:
     address = source.base + quote(file)
     try:
         keeper.fetch(file)
@@ -291,7 +291,7 @@ def _reason(error: BaseException) -> str:
         error = inner
 
 
-def _compare(source: Source, folder: Path) -> None:
+def _compare(source: DownloadSource, folder: Path) -> None:
     """Say where converted files are not those that the documentation used."""
     for file, expected in source.made.items():
         found = hashlib.sha256((folder / file).read_bytes()).hexdigest()
@@ -342,7 +342,7 @@ def _author_files() -> list[str]:
     return [line for line in listed.splitlines() if line and not line.startswith("#")]
 
 
-CONLL2000 = Source(
+CONLL2000 = DownloadSource(
     "conll2000",
     "https://raw.githubusercontent.com/nltk/nltk_data/5db857e6f7df11eabb5e5665836db9ec8df07e28/packages/corpora/",
     {"conll2000.zip": "01e65164f268366e7caa0db92332a1955d081908c87016e2c7640c3c5279b7cd"},
@@ -353,7 +353,7 @@ CONLL2000 = Source(
     },
     strict=True,
 )
-CITATIONS = Source(
+CITATIONS = DownloadSource(
     "umass_citation",
     "https://raw.githubusercontent.com/mmcmahon13/umass-citation/ecbbd739a8ea9aa6aa76b67e83fe50d5229abade/",
     dict.fromkeys(CITATION_FILES),
@@ -364,7 +364,7 @@ CITATIONS = Source(
         "testing.tsv": "01782037962dbe4c4268e2d23af69158051ebaa9450ceaaecbdfd690f8979405",
     },
 )
-AUTHOR_NAMES = Source(
+AUTHOR_NAMES = DownloadSource(
     "author_names",
     "https://raw.githubusercontent.com/kermitt2/grobid/b8d6bec/grobid-trainer/resources/dataset/name/header/corpus/",
     dict.fromkeys(_author_files()),
@@ -374,7 +374,7 @@ AUTHOR_NAMES = Source(
         "test.tsv": "6b25ea998c5686964ae3d2323d2644f8aa4473036fdc302786daa3124bdd22f6",
     },
 )
-ECG = Source(
+ECG = DownloadSource(
     "ludb",
     "https://physionet.org/files/ludb/1.0.1/",
     dict.fromkeys(f"data/{record}.{kind}" for record in RECORDS for kind in ("hea", "dat", ANNOTATED)),

@@ -48,7 +48,7 @@ def find_files(
     return {key: place / file for key, file in files.items()}
 
 
-def read_rows(path: Path, width: int, separator: str | None, comment: str = "") -> list[list[list[str]]]:
+def read_row_sequences(path: Path, width: int, separator: str | None, comment: str = "") -> list[list[list[str]]]:
     """Sequences of rows of columns, from a file with blank lines between sequences."""
     sequences: list[list[list[str]]] = [[]]
     with path.open(encoding="utf-8") as file:
@@ -69,5 +69,5 @@ def take_column(sequences: list[list[list[str]]], k: int) -> list[list[str]]:
     return [[row[k] for row in sequence] for sequence in sequences]
 
 
-def numbered(split: str, Y: Sequence[Any]) -> list[str]:
+def sequence_names(split: str, Y: Sequence[Any]) -> list[str]:
     return [f"{split}-{n}" for n in range(len(Y))]

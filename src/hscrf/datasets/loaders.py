@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hscrf.datasets.files import find_files, numbered, read_rows, take_column
+from hscrf.datasets.files import find_files, read_row_sequences, sequence_names, take_column
 from hscrf.errors import several
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
@@ -48,14 +48,14 @@ def load_conll2000(folder: str | os.PathLike[str] | None = None, split: str = "t
     above it if that is named ``conll2000``.
     """
     files = find_files("conll2000", folder, split, {"train": "train.txt", "test": "test.txt"})
-    rows = {path: read_rows(path, 3, None) for path in files.values() if path.is_file()}
+    rows = {path: read_row_sequences(path, 3, None) for path in files.values() if path.is_file()}
     sentences = rows[files[split]]
     every = [row for some in rows.values() for sentence in some for row in sentence]
     chunks = [*sorted({tag.partition("-")[2] for *_, tag in every} - {""}), "O"]
     topology = Topology({"chunk": chunks, "pos": sorted({pos for _, pos, _ in every})})
     columns = {name: take_column(sentences, k) for k, name in ((1, "pos"), (2, "chunk"))}
     Y = [_read_labels(topology, columns, n, {"chunk": "bio"}) for n in range(len(sentences))]
-    return Dataset(f"conll2000 {split}", take_column(sentences, 0), columns, Y, numbered(split, Y))
+    return Dataset(f"conll2000 {split}", take_column(sentences, 0), columns, Y, sequence_names(split, Y))
 
 
 _CITATION_LEVELS = ("field", "part", "name")
@@ -70,7 +70,7 @@ def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "t
     """
     names = {"train": "training.tsv", "dev": "dev.tsv", "test": "testing.tsv"}
     files = find_files("umass_citation", folder, split, names)
-    rows = {path: read_rows(path, 4, "\t") for path in files.values() if path.is_file()}
+    rows = {path: read_row_sequences(path, 4, "\t") for path in files.values() if path.is_file()}
     padded = {path: list(map(_padded, sequences)) for path, sequences in rows.items()}
     topology = _citation_topology(padded.values())
     Y = [
@@ -79,7 +79,7 @@ def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "t
     ]
     given = rows[files[split]]
     columns = {name: take_column(given, k) for k, name in enumerate(_CITATION_LEVELS, start=1)}
-    return Dataset(f"umass_citation {split}", take_column(given, 0), columns, Y, numbered(split, Y))
+    return Dataset(f"umass_citation {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
 
 
 def load_cad120(folder: str | os.PathLike[str] | None = None) -> Dataset:
@@ -90,7 +90,7 @@ def load_cad120(folder: str | os.PathLike[str] | None = None) -> Dataset:
     in :func:`load_conll2000`; it holds ``sequences_step10.tsv``.
     """
     path = find_files("cad120", folder, "all", {"all": "sequences_step10.tsv"})["all"]
-    videos = read_rows(path, 8, "\t", comment="#seq_id")
+    videos = read_row_sequences(path, 8, "\t", comment="#seq_id")
     columns = {name: take_column(videos, k) for k, name in ((4, "activity"), (5, "subactivity"))}
     states = {
         name: sorted({label for column in columns[name] for label in column} - {"UNLABELLED"}) for name in columns

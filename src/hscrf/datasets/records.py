@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hscrf.datasets.files import check_split, find_files, numbered, read_rows, take_column
+from hscrf.datasets.files import check_split, find_files, read_row_sequences, sequence_names, take_column
 from hscrf.datasets.loaders import Dataset
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
@@ -46,7 +46,7 @@ def load_author_names(folder: str | os.PathLike[str] | None = None, split: str =
         If the folder is not known or holds no such file.
     """
     files = find_files("author_names", folder, split, {"train": "train.tsv", "test": "test.tsv"})
-    rows = {path: read_rows(path, 3, "\t", comment="# source\t") for path in files.values() if path.is_file()}
+    rows = {path: read_row_sequences(path, 3, "\t", comment="# source\t") for path in files.values() if path.is_file()}
     for sequence in (some for found in rows.values() for some in found):
         for row in sequence:
             row[PART] = _mended(row[PART])
@@ -59,7 +59,7 @@ def load_author_names(folder: str | os.PathLike[str] | None = None, split: str =
         Labels.from_columns(topology, {"person": person, "part": part}, scheme="bio")
         for person, part in zip(columns["person"], columns["part"], strict=True)
     ]
-    return Dataset(f"author_names {split}", take_column(given, 0), columns, Y, numbered(split, Y))
+    return Dataset(f"author_names {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
 
 
 def _mended(tag: str) -> str:

@@ -38,7 +38,7 @@ def convert_ecg(originals: Path, folder: Path) -> None:
             np.int16
         )
         waves = read_waves((originals / "data" / f"{record}.{ANNOTATED}").read_bytes())
-        for level, spans in segments(waves).items():
+        for level, spans in beats_and_waves(waves).items():
             lines += [
                 f"{record}\t{rhythm(header)}\t{level}\t{start}\t{stop}\t{label}\n" for start, stop, label in spans
             ]
@@ -79,7 +79,7 @@ def read_signal(header: str, data: bytes) -> Floats:
     return (samples.reshape(-1, len(LEADS)) - baseline) / gain
 
 
-def read_annotations(data: bytes) -> list[tuple[int, int]]:
+def read_wave_annotations(data: bytes) -> list[tuple[int, int]]:
     """Sample and type of each annotation of a file in the MIT format."""
     words = np.frombuffer(data[: len(data) // 2 * 2], dtype="<u2").tolist()
     found, time, k = [], 0, 0
@@ -102,7 +102,7 @@ def read_waves(data: bytes) -> list[Span]:
     """Onset, offset and name of each wave: of every QRS, of a P right before one and of a T right after one."""
     found: list[Span] = []
     onset = name = None
-    for sample, kind in read_annotations(data):
+    for sample, kind in read_wave_annotations(data):
         if kind == ONSET:
             onset, name = sample, None
         elif kind in WAVES:
@@ -114,10 +114,11 @@ def read_waves(data: bytes) -> list[Span]:
     return [span for (*_, before), span in pairwise([(0, 0, ""), *kept]) if span[2] != "T" or before == "QRS"]
 
 
-def segments(waves: list[Span]) -> dict[str, list[Span]]:
+def beats_and_waves(waves: list[Span]) -> dict[str, list[Span]]:
     """Beats and waves without gaps, in steps; what rounding leaves without a step is dropped.
 
-    >>> segments([(100, 150, "P"), (170, 220, "QRS"), (300, 400, "T"), (600, 650, "P"), (680, 720, "QRS")])["beat"]
+    >>> waves = [(100, 150, "P"), (170, 220, "QRS"), (300, 400, "T"), (600, 650, "P"), (680, 720, "QRS")]
+    >>> beats_and_waves(waves)["beat"]
     [(10, 60, 'PQRST'), (60, 72, 'PQRS')]
     """
     steps = [(round(start / PER_STEP), round(stop / PER_STEP), name) for start, stop, name in waves]

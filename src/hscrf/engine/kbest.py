@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENDS, LIVES, STARTS, FRESH = 0, 1, 2, 3  # kinds of items: a node ends, lives, starts, or starts with its run
 
 
-class Item(NamedTuple):
+class PathEvent(NamedTuple):
     """A place in the walk back through the run (layer, s, i): an event of a node at time t."""
 
     layer: int
@@ -31,7 +31,7 @@ class Item(NamedTuple):
     t: int
 
 
-ROOT = Item(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
+ROOT = PathEvent(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Ways:
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
-    then: dict[int, tuple[Item, ...]] = field(default_factory=dict)  # what candidates lead to, once it is known
+    then: dict[int, tuple[PathEvent, ...]] = field(default_factory=dict)  # what candidates lead to, once it is known
 
     def __post_init__(self) -> None:
         self.push(0)
@@ -67,7 +67,7 @@ class KBest:
         tops = [d for d in range(self.depth - 1) if segmental[d]]
         self.layers = list(zip(tops, [*tops[1:], self.depth - 1], strict=True))  # levels: top and bottom
         self.runs: dict[tuple[int, int, int], _core.Run] = {}
-        self.ways: dict[Item, Ways] = {}
+        self.ways: dict[PathEvent, Ways] = {}
 
     def __iter__(self) -> Iterator[tuple[float, NDArray[np.int32], NDArray[np.int8]]]:
         best = max(self.made.roots())
@@ -76,7 +76,7 @@ class KBest:
             yield best - self.ways[ROOT].losses[rank], *self._configuration(rank)
             rank += 1
 
-    def _reach(self, item: Item, rank: int) -> bool:
+    def _reach(self, item: PathEvent, rank: int) -> bool:
         """Find the ways of an item up to a rank; False if there are fewer. The walk is deep, so it does not recurse."""
         if self._has(item, rank):
             return True
@@ -89,12 +89,12 @@ class KBest:
                 stack.pop()
         return self._has(item, rank)
 
-    def _has(self, item: Item, rank: int) -> bool:
+    def _has(self, item: PathEvent, rank: int) -> bool:
         """Is the way of an item of this rank known."""
         ways = self.ways.get(item)
         return ways is not None and len(ways.losses) > rank
 
-    def _search(self, item: Item, rank: int) -> Generator[tuple[Item, int], None, None]:
+    def _search(self, item: PathEvent, rank: int) -> Generator[tuple[PathEvent, int], None, None]:
         """Extend an item's list to a rank, asking for what is needed of the items behind it."""
         if item not in self.ways:
             self.ways[item] = self._ways(item)
@@ -108,7 +108,7 @@ class KBest:
             ways.losses.append(loss)
             ways.picks.append((c, ranks))
 
-    def _push_neighbours(self, item: Item) -> Generator[tuple[Item, int], None, None]:
+    def _push_neighbours(self, item: PathEvent) -> Generator[tuple[PathEvent, int], None, None]:
         """After the last way found comes the next candidate, or what differs in the rank of one item behind it."""
         ways = self.ways[item]
         c, ranks = ways.picks[-1]
@@ -127,7 +127,7 @@ class KBest:
                 losses = (self.ways[behind].losses[rank] for behind, rank in wanted)
                 heappush(ways.heap, (ways.steps[c] + sum(losses), c, following))
 
-    def _ways(self, item: Item) -> Ways:
+    def _ways(self, item: PathEvent) -> Ways:
         """The ways of an item before any of them is asked for."""
         if item == ROOT:
             scores = self.made.roots()
@@ -138,34 +138,34 @@ class KBest:
         losses, where = self._run(item).incoming(item.kind, item.node, item.t)
         return Ways(losses, where, 2 if self._leads_below(item) else 1)
 
-    def _run(self, item: Item) -> _core.Run:
+    def _run(self, item: PathEvent) -> _core.Run:
         """The run of an item."""
         key = item[:3]
         if key not in self.runs:
             self.runs[key] = self.made.run(*key)
         return self.runs[key]
 
-    def _leads_below(self, item: Item) -> bool:
+    def _leads_below(self, item: PathEvent) -> bool:
         """Is this a segment that leads into the layer below as well."""
         return item.kind == LIVES and item.layer + 1 < len(self.layers)
 
-    def _then(self, item: Item, c: int) -> tuple[Item, ...]:
+    def _then(self, item: PathEvent, c: int) -> tuple[PathEvent, ...]:
         """What a candidate leads to."""
         then = self.ways[item].then
         if c not in then:
             then[c] = self._find_then(item, c)
         return then[c]
 
-    def _find_then(self, item: Item, c: int) -> tuple[Item, ...]:
+    def _find_then(self, item: PathEvent, c: int) -> tuple[PathEvent, ...]:
         kind, node, t = self.ways[item].where[c]
         if item == ROOT:
-            return (Item(0, node, 0, ENDS, 0, self.length - 1),)
+            return (PathEvent(0, node, 0, ENDS, 0, self.length - 1),)
         if item.kind == FRESH:
             return ()
-        then = Item(item.layer, item.s, item.i, kind, node, t)
+        then = PathEvent(item.layer, item.s, item.i, kind, node, t)
         if not self._leads_below(item):
             return (then,)
-        return then, Item(item.layer + 1, self._run(item).states_of(node)[-1], t, ENDS, 0, item.t)
+        return then, PathEvent(item.layer + 1, self._run(item).states_of(node)[-1], t, ENDS, 0, item.t)
 
     def _configuration(self, rank: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
         """Write out the way of the root of a given rank."""
@@ -187,7 +187,7 @@ class KBest:
                 self._write(item, then[0], states, ends)
         return states, ends
 
-    def _write(self, item: Item, then: Item, states: Any, ends: Any) -> None:
+    def _write(self, item: PathEvent, then: PathEvent, states: Any, ends: Any) -> None:
         top, bottom = self.layers[item.layer]
         if item.kind == LIVES:
             for d, state in enumerate(self._run(item).states_of(item.node), top + 1):

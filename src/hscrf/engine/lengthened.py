@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hscrf.engine.choice import Engine
 
 
-class Written(NamedTuple):
+class DurationRows(NamedTuple):
     """How the durations of one level are written out: rows of tables for lengths 1 .. R."""
 
     source: Ints  # (R, S) the length whose score a length has
@@ -31,7 +31,7 @@ class Written(NamedTuple):
     beyond: Floats  # (R, S) steps beyond L
 
     @classmethod
-    def of(cls, topology: Topology, d: int, values: Arrays, longest: int) -> Written:
+    def of(cls, topology: Topology, d: int, values: Arrays, longest: int) -> DurationRows:
         """Those of level d."""
         shapes = {key: table.shape for key, table in values.items()}
         limit, length = explicit_lengths(topology, d, shapes), np.arange(1, longest + 1)[:, None]
@@ -97,7 +97,7 @@ class Lengthened:
         found = self.engine.expectations(self._written(values), weights, explicit)
         counts = dict(found.counts)
         for d in self.topology.open_levels:
-            written = Written.of(self.topology, d, values, self.longest)
+            written = DurationRows.of(self.topology, d, values, self.longest)
             by_length = counts.pop(("duration", d))
             if ("tail", d) in values:
                 counts["tail", d] = (by_length * written.beyond).sum(axis=0)
@@ -132,7 +132,7 @@ class Lengthened:
         """The values without tails, with durations of all lengths."""
         found = {key: table for key, table in values.items() if key[0] != "tail"}
         for d in self.topology.open_levels:
-            written, none = Written.of(self.topology, d, values, self.longest), np.zeros(self.topology.n_states[d])
+            written, none = DurationRows.of(self.topology, d, values, self.longest), np.zeros(self.topology.n_states[d])
             given = values.get(("duration", d))
             table = np.zeros_like(written.beyond) if given is None else written.table(given)
             per_step = np.broadcast_to(values.get(("tail", d), none), table.shape)

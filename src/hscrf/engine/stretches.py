@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
-from hscrf.labels.events import events, segments
+from hscrf.labels.events import events, segment_bounds
 from hscrf.labels.packed import Known
 from hscrf.potentials import FAMILY, Arrays, Key
 from hscrf.topology import Topology
 
 
-class Engine(Protocol):
+class CountingEngine(Protocol):
     """An engine that also returns how many sequences needed logarithms."""
 
     def sums(self, values: Arrays) -> tuple[Floats, int]: ...
@@ -34,11 +34,11 @@ class Engine(Protocol):
     def counts(self, values: Arrays, weights: Floats | None) -> tuple[Expectations, int]: ...
 
 
-Make = Callable[[Topology, Ints, Evidence | None], Engine]
+Make = Callable[[Topology, Ints, Evidence | None], CountingEngine]
 
 
 @dataclass(frozen=True)
-class Part:
+class StretchGroup:
     """Stretches below one state of a level; or, with ``top`` 0, whole sequences of which too little is known."""
 
     top: int  # the level of the stretches, the root of their topology
@@ -46,7 +46,7 @@ class Part:
     begin: int  # its steps among those of all parts, one part after the other
     end: int
     owners: Ints  # the sequence of each stretch
-    engine: Engine
+    engine: CountingEngine
     places: dict[tuple[Key, tuple[int, ...]], Any] = field(default_factory=dict)
 
     def has(self, key: Key) -> bool:
@@ -97,19 +97,19 @@ class Stretches:
 
     def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence, make: Make) -> None:
         self.topology, self.offsets = topology, offsets
-        self.known, levels = known_labels(topology, offsets, evidence)
+        self.known, levels = known_upper_labels(topology, offsets, evidence)
         self.useful = bool((levels > 0).any()) and not topology.open_levels
         if not self.useful:
             return
         self.sequence = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))  # of each step
-        self.parts: list[Part] = []
+        self.parts: list[StretchGroup] = []
         order: list[Ints] = []
         for top, state, start, length, owners in self._groups(levels):
             steps, (own, columns) = ranges(start, length), below(topology, top, state)
             begin = self.parts[-1].end if self.parts else 0
             bounds = np.concatenate([[0], np.cumsum(length)])
             engine = make(own, bounds, rest_of(evidence, own, bounds, steps, top, columns))
-            self.parts.append(Part(top, columns, begin, begin + steps.size, owners, engine))
+            self.parts.append(StretchGroup(top, columns, begin, begin + steps.size, owners, engine))
             order.append(steps)
         self.order = np.concatenate(order)
         self.back = np.argsort(self.order)
@@ -121,7 +121,7 @@ class Stretches:
         if rest.size:
             yield 0, None, self.offsets[rest], np.diff(self.offsets)[rest], rest
         for top in np.unique(levels[levels > 0]).tolist():
-            start, stop = segments(self.known, top)
+            start, stop = segment_bounds(self.known, top)
             here = levels[self.sequence[start]] == top
             start, stop = start[here], stop[here]
             states = self.known.states[top][stop]
@@ -143,7 +143,7 @@ class Stretches:
     def counts(self, values: Arrays, weights: Floats | None) -> tuple[Expectations, int] | None:
         """Log Z, counts and posteriors; None if some sequence has no configuration."""
         log_z, tables, logs = self._score(values), self._ordered(values), 0
-        found: list[tuple[Part, Expectations]] = []
+        found: list[tuple[StretchGroup, Expectations]] = []
         for part in self.parts if np.isfinite(log_z).all() else ():
             some = None if weights is None else np.ascontiguousarray(weights[part.owners])
             expected, in_logarithms = part.engine.counts(part.values(tables), some)
@@ -185,7 +185,7 @@ class Stretches:
         for key, table in values.items():
             part, d = key
             if part in ("duration", "segment"):
-                start, stop = segments(self.known, d)
+                start, stop = segment_bounds(self.known, d)
                 too_long = stop - start >= table.shape[part == "segment"]
                 if too_long.any():
                     return np.full(log_z.size, -np.inf)
@@ -194,7 +194,7 @@ class Stretches:
                 log_z += np.bincount(owners, table.reshape(-1)[cells], log_z.size)
         return log_z
 
-    def _counts(self, key: Key, table: Floats, found: list[tuple[Part, Expectations]], each: Floats) -> Floats:
+    def _counts(self, key: Key, table: Floats, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The counts of an array: of all parts, and of what is known."""
         timed, total = self._timed(key, table), np.zeros(table.shape)
         for part, expected in found:
@@ -209,7 +209,7 @@ class Stretches:
             total += np.bincount(cells, each[owners], total.size).reshape(total.shape)
         return total
 
-    def _states(self, d: int, found: list[tuple[Part, Expectations]], each: Floats) -> Floats:
+    def _states(self, d: int, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The posteriors (N, S) of the states of a level."""
         key, total = ("token", d), np.zeros((self.order.size, self.topology.n_states[d]))
         for part, expected in found:
@@ -220,14 +220,14 @@ class Stretches:
         total.reshape(-1)[cells] = each[owners]
         return total
 
-    def _endings(self, d: int, found: list[tuple[Part, Expectations]], each: Floats) -> Floats:
+    def _endings(self, d: int, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The posteriors (N,) of the ends of a level."""
         total = np.zeros(self.order.size)
         for part, expected in found:
             if part.has(("token", d)):
                 total[part.begin : part.end] = expected.ending[d - part.top]
         total = total.take(self.back)
-        _, stop = segments(self.known, d)
+        _, stop = segment_bounds(self.known, d)
         total[stop] = each[self.sequence[stop]]
         return total
 
@@ -235,7 +235,7 @@ class Stretches:
 # -- what is known -----------------------------------------------------------------------------------------------------
 
 
-def known_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
+def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
     """The labels of the upper levels that are known in whole sequences, and the lowest such level of each.
 
     Where that is the root, or none (-1), nothing counts as known. The bottom is never one of them. Labels that break

@@ -194,12 +194,12 @@ def check_durations(durations: Any, max_duration: Any, open_duration: Any = Fals
         raise ValueError("open_duration is True, but durations names no level; expected one")
 
 
-def lengths_of(observations: Observations) -> list[int]:
+def packed_lengths(observations: Observations) -> list[int]:
     return np.diff(observations.offsets).tolist()
 
 
 def check_steps(observations: Observations, labels: Sequence[Labels], name: str = "Y", offset: int = 0) -> None:
-    for n, (steps, y) in enumerate(zip(lengths_of(observations), labels, strict=True), start=offset):
+    for n, (steps, y) in enumerate(zip(packed_lengths(observations), labels, strict=True), start=offset):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {several(steps, 'step')} but {name}[{n}] has {y.length}")
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.checks import check_steps, lengths_of
+from hscrf.estimator.checks import check_steps, packed_lengths
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
 from hscrf.labels.labels import Labels
 from hscrf.labels.lengths import SegmentLengths
 from hscrf.labels.packed import pack_possible
-from hscrf.observations.encoder import Encoder, Numbers
+from hscrf.observations.encoder import Numbers, ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
@@ -68,7 +68,7 @@ class Frame:
 
     Parameters
     ----------
-    encoder : Encoder
+    encoder : ObservationEncoder
         Learns names and scales of what is observed.
     statistics : Statistics
         Learns states and rules from the labels.
@@ -91,7 +91,7 @@ class Frame:
     """
 
     def __init__(
-        self, encoder: Encoder, statistics: Statistics, scheme: Any = "plain", rules: Rules | None = None
+        self, encoder: ObservationEncoder, statistics: Statistics, scheme: Any = "plain", rules: Rules | None = None
     ) -> None:
         self.encoder = encoder
         self.statistics = statistics
@@ -108,7 +108,7 @@ class Frame:
     def update(self, X: Sequence[Any], Y: Sequence[Any], offset: int = 0) -> Part:
         """Learn from one more part, whose first sequence has the number ``offset``; give it back packed."""
         observations = self.encoder.update(X)
-        labels = self.statistics.update(Y, lengths_of(observations), offset)
+        labels = self.statistics.update(Y, packed_lengths(observations), offset)
         check_steps(observations, labels, offset=offset)
         self.lengths.update(labels)
         return Part(observations, labels, offset)
@@ -165,7 +165,7 @@ class NestedMeetings:
         self,
         specifications: Sequence[Specification],
         topology: Topology,
-        encoder: Encoder,
+        encoder: ObservationEncoder,
         pairs: str = "seen",
         transitions: str = "all",
     ) -> None:

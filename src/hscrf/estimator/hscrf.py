@@ -43,7 +43,7 @@ from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.progress import waiting
 from hscrf.solvers.course import check_penalties
 from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
@@ -315,7 +315,7 @@ class HSCRF(Predictor):
         -------
         Frame
         """
-        encoder = Encoder(self.min_count, self.standardize, self.missing)
+        encoder = ObservationEncoder(self.min_count, self.standardize, self.missing)
         return Frame(encoder, self._statistics(scheme), scheme, self._ruled)
 
     def _ruled(self, learned: Topology, longest: int) -> Topology:

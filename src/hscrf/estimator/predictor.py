@@ -17,7 +17,7 @@ from hscrf.engine import Batch
 from hscrf.engine.cost import foresee
 from hscrf.errors import several
 from hscrf.estimator.calibration import Calibrated
-from hscrf.estimator.checks import check_lengths, check_steps, lengths_of
+from hscrf.estimator.checks import check_lengths, check_steps, packed_lengths
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.stores import Store
@@ -35,8 +35,8 @@ from hscrf.labels.reading import as_labels
 from hscrf.labels.renumbering import over
 from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import Workers, cut
-from hscrf.observations.encoder import Encoder
+from hscrf.objective.workers import Workers, cut_chunks
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.observations.stacked import cut_apart
 from hscrf.potentials import Key, Potentials
@@ -72,7 +72,7 @@ class Predictor(Calibrated):
     stop_reason_: str
     history_: list[dict[str, Any]]
 
-    _encoder_class: Any = Encoder
+    _encoder_class: Any = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS
 
     # -- prediction --------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Predictor(Calibrated):
         given = self._given(Y)
         check_lengths(X, given)
         observations = self.encoder_.pack(X).shared()  # development data are scored again and again
-        labels = self._read_to_score(given, lengths_of(observations))
+        labels = self._read_to_score(given, packed_lengths(observations))
         check_steps(observations, labels)
         return observations, labels
 
@@ -278,7 +278,7 @@ class Predictor(Calibrated):
         if evidence is None:
             return None
         evidence = self._given(evidence, name)
-        lengths = lengths_of(observations)
+        lengths = packed_lengths(observations)
         if len(evidence) != len(lengths):
             raise ValueError(f"X has {several(len(lengths), 'sequence')} but {name} has {len(evidence)}")
         labels = [self._known(y, n, length, name) for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))]
@@ -315,7 +315,7 @@ class Predictor(Calibrated):
     def _foresee(self, observations: Observations) -> None:
         """Say what a prediction will cost, if anybody wants to know."""
         if self.verbose:
-            foresee(self, lengths_of(observations), learning=False)
+            foresee(self, packed_lengths(observations), learning=False)
 
     def _in_chunks(
         self,
@@ -334,7 +334,7 @@ class Predictor(Calibrated):
         if observations.steps <= FEW:
             return list(work(np.arange(observations.offsets.size - 1)))
         with Workers(self.n_jobs) as workers:
-            return list(chain.from_iterable(workers.map(work, cut(np.diff(observations.offsets)))))
+            return list(chain.from_iterable(workers.map(work, cut_chunks(np.diff(observations.offsets)))))
 
     def _decode(self, loss: str, scored: Scored) -> list[Labels]:
         """The best labels of each sequence of a chunk."""

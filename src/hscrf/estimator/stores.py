@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.estimator.checks import check_lengths, count_states, lengths_of, warn_of_tags, warn_of_typos
+from hscrf.estimator.checks import check_lengths, count_states, packed_lengths, warn_of_tags, warn_of_typos
 from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.given import given_labels
@@ -74,7 +74,7 @@ class Lists:
         frame = model.new_frame(scheme)
         with waiting("packing", model.verbose):
             part = frame.update(self.X, Y)
-        (part,) = frame.settle(max(lengths_of(part.observations)), part)
+        (part,) = frame.settle(max(packed_lengths(part.observations)), part)
         topology = part.labels[0].topology
         if model.topology is None and not isinstance(Y[0], Labels):
             warn_of_typos(topology, count_states(topology, part.labels))

@@ -13,11 +13,13 @@ from hscrf.arrays import Floats, generator
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.fillers import copies_of
 from hscrf.labels.events import family_cells
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.topology import Topology
 
 
-def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology: Topology) -> dict[Any, float]:
+def named_weights(
+    blocks: list[tuple[Block, Floats]], encoder: ObservationEncoder, topology: Topology
+) -> dict[Any, float]:
     """Weights by part, level, kind of block, feature and names of states."""
     named = {}
     for block, weights in blocks:
@@ -26,14 +28,16 @@ def named_weights(blocks: list[tuple[Block, Floats]], encoder: Encoder, topology
     return named
 
 
-def weight_names(block: Block, encoder: Encoder, topology: Topology) -> list[Any]:
+def weight_names(block: Block, encoder: ObservationEncoder, topology: Topology) -> list[Any]:
     return [
         (type(block), feature, *block.locate(topology, place), block.remembered(topology, place))
         for feature, place in block.describe(encoder)
     ]
 
 
-def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encoder, topology: Topology) -> Floats:
+def carry_over(
+    former: dict[Any, float], blocks: Sequence[Block], encoder: ObservationEncoder, topology: Topology
+) -> Floats:
     """Former weights where the same feature and states of the same part still exist, else zero."""
     return np.array(
         [former.get(name, 0.0) for block in blocks for name in weight_names(block, encoder, topology)], dtype=float
@@ -42,7 +46,7 @@ def carry_over(former: dict[Any, float], blocks: Sequence[Block], encoder: Encod
 
 def first_weights(
     blocks: Sequence[Block],
-    encoder: Encoder,
+    encoder: ObservationEncoder,
     topology: Topology,
     labelled: NDArray[np.bool_],
     former: dict[Any, float] | None,

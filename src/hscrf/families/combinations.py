@@ -20,7 +20,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.labels.renumbering import over
 from hscrf.names import in_order
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY
 from hscrf.topology import Topology
@@ -126,7 +126,7 @@ class FactorMeetings:
         specifications: Sequence[Specification],
         levels: Topology,
         table: Ints,
-        encoder: Encoder,
+        encoder: ObservationEncoder,
         pairs: str,
         transitions: str,
     ) -> None:
@@ -150,12 +150,14 @@ class FactorMeetings:
     def blocks(self) -> list[Block]:
         """The block of each factor, spread over the combinations."""
         return [
-            spread(own.fit(occurrences), own, member, occurrences.topology, spec.levels)
+            spread_factor(own.fit(occurrences), own, member, occurrences.topology, spec.levels)
             for spec, (member, own, occurrences) in zip(self.specifications, self.factors, strict=True)
         ]
 
 
-def spread(factor: Block, own: Specification, member: Ints, topology: Topology, levels: tuple[str, ...]) -> FactorBlock:
+def spread_factor(
+    factor: Block, own: Specification, member: Ints, topology: Topology, levels: tuple[str, ...]
+) -> FactorBlock:
     """A factor's block, fitted over its own flat topology, over all combinations."""
     part, d = own.key(topology)
     if isinstance(factor, ConstantBlock) and part == "token":  # states that no combination has need no weight

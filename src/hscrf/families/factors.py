@@ -13,7 +13,7 @@ from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_inside, check_key, check_same, check_states, table_shape
 from hscrf.features.specifications import CellSpecification
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -85,7 +85,7 @@ class FactorBlock(Block):
         at_root = self.key[0] not in FAMILY and self.key[1] == 0
         return Topology({"step": ["step"]}, root=self.states) if at_root else Topology({"factor": self.states})
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         return self.factor.describe(encoder)
 
     def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:

@@ -19,7 +19,7 @@ from hscrf.families.hhmm.model import HHMM
 from hscrf.families.semi import SemiCRF
 from hscrf.features.blocks import Block
 from hscrf.files.container import read_container
-from hscrf.files.content import ContentError, Field, array_of, naming, shown
+from hscrf.files.content import ContentError, Field, array_of, brief, naming
 from hscrf.files.model import check_model, check_weights, read_parameters, read_topology
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import known_solver
@@ -87,7 +87,7 @@ def model_of(
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) and value.isidentifier() else shown(value)
+    return value if isinstance(value, str) and value.isidentifier() else brief(value)
 
 
 # -- the rules of each family

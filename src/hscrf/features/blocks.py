@@ -25,7 +25,7 @@ from hscrf.features.bounds import (
 )
 from hscrf.features.segments import SegmentFunction, SegmentTable
 from hscrf.fillers import child_name, memory_name
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, Pairs, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -61,7 +61,7 @@ class Block:
         self.pull(counts, observations, first, factor)
         self.pull(counts, observations, second, other)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         """For each weight the feature's name and the place in the array (its states)."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class ConstantBlock(Block):
         check_same("shape", self.shape, (1, *table_shape(topology, self.key)))
         check_cells("cells", self.cells, self.shape)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         places = np.stack(np.unravel_index(self.cells, self.shape[1:]), axis=1)
         return [("", tuple(place)) for place in places.tolist()]
 
@@ -163,7 +163,7 @@ class DurationBlock(Block):
         check_longest(self.longest, topology, self.key[1], LONGEST_EACH if self.kind == "each" else LONGEST)
         check_same("states", self.states, topology.n_states[self.key[1]])
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         names = ["log length", f"length / {self.longest}"]
         if self.kind == "bins":
             names = [f"length {2 ** max(k - 1, 0) + (k > 0)} to {2**k}" for k in range(self.basis.shape[1])]
@@ -205,7 +205,7 @@ class TailBlock(Block):
         if self.key[1] not in topology.open_levels:
             raise ValueError(f"key is of level {topology.levels[self.key[1]]!r}, which has no open durations")
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         return [(f"(length - {self.longest}) / {self.longest}", (s,)) for s in range(self.states)]
 
 
@@ -251,7 +251,7 @@ class PairBlock(Block):
         check_offsets("pair_at", self.pair_at, names, self.pair_cell.size)
         check_inside("pair_cell", self.pair_cell, math.prod(self.shape))
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         features = np.repeat(np.arange(self.pair_at.size - 1), np.diff(self.pair_at)).tolist()
         places = np.stack(np.unravel_index(self.pair_cell, self.shape), axis=1).tolist()
         names = list(encoder.names)
@@ -292,7 +292,7 @@ class DenseBlock(Block):
         check_same("features", self.features, columns)
         check_cells("cells", self.cells, self.shape)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         places = [tuple(place) for place in np.stack(np.unravel_index(self.cells, self.shape), axis=1).tolist()]
         return [(name, place) for name in [*encoder.columns, "constant"] for place in places]
 
@@ -333,7 +333,7 @@ class MixedBlock(Block):
                 raise ValueError(f"{field}: {error}") from None
         check_same("columns: key", self.columns.key, self.names.key)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         return [*self.names.describe(encoder), *self.columns.describe(encoder)]
 
 
@@ -379,7 +379,7 @@ class AverageBlock(Block):
             raise ValueError(f"tokens: {error}") from None
         check_longest(self.longest, topology, self.key[1], LONGEST_TIMED)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         return [(f"mean of {name}", place) for name, place in self.tokens.describe(encoder)]
 
 
@@ -430,6 +430,6 @@ class SegmentBlock(Block):
         if self.features < 0:
             raise ValueError(f"features is {self.features}, expected at least 0")
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         name = getattr(self.function, "__name__", "segment")
         return [(f"{name}[{k}]", (s,)) for k in range(self.features) for s in range(self.states)]

@@ -12,7 +12,7 @@ from hscrf.arrays import Ints
 from hscrf.features.segments import SegmentFunction, segment_vector
 from hscrf.labels.events import Events, find_events
 from hscrf.labels.packed import Known
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.kernels import mark_cells
 from hscrf.observations.packed import Observations, Sparse, entries_of, of_names
 from hscrf.potentials import FAMILY, Key
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SMALL = 1 << 25  # cells of a table that is worth its memory
 
 
-class Record(Protocol):
+class OccurrenceRecord(Protocol):
     """What one specification needs to know of the training data, learned part by part."""
 
     def update(self, observations: Observations, known: Known) -> None: ...
@@ -46,7 +46,7 @@ class Occurrences:
     def __init__(
         self,
         topology: Topology,
-        encoder: Encoder,
+        encoder: ObservationEncoder,
         specifications: Sequence[Specification],
         pairs: str = "seen",
         transitions: str = "all",

@@ -21,10 +21,10 @@ from hscrf.features.blocks import (
     SegmentBlock,
     TailBlock,
 )
-from hscrf.features.occurrences import ConstantCells, FeatureCells, Occurrences, Record, SegmentValues
+from hscrf.features.occurrences import ConstantCells, FeatureCells, OccurrenceRecord, Occurrences, SegmentValues
 from hscrf.features.segments import SegmentFunction
 from hscrf.labels.events import family_cells
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.readers import KINDS
 from hscrf.potentials import Key
 from hscrf.topology import UNLIMITED, Topology
@@ -57,7 +57,7 @@ class Specification:
             return mean_lengths[topology.levels[topology.level(self.level)]]
         return self.penalty
 
-    def record(self, frame: Occurrences) -> Record | None:
+    def record(self, frame: Occurrences) -> OccurrenceRecord | None:
         """What must be known of the training data before ``fit``; None if there is nothing."""
         return None
 
@@ -100,7 +100,7 @@ class FeatureSpecification(Specification):
         states = topology.n_states[topology.level(self.level)]
         return np.arange(states), (states,)
 
-    def chosen(self, encoder: Encoder) -> NDArray[np.bool_]:
+    def chosen(self, encoder: ObservationEncoder) -> NDArray[np.bool_]:
         """Which of the encoder's named features are taken, (F,)."""
         if not self.only and not self.without:
             return np.ones(len(encoder.names), dtype=bool)
@@ -110,7 +110,7 @@ class FeatureSpecification(Specification):
         left_out = [bool(self.without) and name.startswith(self.without) for name in encoder.names]
         return np.array(taken, dtype=bool) & ~np.array(left_out, dtype=bool)
 
-    def record(self, frame: Occurrences) -> Record | None:
+    def record(self, frame: Occurrences) -> OccurrenceRecord | None:
         if not frame.encoder.has_names or frame.pairs == "all":
             return None
         cells, shape = self.table(frame.topology)
@@ -234,7 +234,7 @@ class Segment(Specification):
     part: ClassVar[str] = "segment"
     needs_limit: ClassVar[bool] = True
 
-    def record(self, frame: Occurrences) -> Record:
+    def record(self, frame: Occurrences) -> OccurrenceRecord:
         return SegmentValues(self.function)
 
     def fit(self, frame: Occurrences) -> Block:
@@ -252,7 +252,7 @@ class CellSpecification(FeatureSpecification):
         if not self.observed and (self.only or self.without):
             raise ValueError(f"{self!r} has no features to choose from, expected observed=True")
 
-    def record(self, frame: Occurrences) -> Record | None:
+    def record(self, frame: Occurrences) -> OccurrenceRecord | None:
         if self.observed:
             return super().record(frame)
         return ConstantCells(frame.topology, self.key(frame.topology)) if frame.transitions == "seen" else None

@@ -84,7 +84,7 @@ class Field:
         return Field(value, name, self.arrays, self.functions)
 
     def wrong(self, expected: str) -> ContentError:
-        return ContentError(f"{self.name or 'its header'} is {shown(self.value)}, expected {expected}")
+        return ContentError(f"{self.name or 'its header'} is {brief(self.value)}, expected {expected}")
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -211,12 +211,12 @@ class Field:
 def array_of(arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, axes: int | None = 1) -> NDArray[Any]:
     """An array of the file, which must have this dtype and this number of axes (None: any)."""
     if name not in arrays:
-        raise ContentError(f"it has no array {shown(name)}", "complete")
+        raise ContentError(f"it has no array {brief(name)}", "complete")
     array = arrays[name]
     if array.dtype != dtype:
-        raise ContentError(f"array {shown(name)} has dtype {array.dtype}, expected {np.dtype(dtype)}")
+        raise ContentError(f"array {brief(name)} has dtype {array.dtype}, expected {np.dtype(dtype)}")
     if axes is not None and array.ndim != axes:
-        raise ContentError(f"array {shown(name)} has {array.ndim} axes, expected {axes}")
+        raise ContentError(f"array {brief(name)} has {array.ndim} axes, expected {axes}")
     return array
 
 
@@ -258,7 +258,7 @@ def named(hint: Any) -> str:
     return "a list" if get_origin(hint) in (tuple, list, Sequence) else "an object"
 
 
-def shown(value: Any) -> str:
+def brief(value: Any) -> str:
     """A value in a message: short, whatever it is."""
     if isinstance(value, list):
         return f"a list of {len(value)}"

@@ -228,14 +228,14 @@ def check_training(given: Field) -> None:
     given["stop_reason"].read(str)
     check_history(given["history"])
     if "penalties" in given.items():
-        check_penalties(given["penalties"])
+        check_penalty_path(given["penalties"])
     if "penalty_reason" in given.items():
         given["penalty_reason"].read(str)
     if "mean_lengths" in given.items():
         given["mean_lengths"].read(Mapping[str, float])
 
 
-def check_penalties(given: Field) -> None:
+def check_penalty_path(given: Field) -> None:
     """Raise unless the path through penalties can be shown."""
     for entry in given.entries():
         for name, hint in PENALTIES.items():

@@ -11,15 +11,15 @@ from hscrf.errors import DataFileError
 from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
 from hscrf.io.lines import (
-    Block,
+    SequenceLines,
     Skip,
     Source,
     blocks_of_lines,
-    cells_of,
     check_line,
     empty_file,
     reading,
     skipping,
+    split_cells,
     writing,
 )
 from hscrf.io.tags import Scheme, check_tags
@@ -107,7 +107,7 @@ def column_names(
     (('0', '1', 'phrase', 'tag'), ('0', 'tag', 'phrase'))
     """
     if names is not None:
-        check_names(levels, names)
+        check_column_names(levels, names)
         return tuple(names)
     places = dict(levels) if isinstance(levels, Mapping) else last_places(width, levels)
     for level, place in places.items():
@@ -137,7 +137,7 @@ def last_places(width: int, levels: Sequence[str]) -> dict[str, int]:
     return {level: width - len(levels) + k for k, level in enumerate(levels)}
 
 
-def check_names(levels: Iterable[str], names: Sequence[str]) -> None:
+def check_column_names(levels: Iterable[str], names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise ValueError(f"two of the columns {', '.join(names)} have the same name")
     for level in levels:
@@ -155,7 +155,7 @@ class ColumnFrame:
     levels: dict[str, int] | None
     extra: dict[str, int]
 
-    def document(self, n: int, block: Block) -> Document:
+    def document(self, n: int, block: SequenceLines) -> Document:
         rows, numbers = block.rows, block.numbers
         for t, (number, row) in enumerate(zip(numbers, rows, strict=True)):
             if len(row) != len(self.names):
@@ -232,7 +232,7 @@ def _headed_frame(
     labelled = bool(levels) and not (unlabelled and not set(levels) & set(header))
     features = [name for name in names or header if name not in levels and name not in ours]
     try:
-        check_names([*(levels if labelled else ()), *features], header)
+        check_column_names([*(levels if labelled else ()), *features], header)
     except ValueError as error:
         raise DataFileError(file, 1, str(error)) from None
     place = {name: k for k, name in enumerate(header)}
@@ -303,6 +303,6 @@ def _line(row: Sequence[str], separator: str | None) -> str:
     """A row as a line that reads back as the same row."""
     line = (separator or " ").join(row)
     blank = not line.strip(" \t" if separator is None else " ")
-    if blank or "\n" in line or "\r" in line or cells_of(line, separator) != list(row):
+    if blank or "\n" in line or "\r" in line or split_cells(line, separator) != list(row):
         raise ValueError(f"the row {list(row)} cannot be written with the separator {separator or ' '!r}")
     return line

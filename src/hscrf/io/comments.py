@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from hscrf.io.lines import Numbered, cells_of
+from hscrf.io.lines import Numbered, split_cells
 
 
 class Comments:
@@ -38,7 +38,7 @@ class Comments:
                 if not line.strip() or line.startswith(self.sign):
                     continue
                 self.separator = self.separator or ("\t" if "\t" in line.strip() else None)
-                self.width = len(cells_of(line, self.separator))
+                self.width = len(split_cells(line, self.separator))
                 yield from ((n, text, self.is_comment(n, text)) for n, text in held)
                 held = []
             else:
@@ -49,7 +49,7 @@ class Comments:
         """Whether a line is a comment; those that could be a token too are noted."""
         if not self.sign or not line.startswith(self.sign):
             return False
-        if len(cells_of(line, self.separator)) != self.width:
+        if len(split_cells(line, self.separator)) != self.width:
             return True
         apart = self.separator is not None and " " not in self.separator and line[len(self.sign) :].startswith(" ")
         found = apart or self.sign.endswith(" ")

@@ -15,7 +15,7 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma", ".zst": "zstandard"} 
 DAMAGE = ("EOFError", "error", "LZMAError", "BadGzipFile", "ZstdError")  # what their modules raise, and bz2 an OSError
 
 
-def opened(path: str | os.PathLike[str]) -> Any:
+def open_compressed(path: str | os.PathLike[str]) -> Any:
     """A file as a stream of bytes; one whose name ends as those of compressed files do is read as what it holds."""
     ending = os.path.splitext(os.fspath(path))[1]
     if ending not in COMPRESSED:
@@ -73,7 +73,7 @@ class ZstFile(io.RawIOBase):
         super().close()
 
 
-def whole(name: str, stream: Iterable[bytes | str]) -> Iterator[bytes | str]:
+def whole_stream(name: str, stream: Iterable[bytes | str]) -> Iterator[bytes | str]:
     """The lines of a stream; damage to a compressed file is an error at the line where it shows."""
     number = 1
     try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hscrf.io.documents import Document
-from hscrf.io.doubts import columns_of, shown_name
-from hscrf.io.lines import is_missing, number_in
+from hscrf.io.doubts import feature_columns, shown_name
+from hscrf.io.lines import is_empty_cell, number_in
 from hscrf.io.recipe import Recipe
-from hscrf.observations.columns import listed, percent
+from hscrf.observations.columns import percent, shortened_list
 
 
 def describe_features(documents: Sequence[Document], recipe: Recipe, missing: Sequence[str] | None = None) -> str:
@@ -24,17 +24,17 @@ def describe_features(documents: Sequence[Document], recipe: Recipe, missing: Se
     token = documents[0].tokens[0]
     if isinstance(token, str):
         return f"tokens text{', described by a template' * (recipe.template is not None)}"
-    columns = columns_of(documents, recipe)
+    columns = feature_columns(documents, recipe)
     if recipe.template is not None:
-        return f"{listed([shown_name(name, recipe) for name in columns])} text, described by a template"
+        return f"{shortened_list([shown_name(name, recipe) for name in columns])} text, described by a template"
     if not recipe.cells:
         return describe_dicts(columns, documents) if isinstance(token, Mapping) else "feature strings"
     numeric = [name for name in columns if name in (recipe.numeric or ()) and name not in recipe.dates]
     texts = [name for name in columns if name not in (recipe.numeric or ())]
     commas = " with decimal commas" if recipe.decimal == "," else ""
-    told = [f"{listed(numeric)} numbers{commas}, standardised"] if numeric else []
-    told += [f"{listed(recipe.dates)} dates, standardised"] if recipe.dates else []
-    told += [f"{listed(texts)} text"] if texts else []
+    told = [f"{shortened_list(numeric)} numbers{commas}, standardised"] if numeric else []
+    told += [f"{shortened_list(recipe.dates)} dates, standardised"] if recipe.dates else []
+    told += [f"{shortened_list(texts)} text"] if texts else []
     told += [f"{share} of {name} are numbers" for name in texts if (share := numbers_in(columns[name]))]
     known = {name: columns[name] for name in columns if name in (recipe.numeric or ())}
     return "; ".join([*told, *(missing_in(known) if missing is None else missing)])
@@ -50,8 +50,8 @@ def describe_dicts(columns: Mapping[str, Sequence[object]], documents: Sequence[
     texts = [name for name, cells in columns.items() if any(isinstance(cell, str) for cell in cells)]
     numeric = [name for name in columns if name not in texts]
     others = {name for document in documents for token in document.tokens for name in token} - set(columns)
-    told = [f"{listed(numeric)} numbers, as they are"] if numeric else []
-    told += [f"{listed(texts)} text"] if texts else []
+    told = [f"{shortened_list(numeric)} numbers, as they are"] if numeric else []
+    told += [f"{shortened_list(texts)} text"] if texts else []
     told += [f"{len(others)} other name{'s' * (len(others) != 1)}"] if others else []
     return "feature dicts: " + "; ".join([*told, *missing_in({name: columns[name] for name in numeric})])
 
@@ -66,7 +66,7 @@ def missing_in(columns: Mapping[str, Sequence[object]]) -> list[str]:
     """The shares of missing cells, in groups of equal ones."""
     groups: dict[str, list[str]] = {}
     for name, cells in columns.items():
-        count = sum(map(is_missing, cells))
+        count = sum(map(is_empty_cell, cells))
         if count:
             groups.setdefault(percent(count / len(columns[name])), []).append(name)
-    return [f"{share} missing in {listed(names)}" for share, names in groups.items()]
+    return [f"{share} missing in {shortened_list(names)}" for share, names in groups.items()]

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hscrf.io.documents import Document
-from hscrf.io.lines import THOUSANDS, cell_text, is_missing, number_in
+from hscrf.io.lines import THOUSANDS, cell_text, is_empty_cell, number_in
 from hscrf.io.recipe import Recipe
 from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import is_decimal_comma
@@ -30,7 +30,7 @@ def doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
     """
     if recipe.format == "columns":
         yield from line_doubts(documents, recipe)
-    for name, cells in columns_of(documents, recipe).items():
+    for name, cells in feature_columns(documents, recipe).items():
         shown = "tokens" if name == "token" else f"column {shown_name(name, recipe)!r}"
         line = label_doubt(shown, cells, documents)
         if not line and name not in (recipe.numeric or ()):
@@ -46,7 +46,9 @@ def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
         told = "every sequence begins with a token '#'; if that is a comment: --comment '# '"
         yield str(documents[0].error(told))
     for level in recipe.levels:
-        labels = [label for labels in labels_of(documents, level) for label in labels if label not in ("?", None)]
+        labels = [
+            label for labels in label_columns_of(documents, level) for label in labels if label not in ("?", None)
+        ]
         for sign, called in SIGNS.items():
             if labels and sum(sign in label for label in labels) >= ALMOST * len(labels):
                 yield f"level {level!r} has labels such as {labels[0]!r}: is the separator --separator {called}?"
@@ -58,7 +60,7 @@ def shown_name(name: str, recipe: Recipe) -> str:
     return str(int(name) + 1) if recipe.format == "columns" and name.isdecimal() else name
 
 
-def columns_of(documents: Sequence[Document], recipe: Recipe) -> dict[str, list[Any]]:
+def feature_columns(documents: Sequence[Document], recipe: Recipe) -> dict[str, list[Any]]:
     """The cells of each feature column.
 
     Those of feature dicts are the names that nearly all steps have. Lists of strings have columns if all are equally
@@ -82,7 +84,7 @@ def columns_of(documents: Sequence[Document], recipe: Recipe) -> dict[str, list[
     return found
 
 
-def labels_of(documents: Sequence[Document], level: str) -> list[Sequence[Any]]:
+def label_columns_of(documents: Sequence[Document], level: str) -> list[Sequence[Any]]:
     """The columns of a level; none if it has segments, or some sequence does not have it."""
     columns = [(document.labels or {}).get(level) for document in documents]
     if any(column is None or isinstance(column, str) or is_segments(column) for column in columns):
@@ -93,12 +95,12 @@ def labels_of(documents: Sequence[Document], level: str) -> list[Sequence[Any]]:
 def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) -> str:
     """A sentence for a feature that looks like labels."""
     advice = "name it in --levels if it is a label"
-    values = {cell for cell in cells if isinstance(cell, Hashable) and not is_missing(cell)}
+    values = {cell for cell in cells if isinstance(cell, Hashable) and not is_empty_cell(cell)}
     texts = {value for value in values if isinstance(value, str)}
     if texts and all(TAG.fullmatch(text) for text in texts) and texts - {"O", "?"}:
         return f"{name} looks like BIO labels, but is taken for a feature: {advice}"
     for level in documents[0].labels or {}:
-        labels = [label for column in labels_of(documents, level) for label in column]
+        labels = [label for column in label_columns_of(documents, level) for label in column]
         known = {str(label) for label in labels} - {"?", "None"}
         if len(known) > 1 and {cell_text(value) for value in values} == known:
             return f"{name} has the labels of level {level!r}, but is taken for a feature: {advice}"
@@ -113,7 +115,7 @@ def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
     pairs = {
         (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))
         for cell, label in zip(cells, labels, strict=True)
-        if label not in ("?", None) and not is_missing(cell)
+        if label not in ("?", None) and not is_empty_cell(cell)
     }
     return len({cell for cell, _ in pairs}) == len({label for _, label in pairs}) == len(pairs) > 1
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
-from hscrf.io.compressed import opened, whole
+from hscrf.io.compressed import open_compressed, whole_stream
 from hscrf.observations.columns import is_missing as no_value
 from hscrf.observations.columns import seconds_of
 
@@ -33,7 +33,7 @@ def reading(source: Source, lenient: bool = False) -> Iterator[tuple[str, Number
         name = str(getattr(source, "name", "<stream>"))
         yield name, numbered_lines(name, source, lenient)
     else:
-        with opened(source) as file:
+        with open_compressed(source) as file:
             yield os.fspath(source), numbered_lines(os.fspath(source), file, lenient)
 
 
@@ -58,7 +58,7 @@ class BadLine(str):
 
 
 def numbered_lines(name: str, stream: Iterable[bytes | str], lenient: bool = False) -> Numbered:
-    for number, line in enumerate(whole(name, stream), start=1):
+    for number, line in enumerate(whole_stream(name, stream), start=1):
         try:
             text = line if isinstance(line, str) else line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -95,7 +95,7 @@ def empty_file(file: str) -> DataFileError:
 
 
 @dataclass
-class Block:
+class SequenceLines:
     """The lines of one sequence."""
 
     comments: list[tuple[int, str]] = field(default_factory=list)  # each with the row that it stands before
@@ -105,12 +105,12 @@ class Block:
     bad: str = ""  # its first line that is not UTF-8
 
 
-def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[Block]:
+def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[SequenceLines]:
     """The blocks of lines between blank ones; comments at the end of a file belong to the last.
 
     ``lines`` are numbers, lines, and whether each is a comment.
     """
-    done, block = None, Block()
+    done, block = None, SequenceLines()
     for number, line, is_comment in lines:
         if isinstance(line, BadLine):
             block.bad = block.bad or line
@@ -118,18 +118,18 @@ def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[Block]:
             block.comments.append((len(block.rows), line))
         elif line.strip(" \t" if separator is None else " "):
             block.separator = block.separator or separator or ("\t" if "\t" in line.strip() else " ")
-            block.rows.append(cells_of(line, separator))
+            block.rows.append(split_cells(line, separator))
             block.numbers.append(number)
         elif block.rows:
             if done is not None:
                 yield done
-            done, block = block, Block()
+            done, block = block, SequenceLines()
     if done is not None and not block.rows:
         done.comments += [(len(done.rows) + 1, line) for _, line in block.comments]
     yield from (one for one in (done, block) if one is not None and one.rows)
 
 
-def cells_of(line: str, separator: str | None) -> list[str]:
+def split_cells(line: str, separator: str | None) -> list[str]:
     """The cells of a line; other white space than spaces and tabs belongs to them."""
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
@@ -137,7 +137,7 @@ def cells_of(line: str, separator: str | None) -> list[str]:
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that hold no number
 
 
-def is_missing(cell: Any) -> bool:
+def is_empty_cell(cell: Any) -> bool:
     """Whether a cell of a numeric column holds no number."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hscrf.errors import TemplateError
-from hscrf.io.templates import NAMED_LENSES, Cell, Columns, Feature, Template
+from hscrf.io.templates import NAMED_LENSES, Columns, Feature, Template, TemplateCell
 
 HEAD = """\
 # Patterns of features, one a line: text with cells {column[offset]} or {column[offset]:lens argument}.
@@ -27,7 +27,7 @@ _ODD = re.compile(r"[{}]|\[[+-]?\d+\]")  # what a column's name cannot have in a
 def pattern_text(feature: Feature, columns: Sequence[str]) -> str:
     """A feature as a pattern.
 
-    >>> pattern_text(("end=", Cell("suffix", 0, 0, "2")), ["word"])
+    >>> pattern_text(("end=", TemplateCell("suffix", 0, 0, "2")), ["word"])
     'end={word[0]:suffix 2}'
     """
     return "".join(_escaped(part) if isinstance(part, str) else _cell_text(part, columns) for part in feature)
@@ -37,7 +37,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _cell_text(cell: Cell, columns: Sequence[str]) -> str:
+def _cell_text(cell: TemplateCell, columns: Sequence[str]) -> str:
     name = columns[cell.column]
     place = f"{cell.column if _ODD.search(name) else name}[{cell.offset}]"
     if cell.lens == "x":
@@ -61,7 +61,7 @@ def feature_from(pattern: Any, columns: Columns) -> Feature:
     """A pattern as a feature, the reverse of :func:`pattern_text`."""
     if not isinstance(pattern, str):
         raise TemplateError(f"patterns have {pattern!r}, expected text such as 'word[-1]={{word[-1]}}'")
-    parts: list[str | Cell] = [""]
+    parts: list[str | TemplateCell] = [""]
     place = 0
     while place < len(pattern):
         two = pattern[place : place + 2]
@@ -93,7 +93,7 @@ def _end_of_cell(pattern: str, place: int) -> int:
     raise TemplateError(f"the pattern {pattern!r} is not understood, expected cells such as {{word[-1]}}")
 
 
-def _cell_from(text: str, columns: Columns) -> Cell:
+def _cell_from(text: str, columns: Columns) -> TemplateCell:
     match = _CELL.fullmatch(text)
     if match is None:
         raise TemplateError(f"the cell {{{text}}} is not understood, expected column[offset] as in {{word[-1]}}")
@@ -101,7 +101,7 @@ def _cell_from(text: str, columns: Columns) -> Cell:
     lens, _, argument = (seen or "").strip().partition(" ")
     if lens and lens not in NAMED_LENSES:
         raise TemplateError(f"{{{text}}} has the lens {lens!r}, expected {', '.join(NAMED_LENSES)}")
-    return Cell(NAMED_LENSES[lens] if lens else "x", int(offset), columns.place(column), argument.strip())
+    return TemplateCell(NAMED_LENSES[lens] if lens else "x", int(offset), columns.place(column), argument.strip())
 
 
 def template_text(template: Template, columns: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl
-from hscrf.io.lines import Dated, Skip, cell_text, date_in, is_missing, number_in, sign_hint
+from hscrf.io.lines import Dated, Skip, cell_text, date_in, is_empty_cell, number_in, sign_hint
 from hscrf.io.sniffing import hinted, options_for, suffix_of
 from hscrf.io.tables import read_table
 from hscrf.io.tags import check_tags, detect_scheme
@@ -288,7 +288,7 @@ class Recipe:
         return Table({name: arrays.get(name, cells[name]) for name in names})
 
     def _number(self, document: Document, t: int, name: str, cell: Any) -> float:
-        if is_missing(cell):
+        if is_empty_cell(cell):
             return np.nan
         dated = name in self.dates and isinstance(cell, str)
         value = date_in(cell) if dated else number_in(cell, self.decimal or ".")

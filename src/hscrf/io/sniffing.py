@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.errors import DataFileError
 from hscrf.io.columns import header_names
-from hscrf.io.compressed import COMPRESSED, opened
+from hscrf.io.compressed import COMPRESSED, open_compressed
 from hscrf.io.texts import is_surely_text
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def header_of(recipe: Recipe) -> list[str]:
 def first_line(path: str) -> str:
     """The first line of a file; nothing if there is none, or it is no text."""
     try:
-        with opened(path) as file:
+        with open_compressed(path) as file:
             return str(file.readline().decode("utf-8-sig")).rstrip("\r\n")
     except (OSError, EOFError, UnicodeDecodeError, ImportError):
         return ""
@@ -142,7 +142,7 @@ def _has_sign(path: Any, sign: str) -> bool:
 
 def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
     try:
-        with opened(path) as file:
+        with open_compressed(path) as file:
             return any(holds(line.decode("utf-8")) for line in file)
     except (OSError, EOFError, UnicodeDecodeError, ImportError):
         return False

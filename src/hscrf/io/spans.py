@@ -130,14 +130,14 @@ def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     >>> joined(["the", "cat"])
     ('the cat', [(0, 3), (4, 7)])
     """
-    places = offsets_of(words)
+    places = word_offsets(words)
     return " ".join(words), [(place, place + len(word)) for place, word in zip(places, words, strict=False)]
 
 
-def offsets_of(words: Sequence[str]) -> list[int]:
+def word_offsets(words: Sequence[str]) -> list[int]:
     """Where each word begins in the text of all, joined by spaces, and where one after the last would.
 
-    >>> offsets_of(["the", "cat"])
+    >>> word_offsets(["the", "cat"])
     [0, 4, 8]
     """
     places = [0]

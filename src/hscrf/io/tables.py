@@ -13,7 +13,7 @@ from typing import Any
 
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
-from hscrf.io.columns import check_names, is_ours, number_of
+from hscrf.io.columns import check_column_names, is_ours, number_of
 from hscrf.io.documents import Document
 from hscrf.io.lines import (
     Dated,
@@ -23,7 +23,7 @@ from hscrf.io.lines import (
     cell_text,
     date_in,
     empty_file,
-    is_missing,
+    is_empty_cell,
     number_in,
     reading,
     sign_hint,
@@ -184,7 +184,7 @@ def _table_plan(
     time = time or ("time" if "time" in header and "time" not in (features or ()) else None)
     own = [*(levels if labelled else ()), *filter(None, [sequence, time]), *extra]
     try:
-        check_names([*own, *(features or ())], header)
+        check_column_names([*own, *(features or ())], header)
     except ValueError as error:
         known = sequence in header or sequence is None
         hint = "" if known else " (--sequence NAME, in Python sequence=NAME, says which column names the sequence)"
@@ -220,7 +220,7 @@ def _cell_reader(
 ) -> Any:
     """A function of a sequence, a time step and a cell: its number if the column holds numbers, else its text."""
     k = header.index(name)
-    known = [row[k] for _, row in table if not is_missing(row[k])]
+    known = [row[k] for _, row in table if not is_empty_cell(row[k])]
     least = NUMERIC * len(known)
     if numeric is not None:
         holds, dated = name in numeric, name in (dates or ())
@@ -232,7 +232,7 @@ def _cell_reader(
     def read(frame: Document, t: int, cell: Any) -> Any:
         if not (holds or dated):
             return cell_text(cell)
-        if is_missing(cell):
+        if is_empty_cell(cell):
             return math.nan
         value = date_in(cell) if dated else number_in(cell, decimal)
         if value is None:

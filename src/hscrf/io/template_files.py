@@ -45,7 +45,7 @@ from typing import Any
 from hscrf.errors import TemplateError
 from hscrf.io.lexicons import read_clusters, read_lexicon
 from hscrf.io.patterns import feature_from
-from hscrf.io.templates import LOOKUPS, Cell, Columns, Feature, Template
+from hscrf.io.templates import LOOKUPS, Columns, Feature, Template, TemplateCell
 
 
 def read_template(path: str | os.PathLike[str], columns: Sequence[str], features: Sequence[str]) -> Template:
@@ -54,7 +54,7 @@ def read_template(path: str | os.PathLike[str], columns: Sequence[str], features
     ``columns`` are the names of all columns of the data in their order, as CRF++ counts them; ``features`` those that
     are no labels. Cells of the template count columns among the features.
     """
-    known = columns_of(columns, features)
+    known = named_columns(columns, features)
     with open(path, "rb") as file:
         content = file.read()
     try:
@@ -69,7 +69,7 @@ def read_template(path: str | os.PathLike[str], columns: Sequence[str], features
         raise TemplateError(f"{os.fspath(path)}, {error}") from None
 
 
-def columns_of(columns: Sequence[str], features: Sequence[str]) -> Columns:
+def named_columns(columns: Sequence[str], features: Sequence[str]) -> Columns:
     """Columns by their names and numbers, of which some are features."""
     places = {str(k): name for k, name in enumerate(columns)}
     return Columns({**places, **{name: name for name in columns}}, list(features))
@@ -174,9 +174,9 @@ def _lookup_features(kind: str, name: str, table: Mapping[str, Any], columns: Co
         raise TemplateError(f"[{kind}.{name}] expects window = a number and prefixes = [numbers]")
     for offset in range(-window, window + 1):
         place = f"[{offset}]" if offset else ""
-        yield (f"{name}{place}=", Cell(kind, offset, column, name))
+        yield (f"{name}{place}=", TemplateCell(kind, offset, column, name))
         for size in sizes:
-            yield (f"{name}{size}{place}=", Cell(kind, offset, column, f"{name} {size}"))
+            yield (f"{name}{size}{place}=", TemplateCell(kind, offset, column, f"{name} {size}"))
 
 
 def _check_table(called: str, table: Any) -> None:
@@ -202,13 +202,13 @@ def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterat
             yield _conjunction(name, column, range(start, start + size))
     for kind in ("prefix", "suffix"):
         for size in range(1, table.get(kind + "es", 0) + 1):
-            yield (f"{name}.{kind}{size}=", Cell(kind, 0, column, str(size)))
+            yield (f"{name}.{kind}{size}=", TemplateCell(kind, 0, column, str(size)))
     if table.get("lower"):
-        yield (f"{name}.lower=", Cell("X", 0, column))
+        yield (f"{name}.lower=", TemplateCell("X", 0, column))
     if table.get("shape"):
-        yield (f"{name}.shape=", Cell("shape", 0, column))
+        yield (f"{name}.shape=", TemplateCell("shape", 0, column))
     for called, pattern in table.get("regex", {}).items():
-        yield (f"{name}.{called}=", Cell("t", 0, column, str(pattern)))
+        yield (f"{name}.{called}=", TemplateCell("t", 0, column, str(pattern)))
 
 
 def _conjunction(name: str, column: int, offsets: Sequence[int]) -> Feature:
@@ -217,9 +217,9 @@ def _conjunction(name: str, column: int, offsets: Sequence[int]) -> Feature:
 
 def _named(cells: Sequence[tuple[str, int, int]]) -> Feature:
     """A feature ``a[0]|b[1]=...|...`` of cells (name, column, offset)."""
-    parts: list[str | Cell] = ["|".join(f"{name}[{offset}]" for name, _, offset in cells) + "="]
+    parts: list[str | TemplateCell] = ["|".join(f"{name}[{offset}]" for name, _, offset in cells) + "="]
     for k, (_, column, offset) in enumerate(cells):
-        parts += ["|"] * (k > 0) + [Cell("x", offset, column)]
+        parts += ["|"] * (k > 0) + [TemplateCell("x", offset, column)]
     return tuple(parts)
 
 
@@ -253,9 +253,9 @@ def _from_macros(text: str, columns: Columns) -> Template:
             raise TemplateError(f"line {number}: {error}") from None
         if line[0] in "uU*":
             features.append(feature)
-        if line[0] in "bB*" and any(isinstance(part, Cell) for part in feature):
+        if line[0] in "bB*" and any(isinstance(part, TemplateCell) for part in feature):
             pairs.append(feature)
-    if not any(isinstance(part, Cell) for feature in features for part in feature):
+    if not any(isinstance(part, TemplateCell) for feature in features for part in feature):
         raise TemplateError("line 1: the template has no features of tokens that look at a column")
     return Template(tuple(features), tuple(pairs))
 
@@ -264,7 +264,7 @@ def _macro_line(line: str, columns: Columns) -> Feature:
     """The text and cells of a line such as U01:%x[-1,0]/%x[0,0]."""
     if line[0] not in "uUbB*":
         raise TemplateError(f"{line!r} begins with {line[0]!r}, expected U, B, * or #")
-    parts: list[str | Cell] = []
+    parts: list[str | TemplateCell] = []
     position = 0
     for match in _MACRO.finditer(line):
         parts += [line[position : match.start()], _macro(match, columns)]
@@ -274,11 +274,11 @@ def _macro_line(line: str, columns: Columns) -> Feature:
     return tuple(part for part in [*parts, line[position:]] if part != "")
 
 
-def _macro(match: re.Match[str], columns: Columns) -> Cell:
+def _macro(match: re.Match[str], columns: Columns) -> TemplateCell:
     lens, offset, column, argument = match.groups()
     if (argument is None) != (lens in "xX"):
         expected = "no pattern" if lens in "xX" else "a pattern in double quotes"
         raise TemplateError(f"{match[0]} expects {expected}")
     pattern = (argument or "").replace('\\"', '"')
     re.compile(pattern)
-    return Cell(lens, int(offset), columns.place(column), pattern)
+    return TemplateCell(lens, int(offset), columns.place(column), pattern)

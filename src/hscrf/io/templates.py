@@ -15,7 +15,7 @@ from hscrf.files.content import Field
 from hscrf.io.lexicons import Clusters, Lexicon
 
 
-class Cell(NamedTuple):
+class TemplateCell(NamedTuple):
     """A column of the token at an offset, seen through a lens: a key of LENSES, with its argument."""
 
     lens: str
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
     argument: str = ""
 
 
-Feature = tuple[str | Cell, ...]
+Feature = tuple[str | TemplateCell, ...]
 Seen = dict[tuple[str, int, str], list[Any]]  # what cells show, by lens, column and argument
 FARTHEST = 1 << 16  # steps from a token to a cell
 PAIR = "pair:"  # begins the features of pairs of labels
@@ -34,7 +34,7 @@ PAIR = "pair:"  # begins the features of pairs of labels
 class Template:
     """Features made of text and cells: of tokens, and of pairs of neighbouring labels.
 
-    >>> template = Template((("w=", Cell("x", -1, 0)), ("end=", Cell("suffix", 0, 0, "2"))))
+    >>> template = Template((("w=", TemplateCell("x", -1, 0)), ("end=", TemplateCell("suffix", 0, 0, "2"))))
     >>> template.apply([["the"], ["cat"]])
     [['w=_B-1', 'end=he'], ['w=the', 'end=at']]
     """
@@ -67,7 +67,7 @@ class Template:
             parts.append([part] * len(rows) if isinstance(part, str) else self._shifted(part, rows, seen))
         return [None if None in texts else "".join(texts) for texts in zip(*parts, strict=True)]
 
-    def _shifted(self, cell: Cell, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
+    def _shifted(self, cell: TemplateCell, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
         """What a cell shows at every token; beyond the ends _B-1, _B-2, ... and _B+1, _B+2, ... as in CRF++."""
         key = (cell.lens, cell.column, cell.argument)
         if key not in seen:
@@ -77,7 +77,7 @@ class Template:
         after = [f"_B+{k}" for k in range(1, cell.offset + 1)][-n:]
         return [*before, *values[max(cell.offset, 0) : max(n + min(cell.offset, 0), 0)], *after]
 
-    def _shown(self, cell: Cell, column: list[str]) -> list[Any]:
+    def _shown(self, cell: TemplateCell, column: list[str]) -> list[Any]:
         """What a cell shows of each token of a column."""
         name, size = lookup_of(cell.argument)
         if cell.lens == "lexicon":
@@ -95,9 +95,9 @@ class Template:
         raise TemplateError(f"there is no lexicon or cluster {name!r}, expected a table of that name")
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TemplateCell]:
         """All cells of all features."""
-        return [part for f in (*self.features, *self.pairs) for part in f if isinstance(part, Cell)]
+        return [part for f in (*self.features, *self.pairs) for part in f if isinstance(part, TemplateCell)]
 
     @property
     def reach(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hscrf.errors import DataFileError
-from hscrf.io.compressed import opened
+from hscrf.io.compressed import open_compressed
 from hscrf.io.documents import Document
 from hscrf.io.lines import Skip, Source, check_line, empty_file, reading, skipping
 
@@ -77,7 +77,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int, int]]:
     """Characters with the marks and joiners after them: start, stop, and the kind of the first that has one."""
     start, kind, open_ = 0, BLANK, False
     for at, sign in enumerate(text):
-        own = kind_of(sign)
+        own = sign_kind(sign)
         if at and (own == BLANK or kind == BLANK or not (own == JOINS or open_)):
             yield start, at, kind
             start, kind = at, own
@@ -89,7 +89,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 @lru_cache(maxsize=65536)
-def kind_of(sign: str) -> int:
+def sign_kind(sign: str) -> int:
     """What a character is to the tokeniser."""
     if sign.isspace():
         return BLANK
@@ -242,7 +242,7 @@ def _of_file(source: Source, name: str, tokens: str) -> Document:
         file, content = str(getattr(source, "name", "<stream>")), source.read()
     else:
         file = os.fspath(source)
-        with opened(source) as stream:
+        with open_compressed(source) as stream:
             content = stream.read()
     if isinstance(content, bytes):
         try:
@@ -279,7 +279,7 @@ def is_surely_text(path: Any) -> bool:
     """
     counts: dict[int, int] = {}
     try:
-        with opened(path) as file:
+        with open_compressed(path) as file:
             for line in file:
                 text = line.decode("utf-8-sig")
                 if "\t" in text or text.startswith(("{", "[")):

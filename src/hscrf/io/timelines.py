@@ -69,7 +69,7 @@ class Timeline:
     strict: bool = False
 
 
-class Placed(NamedTuple):
+class PlacedSpans(NamedTuple):
     """Intervals as segments of levels, the tiers that were left out, and how many borders were moved to a step."""
 
     spans: list[Span]
@@ -107,7 +107,7 @@ def digest_of(*parts: str) -> str:
 
 def place(
     timeline: Timeline, levels: Mapping[str, Sequence[str]], axis: TimeAxis, words: Sequence[str] | None = None
-) -> Placed:
+) -> PlacedSpans:
     """Return the intervals of a timeline as segments in steps.
 
     Parameters
@@ -122,7 +122,7 @@ def place(
 
     Returns
     -------
-    Placed
+    PlacedSpans
         Segments by level, then by start. A tier whose name is no level belongs to the only level that has its labels;
         if there is none it is left out.
 
@@ -139,7 +139,7 @@ def place(
     [Span(start=0, stop=10, level='action', label='walk', confidence=None)]
     """
     if not timeline.intervals:
-        return Placed([], [], 0)
+        return PlacedSpans([], [], 0)
     tiers, left_out = ({}, []) if timeline.strict else _levels_of_tiers(timeline.intervals, levels)
     offsets = _offsets(timeline, words) if timeline.unit == "characters" else None
     found: dict[str, list[tuple[int, int, Interval]]] = {level: [] for level in levels}
@@ -168,7 +168,7 @@ def place(
                 )
             last = (start, stop, interval)
             spans.append(Span(start, stop, level, interval.label))
-    return Placed(spans, left_out, moved)
+    return PlacedSpans(spans, left_out, moved)
 
 
 def _levels_of_tiers(

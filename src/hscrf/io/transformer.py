@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 
 from hscrf.io.patterns import template_text
-from hscrf.io.template_files import columns_of, default_template, from_settings, read_template
+from hscrf.io.template_files import default_template, from_settings, named_columns, read_template
 from hscrf.io.templates import Template
 
 Self = TypeVar("Self", bound="TokenFeatures")
@@ -73,9 +73,9 @@ class TokenFeatures(BaseEstimator):
         if isinstance(template, Template):
             return template
         if isinstance(template, Mapping):
-            return from_settings(template, columns_of(columns, columns))
+            return from_settings(template, named_columns(columns, columns))
         if isinstance(template, (list, tuple)):
-            return from_settings({"patterns": list(template)}, columns_of(columns, columns))
+            return from_settings({"patterns": list(template)}, named_columns(columns, columns))
         if isinstance(template, os.PathLike) or (isinstance(template, str) and template != "default"):
             return read_template(template, columns, columns)
         if template != "default":

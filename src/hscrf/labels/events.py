@@ -119,7 +119,7 @@ def events(topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Kno
     if part == "token":
         steps = np.flatnonzero(own >= 0)
         return steps * states + own[steps], steps
-    start, stop = segments(known, d)
+    start, stop = segment_bounds(known, d)
     state, length = own[stop], stop - start
     if part in ("duration", "segment", "tail") and d in topology.open_levels:
         longest = np.where(topology.open_duration[d], explicit_lengths(topology, d, shapes), UNLIMITED)[state]
@@ -135,7 +135,7 @@ def events(topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Kno
     return at * states + state, at
 
 
-def segments(known: Known, d: int) -> tuple[Ints, Ints]:
+def segment_bounds(known: Known, d: int) -> tuple[Ints, Ints]:
     """The first and the last step of each segment of a level, in the sequences where it is known."""
     stop = np.flatnonzero(known.ends[d] == 1)
     start = np.concatenate([[0], stop[:-1] + 1])

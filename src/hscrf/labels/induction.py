@@ -248,7 +248,7 @@ class LabelStatistics:
                 known = ", ".join(map(repr, self.states))
                 raise ValueError(f"Y[{n}] has a level {level!r}, but Y[{self.first}] has only {known}")
             try:
-                names = state_names(column, "plain" if level == "root" else self._scheme(level))
+                names = names_in_column(column, "plain" if level == "root" else self._scheme(level))
             except (ValueError, TypeError) as error:
                 raise LabelError(str(error), level=level).of_sequence(n) from None
             found = self.classes if level == "root" else self.states[level]
@@ -346,7 +346,7 @@ def check_alike(level: str, names: Collection[Any]) -> None:
             raise LabelError(f"there are the labels {told}, which are written alike: expected one type", level=level)
 
 
-def state_names(column: Any, scheme: str) -> set[str]:
+def names_in_column(column: Any, scheme: str) -> set[str]:
     """Names of the states in a column, in segments, or in the class of a root."""
     if isinstance(column, str):
         return {column}

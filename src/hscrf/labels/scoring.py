@@ -7,7 +7,7 @@ from typing import Any
 
 from hscrf.errors import LabelError
 from hscrf.labels.given import is_unknown
-from hscrf.labels.induction import check_alike, loosened, state_names
+from hscrf.labels.induction import check_alike, loosened, names_in_column
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, is_segments
 from hscrf.labels.renumbering import over
@@ -60,7 +60,7 @@ def _by_level(y: Any, topology: Topology) -> Mapping[str, Any]:
 
 def _names_in(column: Any, scheme: str, level: str, n: int, name: str) -> set[Any]:
     try:
-        names = state_names(column, scheme)
+        names = names_in_column(column, scheme)
     except (ValueError, TypeError) as error:
         raise LabelError(str(error), level=level).of_sequence(n, name) from None
     return {label for label in names if not is_unknown(label)}

@@ -114,7 +114,7 @@ def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: 
         **segment_numbers(scores),
         "tag_accuracy": None if unit else _number(tag_accuracy(inside)),
         "boundary_f1": None if unit else score_boundaries(inside, tolerance),
-        "overlap_f1": None if unit else {percent(k): score_overlaps(inside, k, ignore).f1 for k in OVERLAPS},
+        "overlap_f1": None if unit else {whole_percent(k): score_overlaps(inside, k, ignore).f1 for k in OVERLAPS},
         "edit_score": None if unit else rounded(_number(_mean(edit_scores(inside, ignore)))),
     }
 
@@ -135,7 +135,7 @@ def rounded(mean: float | None) -> float | None:
     return None if mean is None else round(mean, 12)
 
 
-def percent(share: float) -> str:
+def whole_percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 

@@ -19,7 +19,7 @@ from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
-from hscrf.objective.workers import Workers, cut
+from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.cutting import shard_bounds
 from hscrf.observations.packed import Observations
 
@@ -144,7 +144,7 @@ class PackedShard:
 def cut_by_kind(lengths: Ints, complete: Any, which: Ints, size: int | None = None) -> list[Ints]:
     """Chunks of some sequences, those whose labels are not complete first; both arrays are of all sequences."""
     order = which[np.argsort(complete[which], kind="stable")]
-    return cut(lengths, order, complete, size)
+    return cut_chunks(lengths, order, complete, size)
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:

@@ -103,7 +103,7 @@ class Workers:
             self.pool.shutdown(cancel_futures=True)
 
 
-def cut(
+def cut_chunks(
     lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int | None = None
 ) -> list[Ints]:
     """Cut sequences, in the given order, into chunks of at most ``size`` steps (or one sequence) of one kind.

@@ -1,10 +1,10 @@
 """What users observe, packed: feature dicts, strings, arrays, sparse matrices, tables, of ragged lengths.
 
-:class:`Encoder` learns names and scales from training data; :class:`Observations` are all sequences in one place, a few
-bytes for each feature.
+:class:`ObservationEncoder` learns names and scales from training data; :class:`Observations` are all sequences in one
+place, a few bytes for each feature.
 """
 
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 
-__all__ = ["Encoder", "Observations"]
+__all__ = ["ObservationEncoder", "Observations"]

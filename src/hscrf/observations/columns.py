@@ -95,7 +95,7 @@ def read_rows(X: Sequence[Any], texts: Collection[int] | None = None, refuse: bo
         found = Rows(names, [], np.concatenate(parts), [])
     else:
         found = joined_columns(names, [[column_of(part, k) for part in parts] for k in range(len(names))], texts)
-    check_finite(found, [length(part) for part in parts], refuse)
+    check_finite_numbers(found, [length(part) for part in parts], refuse)
     return found
 
 
@@ -265,7 +265,7 @@ def _refuse_text(name: str, parts: Sequence[Column], known: bool) -> None:
                 raise ValueError(f"X[{n}] is {cell!r} at step {t} in column {name!r}, {expected}")
 
 
-def check_finite(rows: Rows, lengths: Sequence[int], refuse: bool) -> None:
+def check_finite_numbers(rows: Rows, lengths: Sequence[int], refuse: bool) -> None:
     """Raise for infinite numbers and, with ``refuse``, for missing ones."""
     values = rows.numbers
     bad = ~(np.abs(values) <= LARGEST) if refuse else np.abs(values) > LARGEST
@@ -294,7 +294,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else "100 %"
 
 
-def listed(names: Sequence[str]) -> str:
+def shortened_list(names: Sequence[str]) -> str:
     """Names in a row; of many the first, the last and how many there are."""
     if len(names) <= SHOWN:
         return ", ".join(names)

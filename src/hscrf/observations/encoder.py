@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.errors import several
-from hscrf.observations.columns import INDICATOR, Rows, Table, listed, percent, read_rows, unnamed
+from hscrf.observations.columns import INDICATOR, Rows, Table, percent, read_rows, shortened_list, unnamed
 from hscrf.observations.hashing import hash_names
 from hscrf.observations.lookup import Lookup
 from hscrf.observations.moments import Moments
@@ -38,7 +38,7 @@ Numbers = NDArray[np.int32]  # (names,) numbers of names in another encoder
 MISSING = ("indicator", "refuse")  # what may become of missing numbers
 
 
-class Encoder:
+class ObservationEncoder:
     """Learns feature names and scales from training data and packs observations by them.
 
     Observations of one sequence: a list of dicts (numbers keep their value, strings become ``name=value``), a list of
@@ -151,7 +151,7 @@ class Encoder:
         """Take moments of numeric columns that were computed elsewhere, after those known here."""
         self.moments = moments if self.moments is None else self.moments.merged(moments)
 
-    def merge(self, other: Encoder) -> Numbers:
+    def merge(self, other: ObservationEncoder) -> Numbers:
         """Take over what another encoder has learned: its names come after those known here, its counts are added.
 
         Returns the numbers (names,) that its names have here.
@@ -223,7 +223,7 @@ class Encoder:
         found: Numbers = new[numbers]
         return found
 
-    def without_names(self) -> Encoder:
+    def without_names(self) -> ObservationEncoder:
         """A copy for other processes, which only put observations into their final form: without names."""
         found = copy.copy(self)
         found.names, found.frequent, found.sieve = {}, None, None
@@ -337,7 +337,7 @@ class Encoder:
         """Which columns of numbers had holes in training, and how many, in groups of equal shares."""
         shares = {self._numeric[k]: percent(self.holes[k] / max(self.steps, 1)) for k in self.indicated}
         return [
-            f"{share} missing in {listed([name for name in shares if shares[name] == share])}"
+            f"{share} missing in {shortened_list([name for name in shares if shares[name] == share])}"
             for share in dict.fromkeys(shares.values())
         ]
 
@@ -364,7 +364,7 @@ class Encoder:
         return settings, {"mean": self.mean, "scale": self.scale}
 
     @classmethod
-    def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Encoder:
+    def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> ObservationEncoder:
         """The encoder whose :meth:`state` this is."""
         encoder = cls(settings["min_count"], settings["standardize"], settings.get("missing", cls().missing))
         encoder.kind = settings["kind"]

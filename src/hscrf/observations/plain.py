@@ -180,7 +180,7 @@ def pull_rows_twice(
     pull_rows(indptr, indices, data, pair_at, pair_cell, counts, second, other)
 
 
-def places_of(names: Index, pair_at: Ints, pair_cell: Index, width: int) -> tuple[Ints, Ints]:
+def pair_places(names: Index, pair_at: Ints, pair_cell: Index, width: int) -> tuple[Ints, Ints]:
     """The pairs of some features, and their places in a table (groups, features, width), flat."""
     counts = pair_at[names + 1] - pair_at[names]
     pairs, feature = ranges(pair_at[names], counts), np.repeat(np.arange(names.size), counts)
@@ -192,7 +192,7 @@ def spread_weights(
     names: Index, pair_at: Ints, pair_cell: Index, weights: Floats, factor: float, table: Floats, cells: int, width: int
 ) -> None:
     """Put the weights of some features, times a factor, into a table of their cells; the rest of it is zero."""
-    pairs, places = places_of(names, pair_at, pair_cell, width)
+    pairs, places = pair_places(names, pair_at, pair_cell, width)
     table[:] = 0.0
     table[places] = factor * weights[pairs]
 
@@ -208,7 +208,7 @@ def gather_counts(
     factor: float,
 ) -> None:
     """Reverse of ``spread_weights``: add the table, times a factor, to the gradient."""
-    pairs, places = places_of(names, pair_at, pair_cell, width)
+    pairs, places = pair_places(names, pair_at, pair_cell, width)
     gradient[pairs] += factor * table[places]
 
 

@@ -42,7 +42,7 @@ def observations_in(arrays: Mapping[str, NDArray[Any]], features: int) -> Observ
     return Observations(offsets, sparse, arrays.get("dense"), [None] * (len(offsets) - 1))
 
 
-def joined(parts: Sequence[Observations]) -> Observations:
+def joined_observations(parts: Sequence[Observations]) -> Observations:
     """Observations one behind the other."""
     if len(parts) == 1:
         return parts[0]

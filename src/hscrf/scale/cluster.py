@@ -110,11 +110,11 @@ class Cluster:
             worker = slots[k * len(slots) // len(trees)] if slots else None
             future = self.submit(evaluate, begin, stop, *arguments, worker=worker)
             while waiting and waiting[-1][0] == height:
-                future, height = self.submit(added, waiting.pop()[1], future), height + 1
+                future, height = self.submit(added_losses, waiting.pop()[1], future), height + 1
             waiting.append((height, future))
         _, future = waiting.pop()
         while waiting:
-            future = self.submit(added, waiting.pop()[1], future)
+            future = self.submit(added_losses, waiting.pop()[1], future)
         number, vector = self.result(future)
         return number, np.array(vector)  # writable, and where it should be in memory
 
@@ -241,7 +241,7 @@ OPENED: OrderedDict[str, Any] = OrderedDict()  # parcels of this process by thei
 KEPT = 3
 
 
-def opened(key: str, content: bytes) -> Any:
+def parcel_content(key: str, content: bytes) -> Any:
     """What a parcel holds; unpacked once in each process."""
     if key not in OPENED:
         OPENED[key] = pickle.loads(content)
@@ -256,7 +256,7 @@ def evaluate(
     """The loss, or the errors, of the shards of a subtree."""
     compare_versions(expected, versions(), "that joined later")
     keep_memory()
-    loss = opened(key, content)
+    loss = parcel_content(key, content)
     with Workers(n_jobs) as workers:
         own = loss.over(loss.shards[begin:stop])
         own.workers = workers
@@ -264,7 +264,7 @@ def evaluate(
         return own(weights) if what == "loss" else (0.0, own.soft_errors(weights))
 
 
-def added(one: tuple[float, Floats], other: tuple[float, Floats]) -> tuple[float, Floats]:
+def added_losses(one: tuple[float, Floats], other: tuple[float, Floats]) -> tuple[float, Floats]:
     """The sum of two branches."""
     return one[0] + other[0], one[1] + other[1]
 

@@ -19,7 +19,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The result of a task or its error, and the warnings that it gave."""
 
     result: Any = None
@@ -64,7 +64,7 @@ class Crew:
         if error is not None:
             raise error
 
-    def _outcomes(self, tasks: Sequence[Task], *arguments: Any) -> Iterator[Outcome]:
+    def _outcomes(self, tasks: Sequence[Task], *arguments: Any) -> Iterator[TaskOutcome]:
         if self.reach is not None:
             self.cluster, self.reach = self.reach(), None
         if self.cluster is not None:
@@ -76,7 +76,7 @@ class Crew:
         yield from processes(delayed(attempt_in)(os.getcwd(), task, *arguments) for task in tasks)
 
 
-def attempt(task: Task, function: Callable[..., Any], folder: str, *arguments: Any) -> Outcome:
+def attempt(task: Task, function: Callable[..., Any], folder: str, *arguments: Any) -> TaskOutcome:
     """Do a task; if it fails, tell later tasks, whose results are not needed then."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -84,11 +84,11 @@ def attempt(task: Task, function: Callable[..., Any], folder: str, *arguments: A
             result = function(task, *arguments)
         except Exception as error:
             os.makedirs(os.path.join(folder, STOP, str(task.number)), exist_ok=True)
-            return Outcome(error=error)
-    return Outcome(result, warnings=[(str(warning.message), warning.category) for warning in caught])
+            return TaskOutcome(error=error)
+    return TaskOutcome(result, warnings=[(str(warning.message), warning.category) for warning in caught])
 
 
-def attempt_in(folder: str, task: Task, *arguments: Any) -> Outcome:
+def attempt_in(folder: str, task: Task, *arguments: Any) -> TaskOutcome:
     """Do a task in a working directory: processes are kept, and may have begun in another one."""
     os.chdir(folder)
     return attempt(task, *arguments)

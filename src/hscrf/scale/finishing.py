@@ -15,17 +15,17 @@ from hscrf.estimator.checks import count_states
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.moments import Moments
-from hscrf.scale.arrays import joined
+from hscrf.scale.arrays import joined_observations
 from hscrf.scale.crew import is_stopped
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.shardfile import write_shard
-from hscrf.scale.spool import Piece, Placed
+from hscrf.scale.spool import PlacedPart, SpoolFile
 
 
 class Slice(NamedTuple):
     """Some sequences of a piece, and the number of the stretch that it belongs to."""
 
-    piece: Piece
+    piece: SpoolFile
     begin: int
     stop: int
     stretch: int
@@ -59,7 +59,7 @@ class PlacedError(Exception):
 
 
 @dataclass
-class Written:
+class WrittenShard:
     """A shard that was written; without an entry if none of its sequences is good."""
 
     entry: dict[str, Any] = field(default_factory=dict)  # what the manifest says of it
@@ -73,28 +73,32 @@ def measure(draft: Draft) -> Moments:
     return Moments.of(np.concatenate([own.piece.columns(own.begin, own.stop) for own in draft.slices]))
 
 
-def write(draft: Draft, form: Form) -> Written:
+def write_finished(draft: Draft, form: Form) -> WrittenShard:
     """Write a shard; the first bad sequence is a :class:`PlacedError`, unless bad ones are left out."""
     keep_memory()
-    return Written() if is_stopped(form.folder, draft.number) else Writer(draft, form).run()
+    return WrittenShard() if is_stopped(form.folder, draft.number) else ShardWriter(draft, form).run()
 
 
-class Writer:
+class ShardWriter:
     """Writes one shard."""
 
     def __init__(self, draft: Draft, form: Form) -> None:
         self.draft, self.form = draft, form
         self.bad: list[PlacedError] = []
 
-    def run(self) -> Written:
+    def run(self) -> WrittenShard:
         topology = self.form.frame.topology
         assert topology is not None
         path = os.path.join(self.form.folder, f"{self.draft.number:06d}.shard")
         parts = list(self._final())
         if not parts:
-            return Written(bad=self.bad)
-        whole = Part(joined([own.part.observations for own in parts]), [y for own in parts for y in own.part.labels])
-        placed = Placed(whole, *(np.concatenate(places) for places in zip(*(own[1:] for own in parts), strict=True)))
+            return WrittenShard(bad=self.bad)
+        whole = Part(
+            joined_observations([own.part.observations for own in parts]), [y for own in parts for y in own.part.labels]
+        )
+        placed = PlacedPart(
+            whole, *(np.concatenate(places) for places in zip(*(own[1:] for own in parts), strict=True))
+        )
         while True:
             try:
                 options = (placed.source, placed.place, self.form.skip, self.form.chunk)
@@ -103,14 +107,14 @@ class Writer:
             except SequenceError as error:
                 self._leave_out(placed, error)
                 if len(placed.part.labels) == 1:
-                    return Written(bad=self.bad)
+                    return WrittenShard(bad=self.bad)
                 placed = placed.without(error.sequence)
         labels, lengths = placed.part.labels, np.diff(placed.part.observations.offsets)
         entry = {"file": os.path.basename(path), "digest": digest, "count": len(labels), "steps": int(lengths.sum())}
         entry |= {"chunks": chunks, "complete": int(pack_labels(labels).complete_sequences().sum())}
-        return Written(entry, count_states(topology, labels), lengths, self.bad)
+        return WrittenShard(entry, count_states(topology, labels), lengths, self.bad)
 
-    def _final(self) -> Iterator[Placed]:
+    def _final(self) -> Iterator[PlacedPart]:
         """The sequences of each slice in their final form."""
         for own in self.draft.slices:
             placed = own.piece.read(own.begin, own.stop)
@@ -126,7 +130,7 @@ class Writer:
                         break
                     placed = placed.without(error.sequence)
 
-    def _leave_out(self, placed: Placed, error: SequenceError) -> None:
+    def _leave_out(self, placed: PlacedPart, error: SequenceError) -> None:
         """Note the sequence that an error is about, or raise the error with its place."""
         n = error.sequence
         if n is None:

@@ -26,11 +26,11 @@ from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.scale.cache import write_manifest
-from hscrf.scale.cluster import Cluster, Parcel, opened
+from hscrf.scale.cluster import Cluster, Parcel, parcel_content
 from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
-from hscrf.scale.sources import Item, PartSource
+from hscrf.scale.sources import PartSource, SourceSequence
 from hscrf.topology import Topology
 
 STEPS = 1 << 16  # of a file of sequences to be labelled
@@ -116,9 +116,9 @@ class Labelling:
             )
         return entries
 
-    def _groups(self, line: Any) -> Iterator[list[tuple[Item, int]]]:
+    def _groups(self, line: Any) -> Iterator[list[tuple[SourceSequence, int]]]:
         """Sequences that are packed together."""
-        group: list[tuple[Item, int]] = []
+        group: list[tuple[SourceSequence, int]] = []
         steps = done = 0
         for k, source in enumerate(self.shards.sources):
             for item in source.items(self.problems.note if self.problems.skip else None):
@@ -134,7 +134,7 @@ class Labelling:
         if group:
             yield group
 
-    def _write(self, folder: str, k: int, items: Sequence[tuple[Item, int]]) -> dict[str, Any] | None:
+    def _write(self, folder: str, k: int, items: Sequence[tuple[SourceSequence, int]]) -> dict[str, Any] | None:
         """Write the good sequences of a group; None if there are none."""
         try:
             observations, labels = self._read([item for item, _ in items])
@@ -157,7 +157,7 @@ class Labelling:
         name = f"{k:06d}.sequences"
         return {"file": name, "digest": write_container(os.path.join(folder, name), header, arrays, align=ALIGN)}
 
-    def _read(self, items: Sequence[Item]) -> tuple[Observations, list[Labels] | None]:
+    def _read(self, items: Sequence[SourceSequence]) -> tuple[Observations, list[Labels] | None]:
         """Sequences packed by the model; labels that need not keep its rules, if there are any."""
         model = self.model
         X = [item.x for item in items]
@@ -167,7 +167,7 @@ class Labelling:
         observations, labels = model.pack_to_score(X, [item.y for item in items])
         return observations, labels
 
-    def _problem(self, item: Item) -> Exception | None:
+    def _problem(self, item: SourceSequence) -> Exception | None:
         """What is wrong with one sequence."""
         try:
             self._read([item])
@@ -175,19 +175,19 @@ class Labelling:
             return problem
         return None
 
-    def _refuse(self, item: Item, source: int, problem: Exception) -> None:
+    def _refuse(self, item: SourceSequence, source: int, problem: Exception) -> None:
         self.problems.refuse(self.shards.error_at(source, item.place, problem))
 
     # -- labels
 
     def accuracy(self, weights: Floats) -> float:
         """The share of steps with the right state at every level at once."""
-        counts = added(self._each(compared, weights))
+        counts = added_counts(self._each(compared, weights))
         return counts["right", ALL] / counts["known", ALL] if counts["known", ALL] else float("nan")
 
     def report(self, tolerance: int = 0) -> tuple[dict[str, Any], int]:
         """The numbers of :func:`hscrf.metrics.report`, and the number of sequences they are of."""
-        counts = added(self._each(measured, self.model.coef_, tolerance))
+        counts = added_counts(self._each(measured, self.model.coef_, tolerance))
         topology = self.model.topology_
         return report_of(counts, topology.levels[topology.n_states[0] == 1 :]), counts["total",]
 
@@ -198,7 +198,7 @@ class Labelling:
         path = os.path.abspath(os.fspath(folder))
         os.makedirs(path, exist_ok=True)
         with waiting("predicting", self.model.verbose):
-            return list(self._each(written, self.model.coef_, path, loss))
+            return list(self._each(write_labels, self.model.coef_, path, loss))
 
     def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
         """The function of every file, here or on the cluster."""
@@ -219,7 +219,7 @@ def light(model: Model) -> Any:
     return found
 
 
-def added(counts: Iterable[Counts]) -> Counts:
+def added_counts(counts: Iterable[Counts]) -> Counts:
     """The sum of the counts of files; labels that nobody found, or that were never there, stay."""
     total: Counts = Counter()
     for own in counts:
@@ -232,29 +232,29 @@ def added(counts: Iterable[Counts]) -> Counts:
 
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
     keep_memory()
-    return function(file, opened(key, content), np.array(weights), *arguments)
+    return function(file, parcel_content(key, content), np.array(weights), *arguments)
 
 
-def labelled(file: SequencesFile, model: Model, weights: Floats, loss: str) -> list[Labels]:
+def best_labels(file: SequencesFile, model: Model, weights: Floats, loss: str) -> list[Labels]:
     """The best labels of the sequences of a file."""
     return model.label(file.observations(), weights, loss)
 
 
 def compared(file: SequencesFile, model: Model, weights: Floats) -> Counts:
     """How many steps are known and how many are right."""
-    return count_right(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"))
+    return count_right(pairs_of(file.labels(), best_labels(file, model, weights, "sequence"), "auto"))
 
 
 def measured(file: SequencesFile, model: Model, weights: Floats, tolerance: int) -> Counts:
     """All counts that measures are made of."""
-    return count_all(pairs_of(file.labels(), labelled(file, model, weights, "sequence"), "auto"), tolerance)
+    return count_all(pairs_of(file.labels(), best_labels(file, model, weights, "sequence"), "auto"), tolerance)
 
 
-def written(file: SequencesFile, model: Model, weights: Floats, folder: str, loss: str) -> str:
+def write_labels(file: SequencesFile, model: Model, weights: Floats, folder: str, loss: str) -> str:
     """Write the best labels of a file as JSON Lines, whole or not at all; its name."""
     path = os.path.join(folder, f"{file.number:06d}.jsonl")
     with replaced(path) as name, open(name, "w", encoding="utf-8") as output:
-        for place, labels in zip(file.places(), labelled(file, model, weights, loss), strict=True):
+        for place, labels in zip(file.places(), best_labels(file, model, weights, loss), strict=True):
             output.write(json.dumps({**place, "prediction": told(labels)}, ensure_ascii=False) + "\n")
     return path
 

@@ -23,7 +23,7 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations
-from hscrf.scale.shardfile import Loaded, Rows, ShardFile
+from hscrf.scale.shardfile import Loaded, ShardFile, ShardRows
 
 
 @dataclass
@@ -102,7 +102,7 @@ class StoredShard:
         rows = self._rows()
         return rows.observations.take([n - self.first]), rows.labels(n - self.first, self.shared.scorer.topology)
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> ShardRows:
         return self.shared.loaded.of(self.file)
 
     def _cut(self, which: Ints) -> list[Ints]:

@@ -11,7 +11,7 @@ import numpy as np
 from hscrf.metrics.cells import Cells, Pairs, cells_of, is_known, known_cells, level_names, ratio
 from hscrf.metrics.matching import edit_scores, score_boundaries, score_overlaps, score_segments
 from hscrf.metrics.measures import right_sequences, tag_accuracy
-from hscrf.metrics.reports import percent, rounded, segment_numbers
+from hscrf.metrics.reports import rounded, segment_numbers, whole_percent
 from hscrf.metrics.scores import Score, SegmentScores, total_of
 from hscrf.metrics.segmentation import OVERLAPS
 
@@ -114,7 +114,8 @@ def _level_report(counts: Counts, level: str) -> dict[str, Any]:
         "tag_accuracy": _share(counts["tags", level], counts["inside", level]) if lasting else None,
         "boundary_f1": (ratio(2 * counts["matched", level], ends) if ends else 1.0) if lasting else None,
         "overlap_f1": {
-            percent(k): ratio(2 * counts["overlapping", level, k], total.predicted + total.support) for k in OVERLAPS
+            whole_percent(k): ratio(2 * counts["overlapping", level, k], total.predicted + total.support)
+            for k in OVERLAPS
         }
         if lasting
         else None,

@@ -26,10 +26,10 @@ from hscrf.observations.encoder import Numbers
 from hscrf.observations.sieve import SLOTS, Sieve
 from hscrf.progress import waiting
 from hscrf.scale.crew import Crew
-from hscrf.scale.finishing import Draft, Form, PlacedError, Slice, Written, measure, write
+from hscrf.scale.finishing import Draft, Form, PlacedError, Slice, WrittenShard, measure, write_finished
 from hscrf.scale.problems import Problems
 from hscrf.scale.sources import Source, stretches_of
-from hscrf.scale.spool import Piece, remove
+from hscrf.scale.spool import SpoolFile, remove
 from hscrf.scale.stretches import Learned, Settings, Stretch, count_hashes, learn, new_frame, widest, write_counts
 from hscrf.topology import Topology
 
@@ -205,9 +205,9 @@ class Packer:
         arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own_arrays}
         return header, arrays, frame
 
-    def _written(self, crew: Crew, drafts: Sequence[Draft], form: Form) -> Iterator[Written]:
+    def _written(self, crew: Crew, drafts: Sequence[Draft], form: Form) -> Iterator[WrittenShard]:
         try:
-            yield from crew.map(write, drafts, self.folder, form)
+            yield from crew.map(write_finished, drafts, self.folder, form)
         except PlacedError as bad:
             raise self._placed(bad) from None
 
@@ -253,7 +253,7 @@ def drafts_of(learned: Sequence[Learned]) -> list[Draft]:
     return found
 
 
-def slice_of(piece: Piece, stretch: int, begin: int, stop: int) -> Slice:
+def slice_of(piece: SpoolFile, stretch: int, begin: int, stop: int) -> Slice:
     """The part of a piece between two places, which may lie outside of it."""
     return Slice(piece, max(begin, 0), min(stop, piece.count), stretch)
 

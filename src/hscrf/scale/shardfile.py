@@ -21,7 +21,7 @@ from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
 from hscrf.objective.likelihood import closed_labels, cut_by_kind
-from hscrf.objective.workers import cut
+from hscrf.objective.workers import cut_chunks
 from hscrf.observations.packed import Divided, Observations
 from hscrf.potentials import Potentials
 from hscrf.scale.arrays import Arrays, allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
@@ -73,7 +73,7 @@ def check_possible(part: Part, closed: Mapping[int, Labels], topology: Topology)
     """Raise for partial labels that contradict each other in a way that only inference finds."""
     numbers = np.array(list(closed), dtype=np.int64)
     lengths = np.array([closed[n].length for n in numbers.tolist()], dtype=np.int64)
-    for some in cut(lengths):
+    for some in cut_chunks(lengths):
         evidence = Evidence.of([closed[n] for n in numbers[some].tolist()])
         log_z = Batch(topology, np.append(0, np.cumsum(lengths[some])), evidence).log_partition(masked(topology, {}))
         for n in numbers[some][log_z == -np.inf].tolist():
@@ -110,7 +110,7 @@ def _chunk(
 # -- reading
 
 
-class Rows(NamedTuple):
+class ShardRows(NamedTuple):
     """All sequences of a shard by steps."""
 
     observations: Observations
@@ -152,12 +152,12 @@ class ShardFile:
         may_end, may_go_on, may_follow = found["may"]
         return found["which"], observations, Evidence(may_end, may_go_on, may_follow, allowed)
 
-    def rows(self) -> Rows:
+    def rows(self) -> ShardRows:
         """All sequences by steps."""
         found = self._read("")
         observations = observations_in(found, self.file.header["features"])
         known = Known(found["states"], found["ends"], found["offsets"])
-        return Rows(observations, known, found["complete"], found)
+        return ShardRows(observations, known, found["complete"], found)
 
     def places(self) -> tuple[Ints, Ints]:
         """The source (n,) of each sequence, and its place there (n, 2)."""
@@ -177,10 +177,10 @@ class Loaded:
 
     def __init__(self, kept: int = 2) -> None:
         self.kept = kept
-        self.rows: OrderedDict[str, Rows] = OrderedDict()
+        self.rows: OrderedDict[str, ShardRows] = OrderedDict()
         self.lock = Lock()
 
-    def of(self, shard: ShardFile) -> Rows:
+    def of(self, shard: ShardFile) -> ShardRows:
         with self.lock:
             if shard.digest not in self.rows:
                 self.rows[shard.digest] = shard.rows()

@@ -259,7 +259,7 @@ class PackedShards:
         self, frame: Frame, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], folder: str, shards: Shards
     ) -> None:
         self.frame, self.shards = frame, shards
-        self.files = files_in(folder, header["shards"])
+        self.files = shard_files(folder, header["shards"])
         self.lengths: Ints = arrays["lengths"]
         self.labelled, self.complete = arrays["labelled"], header["complete"]
 
@@ -286,7 +286,7 @@ class PackedShards:
         return self.shards.error_at(int(source[n - file.first]), tuple(place[n - file.first].tolist()), error)
 
 
-def files_in(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:
+def shard_files(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:
     """The shards of a set."""
     names = ("digest", "first", "count", "steps", "chunks", "complete")
     return [ShardFile(os.path.join(folder, entry["file"]), *(entry[name] for name in names)) for entry in entries]

@@ -27,7 +27,7 @@ Skip = Callable[[Exception], object]
 Place = tuple[int, int]  # the line on which a sequence begins, and its number in its source, from 0
 
 
-class Item(NamedTuple):
+class SourceSequence(NamedTuple):
     """One sequence: what is observed, its labels or None, and its place."""
 
     x: Any
@@ -42,7 +42,7 @@ class Source(Protocol):
     def name(self) -> str:
         """What errors call it."""
 
-    def items(self, skip: Skip | None) -> Iterator[Item]:
+    def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
         """The sequences; with ``skip`` those that cannot be read are left out, and it is told of them."""
 
     def error(self, place: Place, error: Exception) -> Exception:
@@ -69,7 +69,7 @@ class FileSource:
     recipe: Recipe
     unlabelled: bool = False
 
-    def items(self, skip: Skip | None) -> Iterator[Item]:
+    def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
         for document in self.recipe.documents(self.name, unlabelled=self.unlabelled, skip=skip):
             try:
                 x = self.recipe.observe(document)
@@ -81,7 +81,7 @@ class FileSource:
                     raise
                 skip(error)
                 continue
-            yield Item(x, document.labels, (document.lines[0], document.number or 0))
+            yield SourceSequence(x, document.labels, (document.lines[0], document.number or 0))
 
     def error(self, place: Place, error: Exception) -> Exception:
         if isinstance(error, DataFileError):
@@ -120,7 +120,7 @@ class PartSource:
     part: Any
     number: int
 
-    def items(self, skip: Skip | None) -> Iterator[Item]:
+    def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
         made = self.part.compute() if hasattr(self.part, "compute") else self.part()
         if not isinstance(made, tuple | list) or len(made) != 2:
             raise ValueError(f"{self.name} gave a {type(made).__name__}, expected a pair (X, Y)")
@@ -128,7 +128,7 @@ class PartSource:
         if Y is not None and len(X) != len(Y):
             raise ValueError(f"{self.name} has {several(len(X), 'sequence')} in X but {len(Y)} in Y")
         for n, x in enumerate(X):
-            yield Item(x, None if Y is None else Y[n], (n, n))
+            yield SourceSequence(x, None if Y is None else Y[n], (n, n))
 
     def error(self, place: Place, error: Exception) -> Exception:
         _, number = place

@@ -20,30 +20,30 @@ from hscrf.scale.arrays import allowed_arrays, feature_count, labels_in, observa
 from hscrf.topology import Topology
 
 
-class Placed(NamedTuple):
+class PlacedPart(NamedTuple):
     """Sequences, and for each the number of its source (n,) and its place there (n, 2)."""
 
     part: Part
     source: Ints
     place: Ints
 
-    def without(self, n: int | None) -> Placed:
+    def without(self, n: int | None) -> PlacedPart:
         """The same without one sequence."""
         kept = np.flatnonzero(np.arange(len(self.part.labels)) != n)
         part = self.part
         rest = Part(part.observations.take(kept), [part.labels[k] for k in kept.tolist()], part.offset)
-        return Placed(rest, self.source[kept], self.place[kept])
+        return PlacedPart(rest, self.source[kept], self.place[kept])
 
 
 @dataclass(frozen=True)
-class Piece:
+class SpoolFile:
     """A file of the spool."""
 
     path: str
     topology: Topology  # over which its labels were read
     count: int  # of its sequences
 
-    def read(self, begin: int, stop: int) -> Placed:
+    def read(self, begin: int, stop: int) -> PlacedPart:
         """Some of the sequences, with the sources and places they come from."""
         arrays = self._arrays()
         observations = observations_in(arrays, int(arrays["features"]))
@@ -51,7 +51,7 @@ class Piece:
         if stop - begin < self.count:
             observations = observations.take(np.arange(begin, stop))
         part = Part(plain(observations), labels, 0)
-        return Placed(part, arrays["source"][begin:stop], arrays["place"][begin:stop])
+        return PlacedPart(part, arrays["source"][begin:stop], arrays["place"][begin:stop])
 
     def columns(self, begin: int, stop: int) -> NDArray[np.float64]:
         """The numeric columns (N, F) of some of the sequences, as they were given."""
@@ -83,7 +83,7 @@ class Spool:
 
     def __init__(self, folder: str, stretch: int) -> None:
         self.folder, self.stretch = folder, stretch
-        self.pieces: list[Piece] = []
+        self.pieces: list[SpoolFile] = []
         self.topologies: dict[str, Topology] = {}  # many pieces share one
 
     def add(self, part: Part, source: Sequence[int], place: Sequence[Any]) -> None:
@@ -97,14 +97,14 @@ class Spool:
         path = os.path.join(self.folder, f"spool-{self.stretch:06d}-{len(self.pieces):06d}.npz")
         with open(path, "wb") as file:
             np.savez(file, **arrays)
-        self.pieces.append(Piece(path, topology, len(part.labels)))
+        self.pieces.append(SpoolFile(path, topology, len(part.labels)))
 
     def _shared(self, topology: Topology) -> Topology:
         key = json.dumps(topology.to_json())
         return self.topologies.setdefault(key, topology)
 
 
-def remove(pieces: Iterable[Piece]) -> None:
+def remove(pieces: Iterable[SpoolFile]) -> None:
     """Remove the files of pieces."""
     for piece in pieces:
         with contextlib.suppress(FileNotFoundError):

@@ -28,8 +28,8 @@ from hscrf.observations.readers import kind_of, length_of, pack_items
 from hscrf.observations.sieve import Sieve, hash_name
 from hscrf.scale.crew import is_stopped
 from hscrf.scale.problems import Problems, without_bad
-from hscrf.scale.sources import Item, Source
-from hscrf.scale.spool import Piece, Spool, remove
+from hscrf.scale.sources import Source, SourceSequence
+from hscrf.scale.spool import Spool, SpoolFile, remove
 
 RANKS = ("plain", "bio", "bioes")
 
@@ -64,7 +64,7 @@ class Learned:
 
     frame: Frame | None  # None: there is no good sequence, or there are too many names
     scheme: Any
-    pieces: list[Piece]
+    pieces: list[SpoolFile]
     lengths: Ints  # (n,) steps of each sequence, bad ones included
     good: NDArray[np.bool_]  # (n,)
     problems: Problems
@@ -72,10 +72,10 @@ class Learned:
     many: bool = False  # whether there are so many names that rare ones should be sought first
 
 
-class Batch(NamedTuple):
+class SourceBatch(NamedTuple):
     """Sequences that are packed together, with the numbers of their sources."""
 
-    items: list[Item]
+    items: list[SourceSequence]
     sources: list[int]
 
 
@@ -110,7 +110,7 @@ class StretchLearner:
         self.scheme = scheme
         self.problems = Problems(settings.skip)
         self.frame: Frame | None = None
-        self.first: Item | None = None  # the first good sequence, which others must agree with
+        self.first: SourceSequence | None = None  # the first good sequence, which others must agree with
         self.spool = Spool(settings.folder, stretch.number)
 
     def run(self) -> Learned:
@@ -136,21 +136,21 @@ class StretchLearner:
         frame = None if many else self.frame
         return Learned(frame, self.scheme, self.spool.pieces, numbers, flags, self.problems, given, many)
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[SourceBatch]:
         """The sequences in batches."""
-        batch, held, most = Batch([], []), 0, 0
+        batch, held, most = SourceBatch([], []), 0, 0
         for item, source in sequences(self.stretch, self.problems):
             most = most or (self.settings.batch if is_named(item.x) else self.settings.shard)
             if held >= most:
                 yield batch
-                batch, held = Batch([], []), 0
+                batch, held = SourceBatch([], []), 0
             batch.items.append(item)
             batch.sources.append(source)
             held += length_of(item.x)
         if batch.items:
             yield batch
 
-    def _update(self, batch: Batch) -> tuple[Part | None, list[int]]:
+    def _update(self, batch: SourceBatch) -> tuple[Part | None, list[int]]:
         """Learn from a batch; what it is packed as, and which of its sequences are in it."""
         kept = list(range(len(batch.items)))
         while kept:
@@ -172,7 +172,7 @@ class StretchLearner:
                 )
         return None, []
 
-    def _part(self, items: Sequence[Item]) -> Part:
+    def _part(self, items: Sequence[SourceSequence]) -> Part:
         model = self.model
         Y = given_labels([item.y for item in items], () if model.topology is None else model.topology.levels[1:])
         if any(y is None for y in Y):
@@ -195,7 +195,7 @@ class StretchLearner:
         if wider != self.scheme:
             raise OtherScheme(wider)
 
-    def _problem(self, item: Item) -> Exception | None:
+    def _problem(self, item: SourceSequence) -> Exception | None:
         """What is wrong with one sequence, next to the first good one if there is one."""
         probe = StretchLearner(self.stretch, self.settings, self.scheme)
         former = [] if self.first is None else [self.first]
@@ -208,7 +208,7 @@ class StretchLearner:
         self.first = self.first or item
         return None
 
-    def _refuse(self, batch: Batch, n: int, problem: Exception) -> None:
+    def _refuse(self, batch: SourceBatch, n: int, problem: Exception) -> None:
         source = self.stretch.sources[batch.sources[n] - self.stretch.first]
         self.problems.refuse(source.error(batch.items[n].place, problem))
 
@@ -222,7 +222,7 @@ def new_frame(settings: Settings, scheme: Any) -> Frame:
     return frame
 
 
-def sequences(stretch: Stretch, problems: Problems) -> Iterator[tuple[Item, int]]:
+def sequences(stretch: Stretch, problems: Problems) -> Iterator[tuple[SourceSequence, int]]:
     """The sequences of a stretch that can be read and are not empty, with the numbers of their sources."""
     for k, source in enumerate(stretch.sources, start=stretch.first):
         for item in source.items(problems.note if problems.skip else None):

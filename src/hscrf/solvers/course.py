@@ -97,7 +97,7 @@ class Solver(Protocol):
         """Start at ``weights`` and reduce the penalised loss."""
 
 
-class Stop(Exception):
+class StopRun(Exception):
     """Raised anywhere in a run to end it."""
 
     def __init__(self, reason: str, converged: bool) -> None:
@@ -193,7 +193,7 @@ class Run:
     def step(
         self, weights: Floats, loss: float, gradient_norm: float, state: Callable[[], dict[str, Any]] | None = None
     ) -> None:
-        """An iteration is done; raises ``Stop`` when the development data show no improvement for too long.
+        """An iteration is done; raises ``StopRun`` when the development data show no improvement for too long.
 
         ``state`` gives what the solver needs to go on from here, if a checkpoint is to hold it.
         """
@@ -212,7 +212,7 @@ class Run:
             self.save(weights, self.state)
             self.saved = time.perf_counter()
         if self.monitor.patience is not None and self.waited >= self.monitor.patience:
-            raise Stop(f"no improvement on the development set for {self.waited} evaluations", True)
+            raise StopRun(f"no improvement on the development set for {self.waited} evaluations", True)
 
     def evaluate(self, weights: Floats, loss: float) -> float:
         """The value on development data; the best so far is kept."""
@@ -255,11 +255,11 @@ class Run:
 
 
 def supervise(run: Run, work: Callable[[], None]) -> Result:
-    """Do the work until it raises ``Stop`` or Ctrl-C comes, and return the result."""
+    """Do the work until it raises ``StopRun`` or Ctrl-C comes, and return the result."""
     reason, converged = "nothing to do", True
     try:
         work()
-    except Stop as stop:
+    except StopRun as stop:
         reason, converged = stop.reason, stop.converged
     except KeyboardInterrupt:
         reason, converged = INTERRUPTED, False

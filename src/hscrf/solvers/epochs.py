@@ -16,7 +16,7 @@ from hscrf.solvers.moving import Moving
 Moves = Sequence[tuple[Floats, Sequence[float]]]
 
 
-class Bundle(Protocol):
+class MiniBatch(Protocol):
     """A few sequences that are met once an epoch. Weights come as a vector and a factor for each group of them."""
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Some:
 
 def bundles_of(
     objective: Objective, order: Ints, size: int, c2: Penalty = 0.0
-) -> tuple[Sequence[Bundle], Sequence[slice]]:
+) -> tuple[Sequence[MiniBatch], Sequence[slice]]:
     """The data in bundles, and the groups of weights that have a penalty in common."""
     make = getattr(objective, "bundles", None)
     if make is not None:
@@ -140,7 +140,7 @@ def shuffled(n: int, seed: int, epoch: int, spans: Sequence[tuple[int, int]] = (
     return np.concatenate([begin + rng.permutation(stop - begin) for begin, stop in order])
 
 
-def met_in(bundles: Sequence[Bundle], seed: int, epoch: int) -> Ints:
+def met_in(bundles: Sequence[MiniBatch], seed: int, epoch: int) -> Ints:
     """The order in which an epoch meets bundles: those of a shard one after the other."""
     return shuffled(len(bundles), seed, epoch, getattr(bundles, "spans", ()))
 

@@ -16,7 +16,7 @@ from hscrf.solvers.course import (
     Penalty,
     Result,
     Run,
-    Stop,
+    StopRun,
     Value,
     at_least,
     check_finite,
@@ -103,7 +103,7 @@ class _Descent:
         return loss, total
 
     def begin(self) -> Found:
-        """Weights, loss and gradient at the start; raises ``Stop`` if the gradient is zero there."""
+        """Weights, loss and gradient at the start; raises ``StopRun`` if the gradient is zero there."""
         start = self.run.weights
         loss, gradient = self.evaluate(start)
         self.losses.append(loss)
@@ -117,26 +117,26 @@ class _Descent:
         self.stop_if_flat(gradient)
         self.stop_if_slow()
         if len(self.losses) > self.options.max_iter:
-            raise Stop(f"max_iter={self.options.max_iter} iterations done", False)
+            raise StopRun(f"max_iter={self.options.max_iter} iterations done", False)
 
     def stop_if_flat(self, gradient: Floats) -> None:
         if max(gradient.max(initial=0.0), -gradient.min(initial=0.0)) <= self.options.tol:
-            raise Stop(f"no entry of the gradient exceeds tol={self.options.tol:g}", True)
+            raise StopRun(f"no entry of the gradient exceeds tol={self.options.tol:g}", True)
 
     def stop_if_slow(self) -> None:
         period, delta = self.options.period, self.options.delta
         if len(self.losses) > period and self.losses[-1 - period] - self.losses[-1] <= delta * abs(self.losses[-1]):
-            raise Stop(f"the loss improved by less than delta={delta:g} over {period} iterations", True)
+            raise StopRun(f"the loss improved by less than delta={delta:g} over {period} iterations", True)
 
-    def stuck(self, gradient: Floats) -> Stop:
+    def stuck(self, gradient: Floats) -> StopRun:
         """No lower loss could be found: at the limit of rounding that is convergence."""
         norm = float(np.linalg.norm(gradient))
         converged = norm <= 1e-6 * max(1.0, abs(self.losses[-1]))
-        return Stop(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
+        return StopRun(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
 
 
 def _descend(descent: _Descent, search: Search) -> None:
-    """Steps along quasi-Newton directions, as long as they are by the search; ends by ``Stop``."""
+    """Steps along quasi-Newton directions, as long as they are by the search; ends by ``StopRun``."""
     weights, loss, gradient = descent.begin()
     pairs: Pairs = deque(maxlen=descent.options.memory)
     while True:

@@ -135,7 +135,7 @@ class Search:
         reached = min(way) if step < 1 else max(way)
         self.best = way[reached]
         since = 0 if way[reached].total <= min(trial.total for trial in way.values()) else PATIENCE
-        while since < PATIENCE and LIMITS[0] <= (reached := rounded(reached * step)) <= LIMITS[1]:
+        while since < PATIENCE and LIMITS[0] <= (reached := two_digits(reached * step)) <= LIMITS[1]:
             fewest = min(trial.total for trial in way.values())
             way[reached] = self.best = self.attempt(reached, {})
             since = 0 if self.best.total < fewest else since + 1
@@ -143,7 +143,7 @@ class Search:
     def weigh(self, group: str, step: float) -> bool:
         """Change the factor of a group step by step while that leads by more than noise; whether it did at all."""
         moved = False
-        while 1 / FARTHEST < (factor := rounded(self.best.entry["factors"].get(group, 1.0) * step)) < FARTHEST:
+        while 1 / FARTHEST < (factor := two_digits(self.best.entry["factors"].get(group, 1.0) * step)) < FARTHEST:
             trial = self.attempt(self.best.entry["c2"], {**self.best.entry["factors"], group: factor}, group)
             lead = trial.lead(self.best)
             trial.entry.update(lead=lead, better=lead > NOISE)
@@ -167,7 +167,9 @@ class Search:
         seconds = time.perf_counter() - self.began
         entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": 0.0}
         self.path.append({**entry, "better": False, "n_iter": n_iter, "seconds": seconds})
-        self.progress.write(f"c2 {c2:.3g}{spoken(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s")
+        self.progress.write(
+            f"c2 {c2:.3g}{spoken_factors(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s"
+        )
         return Trial(self.path[-1], errors, weights)
 
     def first_weights(self) -> Floats:
@@ -188,7 +190,7 @@ def reason_of(best: Trial, plain: Trial) -> str:
     if best is plain:
         return f"c2 = {c2:g} was kept: no other penalty had fewer held-out errors beyond noise"
     fewer = 100 * (1 - best.total / plain.total)
-    taken = f"c2 = {best.entry['c2']:g}{spoken(best.entry['factors'])}"
+    taken = f"c2 = {best.entry['c2']:g}{spoken_factors(best.entry['factors'])}"
     lead = f"{best.lead(plain):.1f} standard errors"
     return f"{taken} was chosen: {fewer:.1f} % fewer held-out errors than c2 = {c2:g} ({lead})"
 
@@ -218,12 +220,12 @@ def lead_of(gains: Floats) -> float:
     return float(gains.sum()) / chance if chance else 0.0
 
 
-def rounded(penalty: float) -> float:
+def two_digits(penalty: float) -> float:
     """Two digits of it, so that two steps are a power of ten."""
     return float(f"{penalty:.2g}")
 
 
-def spoken(factors: Mapping[str, float]) -> str:
+def spoken_factors(factors: Mapping[str, float]) -> str:
     """Factors other than one, as words of a line."""
     shown = [f"{group} x{factor:.3g}" for group, factor in factors.items() if factor != 1.0]
     return "".join(f", {words}" for words in shown)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random
-from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Run, Stop, at_least, supervise
+from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Run, StopRun, at_least, supervise
 from hscrf.solvers.epochs import (
     batch_size,
     bundles_of,
@@ -81,8 +81,8 @@ class Perceptron:
             run.keep(weights, loss)
             run.step(weights, loss, norm, partial(state_of, self, seed, moving, epoch=epoch + 1, loss=loss))
             if not mistakes:
-                raise Stop("an epoch without mistakes", True)
-        raise Stop(f"all {self.epochs} epochs done", False)
+                raise StopRun("an epoch without mistakes", True)
+        raise StopRun(f"all {self.epochs} epochs done", False)
 
     def _epoch(self, moving: Moving, bundles: Any, order: Ints, where: str) -> tuple[float, int]:
         """One pass over all bundles: the sum of their losses, and how many had mistakes."""

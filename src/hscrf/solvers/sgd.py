@@ -16,14 +16,14 @@ from hscrf.solvers.course import (
     Penalty,
     Result,
     Run,
-    Stop,
+    StopRun,
     at_least,
     check_penalties,
     penalty_of,
     supervise,
 )
 from hscrf.solvers.epochs import (
-    Bundle,
+    MiniBatch,
     batch_size,
     bundles_of,
     checked_loss,
@@ -110,8 +110,8 @@ class SGD:
             numbers = {"epoch": epoch + 1, "loss": loss, "rate": descent.rate}
             run.step(weights, loss, norm, partial(state_of, self, seed, moving, **numbers))
             if epoch and abs(former - loss) <= self.delta * abs(loss):
-                raise Stop(f"the loss changed by less than delta={self.delta:g} in an epoch", True)
-        raise Stop(f"all {self.epochs} epochs done", False)
+                raise StopRun(f"the loss changed by less than delta={self.delta:g} in an epoch", True)
+        raise StopRun(f"all {self.epochs} epochs done", False)
 
 
 class Stochastic:
@@ -120,7 +120,7 @@ class Stochastic:
     def __init__(
         self,
         options: SGD,
-        bundles: Sequence[Bundle],
+        bundles: Sequence[MiniBatch],
         groups: Sequence[slice],
         size: int,
         n: int,
@@ -156,7 +156,7 @@ class Stochastic:
         norm = self.n / moved * float(np.linalg.norm(moving.base - before))
         return total + penalty_of(moving.base, self.c1, self.c2), norm
 
-    def step(self, moving: Moving, bundle: Bundle, rate: float) -> float:
+    def step(self, moving: Moving, bundle: MiniBatch, rate: float) -> float:
         """One step on a bundle; its loss before the step, without penalties."""
         loss, found = bundle.loss(moving.base, moving.scale)
         moving.shrink(1 - np.minimum(1.0, rate * self.decays))
@@ -174,7 +174,7 @@ class Stochastic:
 
 def _calibrated(descent: Stochastic, start: Floats, order: Ints) -> float:
     """The power of two that gives the lowest loss after one pass over a sample, searched up and down from 1."""
-    sample: list[Bundle] = []
+    sample: list[MiniBatch] = []
     for k in order.tolist():
         if sum(map(len, sample)) >= SAMPLE:
             break

@@ -21,7 +21,7 @@ from hscrf.features.specifications import Score
 from hscrf.files.container import read_container, write_container
 from hscrf.files.content import ContentError, Field, array_of, naming
 from hscrf.files.model import check_encoder
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.stacking.model import StackedCRF
 from hscrf.stacking.scores import LevelScores
 
@@ -123,7 +123,7 @@ def opened(
         model.crf_ = model_of(path, crf.value, inner, functions or {})
         own = Field(content["encoder"].value, "encoder", arrays)
         check_encoder(own, KINDS)
-        model.encoder_ = Encoder.restore(own.value, arrays)
+        model.encoder_ = ObservationEncoder.restore(own.value, arrays)
         model.scores_ = [
             _level(
                 entry,

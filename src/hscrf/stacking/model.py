@@ -19,7 +19,7 @@ from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score, widened
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several
 from hscrf.observations.stacked import cut_apart
@@ -102,7 +102,7 @@ class StackedCRF(BaseEstimator):
 
     crf_: Any
     scores_: list[LevelScores]
-    encoder_: Encoder
+    encoder_: ObservationEncoder
 
     # -- arguments by the rules of scikit-learn, nested ones by name
 
@@ -142,7 +142,7 @@ class StackedCRF(BaseEstimator):
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         check_several(X)
         crf, classifier = self._parts()
-        encoder = Encoder()
+        encoder = ObservationEncoder()
         packed = encoder.fit_pack(X)
         labels, delimited = self._read(Y, np.diff(packed.offsets).tolist(), crf)
         targets = targets_of(labels, delimited)

@@ -10,17 +10,17 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.streaming.layout import Layout
-from hscrf.streaming.recursion import Record, Recursion, log_sum
+from hscrf.streaming.recursion import Recursion, StepRecord, log_sum
 
 
 class SegmentalRecursion(Recursion):
     """The recursion together with the way back."""
 
-    def predecessor(self, record: Record, entry: int) -> tuple[int | None, int]:
+    def predecessor(self, record: StepRecord, entry: int) -> tuple[int | None, int]:
         """The best entry at the step before, and the topmost level that begins at this step."""
         return predecessor(self.layout, record, entry)
 
-    def probabilities(self, records: Sequence[Record], masses: Sequence[Floats], ends: Floats) -> Iterator[Floats]:
+    def probabilities(self, records: Sequence[StepRecord], masses: Sequence[Floats], ends: Floats) -> Iterator[Floats]:
         """Probabilities (leaves,) of the stacks, for the last step and then for those before it."""
         return probabilities(self.layout, records, masses, ends)
 
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     leaf: int
 
 
-def predecessor(layout: Layout, record: Record, number: int) -> tuple[int | None, int]:
+def predecessor(layout: Layout, record: StepRecord, number: int) -> tuple[int | None, int]:
     """The best entry at the step before, and the topmost level that begins at this step.
 
     Entries are numbered as in the flattened array. At the first step there is none before, and all levels begin. Where
@@ -48,7 +48,7 @@ def predecessor(layout: Layout, record: Record, number: int) -> tuple[int | None
     return int(np.ravel_multi_index((*places, leaf), layout.shape)), begun
 
 
-def _before(layout: Layout, record: Record, entry: Entry) -> tuple[tuple[int, ...], int, int]:
+def _before(layout: Layout, record: StepRecord, entry: Entry) -> tuple[tuple[int, ...], int, int]:
     """Places, stack and topmost level that begins."""
     assert record.former is not None
     begun, places = _begun(layout, record, entry)
@@ -73,7 +73,7 @@ def _before(layout: Layout, record: Record, entry: Entry) -> tuple[tuple[int, ..
     return places, u, begun
 
 
-def _begun(layout: Layout, record: Record, entry: Entry) -> tuple[int, tuple[int, ...]]:
+def _begun(layout: Layout, record: StepRecord, entry: Entry) -> tuple[int, tuple[int, ...]]:
     """The topmost level that begins on the best way into an entry, and where the ages above it were before.
 
     Nothing but the ages tells which levels have begun, and those of Markov levels are not kept: the best way decides.
@@ -116,7 +116,7 @@ def _places_before(layout: Layout, step: int, d: int, places: tuple[int, ...]) -
 
 
 def probabilities(
-    layout: Layout, records: Sequence[Record], masses: Sequence[Floats], ends: Floats
+    layout: Layout, records: Sequence[StepRecord], masses: Sequence[Floats], ends: Floats
 ) -> Iterator[Floats]:
     """Probabilities (leaves,) of the stacks, for the last step and then for those before it.
 
@@ -131,7 +131,7 @@ def probabilities(
             after = step_back(layout, records[k], after)
 
 
-def step_back(layout: Layout, record: Record, after: Floats) -> Floats:
+def step_back(layout: Layout, record: StepRecord, after: Floats) -> Floats:
     """What is still to come after the step before, from what comes after the step of a record.
 
     Both are log sums over all ways on from each entry. Added to the masses of the same step they give the

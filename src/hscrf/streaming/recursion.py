@@ -12,7 +12,7 @@ from hscrf.streaming.terms import Terms
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class StepRecord:
     """What one step computed, kept until it is older than the lag.
 
     ``up[m]`` are masses of stacks down to level m that have not ended at the last step, ``closed[m]`` of those whose
@@ -46,7 +46,7 @@ class Recursion:
         self.terms: Terms | None = None
         self.sums: dict[int, Floats] = {}  # (size, S) of the averaged token scores, by the place of the age
 
-    def push(self, terms: Terms) -> Record:
+    def push(self, terms: Terms) -> StepRecord:
         """Take in one more step."""
         self.step += 1
         record = self._first(terms) if self.terms is None else self._next(terms)
@@ -59,16 +59,16 @@ class Recursion:
         self._add_averages(terms)
         return record
 
-    def _first(self, terms: Terms) -> Record:
+    def _first(self, terms: Terms) -> StepRecord:
         layout = self.layout
         entered = np.full(layout.shape, -np.inf)
         first = terms.enter[0]
         if 0 in terms.start:
             first = first + terms.start[0][layout.ancestor[0]]
         entered[layout.begun(0, 0)] = first
-        return Record(0, {}, {}, {}, {}, None, terms, entered)
+        return StepRecord(0, {}, {}, {}, {}, None, terms, entered)
 
-    def _next(self, terms: Terms) -> Record:
+    def _next(self, terms: Terms) -> StepRecord:
         layout, former = self.layout, self.terms
         assert former is not None
         ages = {d: self.age_rows(d, "close") for d in layout.ages}
@@ -80,7 +80,7 @@ class Recursion:
                 up[m - 1] = self._reduce_children(m, ended)
             across[m] = self._across(m, closed[m], former, terms)
         entered = self._entered(across, terms)
-        return Record(self.step, up, closed, across, ages, former, terms, entered)
+        return StepRecord(self.step, up, closed, across, ages, former, terms, entered)
 
     def _close(self, m: int, masses: Floats, ages: dict[int, Floats], former: Terms) -> Floats:
         """Masses of stacks whose level m ends at the last step."""

@@ -11,14 +11,14 @@ import torch
 
 from hscrf.arrays import Floats
 from hscrf.potentials import Key
-from hscrf.torch.terms import Ratio, by_key, is_timed
+from hscrf.torch.terms import Ratio, by_key, has_time_axis
 from hscrf.torch.transfer import Reader, begin_reading, to_tensors
 
 REACH = 0.02  # the largest change of the score of a sequence in the differences that give second derivatives
 STENCIL = ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0))  # a first derivative, times 12 steps, exact to the fourth order
 
 
-class Work:
+class Evaluation:
     """One evaluation of a loss: its terms, the keys of its values, and the counts that forward leaves for backward.
 
     ``weights`` are those that the losses of the sequences will be summed with, as far as the caller knows them: if it
@@ -96,7 +96,7 @@ class Work:
         each, shared = np.zeros(offsets[-1]), 0.0  # at each step
         for key, array in direction.items():
             sizes = np.abs(array)
-            if is_timed(key, array.shape):
+            if has_time_axis(key, array.shape):
                 each += sizes.reshape(each.size, -1).max(axis=1)
             else:
                 shared += float(sizes.max(initial=0.0))
@@ -114,7 +114,7 @@ class LogMass(torch.autograd.Function):
 
     @staticmethod
     @with_signature
-    def forward(work: Work, *values: Any) -> Any:
+    def forward(work: Evaluation, *values: Any) -> Any:
         return torch.from_numpy(work.run(values)).to(work.device, work.dtype)
 
     @staticmethod
@@ -133,7 +133,7 @@ class ExpectedCounts(torch.autograd.Function):
 
     @staticmethod
     @with_signature
-    def forward(work: Work, cotangent: Any, *values: Any) -> Any:
+    def forward(work: Evaluation, cotangent: Any, *values: Any) -> Any:
         tolerance = 4 * torch.finfo(cotangent.dtype).eps
         weights = begin_reading([cotangent])()[0]
         return to_tensors(work.gradient(weights, values, tolerance), values)
@@ -153,7 +153,7 @@ class SecondDerivative(torch.autograd.Function):
 
     @staticmethod
     @with_signature
-    def forward(work: Work, count: int, *tensors: Any) -> Any:
+    def forward(work: Evaluation, count: int, *tensors: Any) -> Any:
         directions, cotangent, values = tensors[:count], tensors[count], tensors[count + 1 :]
         along, changes = work.second(begin_reading([cotangent])()[0], values, directions)
         return to_tensors([along, *changes], [cotangent, *values])

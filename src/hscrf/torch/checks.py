@@ -11,7 +11,7 @@ from hscrf.arrays import Floats
 from hscrf.torch.frame import host_array
 
 
-def checked_weights(sample_weight: Any, rows: int) -> Floats | None:
+def checked_batch_weights(sample_weight: Any, rows: int) -> Floats | None:
     """A weight for each sequence, or None."""
     if sample_weight is None:
         return None

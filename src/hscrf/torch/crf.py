@@ -16,10 +16,10 @@ from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.objective.margin import costs_of_steps, equal_costs, hidden_costs
 from hscrf.torch.autograd import result_dtype
-from hscrf.torch.checks import check_count, checked_margin, checked_weights
+from hscrf.torch.checks import check_count, checked_batch_weights, checked_margin
 from hscrf.torch.copies import summed_states
 from hscrf.torch.entropy import Entropy
-from hscrf.torch.layer import Layer
+from hscrf.torch.layer import CRFLayer
 from hscrf.torch.layout import Scores
 from hscrf.torch.targets import Target, read_target
 from hscrf.torch.terms import Partition, Ratio
@@ -35,7 +35,7 @@ class TensorMarginals(NamedTuple):
     ending: dict[str, Any]  # level -> (B, T): a segment of the level has its last step at t
 
 
-class CRF(Layer):
+class CRF(CRFLayer):
     """Hierarchical semi-Markov CRF as the last layer of a network.
 
     An encoder gives scores, the layer gives the exact negative log-likelihood of nested labels, complete or partial,
@@ -144,7 +144,7 @@ class CRF(Layer):
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction is {reduction!r}; expected one of {', '.join(map(repr, REDUCTIONS))}")
         read = self._read(scores, mask, lengths)
-        weights = checked_weights(sample_weight, read.frame.rows)
+        weights = checked_batch_weights(sample_weight, read.frame.rows)
         target = read_target(self._kept, self.topology, read.frame, labels)
         ratio = self._ratio(read, target, margin)
         losses = self._mass(read, ratio, target, "labels", None if reduction == "none" else weights)

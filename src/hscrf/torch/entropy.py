@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from hscrf.arrays import Floats
-from hscrf.torch.autograd import Work, with_signature
-from hscrf.torch.terms import Partition, Values, is_timed
+from hscrf.torch.autograd import Evaluation, with_signature
+from hscrf.torch.terms import Partition, Values, has_time_axis
 from hscrf.torch.transfer import begin_reading, to_tensors
 
 
@@ -21,7 +21,7 @@ class Entropy(torch.autograd.Function):
 
     @staticmethod
     @with_signature
-    def forward(work: Work, *values: Any) -> Any:
+    def forward(work: Evaluation, *values: Any) -> Any:
         partition, arrays = work.ratio.free, work.arrays(values)
         if work.check is not None:
             work.check(arrays)
@@ -44,7 +44,7 @@ class EntropyGradient(torch.autograd.Function):
 
     @staticmethod
     @with_signature
-    def forward(work: Work, cotangent: Any, *values: Any) -> Any:
+    def forward(work: Evaluation, cotangent: Any, *values: Any) -> Any:
         # where a value is -inf nothing happens, so the direction there does not matter
         directions = [torch.where(value > -np.inf, value, 0.0) for value in values]
         _, changes = work.second(begin_reading([cotangent])()[0], values, directions)
@@ -68,7 +68,7 @@ def expected_scores(partition: Partition, values: Values) -> tuple[Floats, Float
     expected = np.zeros(len(found))
     for key, array in values.items():
         finite = np.where(array > -np.inf, array, 0.0)  # where a value is -inf nothing happens
-        if is_timed(key, array.shape):
+        if has_time_axis(key, array.shape):
             scores = np.concatenate([own.counts[key] for own in found]) * finite
             expected += np.add.reduceat(scores.reshape(len(scores), -1).sum(axis=1), partition.offsets[:-1])
         else:

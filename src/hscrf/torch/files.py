@@ -15,7 +15,7 @@ from hscrf.files.replacing import replaced
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_options, encoder_for
+from hscrf.torch.options import check_tagger_options, network_for
 from hscrf.torch.tagger import Tagger
 
 FORMAT, VERSION = "hscrf.torch.Tagger", 1
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Tagger, Any]:
         if header["version"] != VERSION:
             raise FileFormatError(f"{name} has version {header['version']!r}, expected {VERSION}")
         model = Tagger(**_options(header["options"]))
-        check_options(model.get_params())
+        check_tagger_options(model.get_params())
         model.topology_ = Topology.from_dict(header["topology"])
         model.inputs_ = Inputs.from_json(header["inputs"])
         model.scheme_ = header["scheme"]
@@ -101,7 +101,7 @@ def _restore(model: Tagger, tensors: Mapping[str, Any]) -> None:
     """Put the tensors of a file into a network without values: the file decides how much memory there is."""
     with torch.device("meta"):
         model.crf_ = CRF(model.topology_, model.parts, model.durations, n_jobs=model.n_jobs)
-        model.network_ = encoder_for(model.get_params(), model.inputs_, model.crf_.size)
+        model.network_ = network_for(model.get_params(), model.inputs_, model.crf_.size)
     network = torch.nn.ModuleDict({"encoder": model.network_, "crf": model.crf_.tables})
     network.load_state_dict(dict(tensors), assign=True)
     for key, tensor in tensors.items():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Ints
 
 
-class Frame:
+class PaddedBatch:
     """The steps of a padded batch (B, T) that belong to its sequences, row by row.
 
     A mask may have holes anywhere: the steps that it keeps are neighbours.
@@ -60,7 +60,7 @@ class Frame:
         return torch.from_numpy(self.cells).to(tensor.device)
 
 
-def frame_of(rows: int, width: int, mask: Any = None, lengths: Any = None) -> Frame:
+def padded_batch(rows: int, width: int, mask: Any = None, lengths: Any = None) -> PaddedBatch:
     """The frame that a mask (B, T) or lengths (B,) describe; without either, all steps."""
     if mask is not None and lengths is not None:
         raise ValueError("mask and lengths are both given; expected one of them")
@@ -73,13 +73,13 @@ def frame_of(rows: int, width: int, mask: Any = None, lengths: Any = None) -> Fr
     empty = np.flatnonzero(~kept.any(axis=1))
     if empty.size:
         raise ValueError(f"mask[{empty[0]}] keeps no step; expected at least one step of each sequence")
-    return Frame(rows, width, kept)
+    return PaddedBatch(rows, width, kept)
 
 
 @lru_cache(maxsize=64)
-def whole_frame(rows: int, width: int) -> Frame:
+def whole_frame(rows: int, width: int) -> PaddedBatch:
     """The frame of all steps."""
-    return Frame(rows, width)
+    return PaddedBatch(rows, width)
 
 
 def checked_mask(mask: Any, rows: int, width: int) -> NDArray[np.bool_]:

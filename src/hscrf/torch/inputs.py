@@ -73,7 +73,7 @@ class Inputs:
         letters: set[str] = set()
         found: list[Floats] = []
         for n, x in enumerate(X):
-            read = read_sequence(x, n)
+            read = columns_of_sequence(x, n)
             for column, values in read.names.items():
                 counts.setdefault(column, Counter()).update(map(lookup_form, values))
             bag.update(name for step in read.bag for name in step)
@@ -81,8 +81,8 @@ class Inputs:
             if self.text is None and counts:
                 self.text = next((column for column in TEXTS if column in counts), next(iter(counts)))
             letters.update(*read.names.get(self.text or "", ()))
-        self.names = {column: numbered(count, self.min_count) for column, count in counts.items()}
-        self.bag, self.alphabet = numbered(bag, self.min_count), numbered(Counter(letters), 1)
+        self.names = {column: numbered_names(count, self.min_count) for column, count in counts.items()}
+        self.bag, self.alphabet = numbered_names(bag, self.min_count), numbered_names(Counter(letters), 1)
         if self.text is not None:
             words = self.names[self.text]
             self.rare = {words[word] for word, count in counts[self.text].items() if count == 1 and word in words}
@@ -121,7 +121,7 @@ class Inputs:
 
     def encode(self, X: Sequence[Any]) -> list[dict[str, Any]]:
         """The tensors of each sequence."""
-        return [self._encode(read_sequence(x, n), n) for n, x in enumerate(X)]
+        return [self._encode(columns_of_sequence(x, n), n) for n, x in enumerate(X)]
 
     def _encode(self, read: Read, n: int) -> dict[str, Any]:
         found = {"length": torch.tensor(read.length)}
@@ -213,7 +213,7 @@ class Read:
         self.numbers: dict[str, Any] = {}
 
 
-def read_sequence(x: Any, n: int) -> Read:
+def columns_of_sequence(x: Any, n: int) -> Read:
     """A sequence by columns, whatever it is."""
     if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
         raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
@@ -308,7 +308,7 @@ def lookup_form(word: str) -> str:
     return re.sub(r"\d", "0", word.lower())
 
 
-def numbered(counts: Counter[str], least: int) -> dict[str, int]:
+def numbered_names(counts: Counter[str], least: int) -> dict[str, int]:
     """Names that occur often enough, numbered in the order of their spelling."""
     return in_order_of(sorted(name for name, count in counts.items() if count >= least))
 

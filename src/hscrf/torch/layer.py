@@ -15,15 +15,15 @@ from hscrf.fillers import expanded
 from hscrf.inference import Posterior
 from hscrf.potentials import FAMILY, Key, Potentials
 from hscrf.topology import Topology, unknown_name
-from hscrf.torch.autograd import LogMass, Work
+from hscrf.torch.autograd import Evaluation, LogMass
 from hscrf.torch.copies import hidden_values
-from hscrf.torch.layout import Parts, Scores, check_numbers, columns_of, longest_durations, read_scores
+from hscrf.torch.layout import Parts, Scores, check_numbers, longest_durations, read_scores, score_columns
 from hscrf.torch.targets import KeptTargets, Target, read_target
-from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, is_timed
+from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, has_time_axis
 from hscrf.torch.transfer import begin_early, begin_reading
 
 
-class Layer(nn.Module):
+class CRFLayer(nn.Module):
     """Topology, columns and tables of a CRF, and how a call reads its scores and its evidence; see :class:`CRF`."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Layer(nn.Module):
             raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
         self.topology = topology
         self.n_jobs = n_jobs
-        self._columns = columns_of(topology, parts)
+        self._columns = score_columns(topology, parts)
         self.columns = {(part, topology.levels[d]): place for (part, d), place in self._columns.items()}
         self.size = sum(place.stop - place.start for place in self._columns.values())
         self.tables = nn.ParameterDict()
@@ -144,7 +144,7 @@ class Layer(nn.Module):
     ) -> Any:
         """Log masses (n,), or another function of the values that autograd knows; errors say what is impossible."""
         check = partial(check_numbers, self.topology, read.frame)
-        work = Work(ratio, read.keys, read.tensors, weights, check, read.reader)
+        work = Evaluation(ratio, read.keys, read.tensors, weights, check, read.reader)
         try:
             return function.apply(work, *read.tensors)
         except Impossible as error:
@@ -169,7 +169,7 @@ class Layer(nn.Module):
     def _posterior(self, read: Scores, arrays: dict[Key, Floats], target: Target | None, n: int) -> Posterior:
         """The posterior of one sequence."""
         a, b = read.frame.offsets[n : n + 2].tolist()
-        own = {key: array[a:b] if is_timed(key, array.shape) else array for key, array in arrays.items()}
+        own = {key: array[a:b] if has_time_axis(key, array.shape) else array for key, array in arrays.items()}
         potentials = Potentials.from_arrays(self.topology, b - a, own)
         return Posterior(potentials, None if target is None else target.labels(n))
 

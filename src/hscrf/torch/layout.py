@@ -13,14 +13,14 @@ from hscrf.fillers import child_name
 from hscrf.potentials import FAMILY, OWN, PARTS, Key
 from hscrf.topology import UNLIMITED, Topology, unknown_name
 from hscrf.torch.copies import hidden_children
-from hscrf.torch.frame import Frame, check_has_values, frame_of
+from hscrf.torch.frame import PaddedBatch, check_has_values, padded_batch
 from hscrf.torch.transfer import Reader
 
 COLUMNS = ("token", "start", "stop")  # the parts that a tensor of scores may hold
 Parts = Sequence[str] | Mapping[str, Iterable[str]]
 
 
-def columns_of(topology: Topology, parts: Parts) -> dict[Key, slice]:
+def score_columns(topology: Topology, parts: Parts) -> dict[Key, slice]:
     """Which columns of a tensor of scores belong to which part and level: level by level, parts in their order."""
     if isinstance(parts, str):
         raise ValueError(f"parts is the string {parts!r}; expected a tuple such as ({parts!r},)")
@@ -85,7 +85,7 @@ class Scores:
     ``reader`` waits for a copy of the tensors to the host that was started already, if any was.
     """
 
-    def __init__(self, frame: Frame, values: dict[Key, Any], reader: Reader | None = None) -> None:
+    def __init__(self, frame: PaddedBatch, values: dict[Key, Any], reader: Reader | None = None) -> None:
         self.frame, self.values, self.reader = frame, values, reader
 
     @property
@@ -109,7 +109,7 @@ def read_scores(
         hint = "; add a batch axis by scores[None]" if scores.ndim == 2 and scores.shape[1] == size else ""
         raise ValueError(f"scores has shape {tuple(scores.shape)}; expected (B, T, {size}){hint}")
     _check_not_empty(scores, "scores")
-    frame = frame_of(scores.shape[0], scores.shape[1], mask, lengths)
+    frame = padded_batch(scores.shape[0], scores.shape[1], mask, lengths)
     packed = frame.pack(scores)
     if len(columns) == 1:
         return Scores(frame, dict.fromkeys(columns, packed))
@@ -129,7 +129,7 @@ def _from_dict(topology: Topology, scores: Mapping[str, Any], mask: Any, lengths
             _check_tensor(tensor, f"scores[{part!r}][{topology.levels[d]!r}]")
             given[part, d] = tensor
     batch = _batch_axes(topology, given)
-    frame = frame_of(*batch, mask, lengths)
+    frame = padded_batch(*batch, mask, lengths)
     return Scores(frame, {key: _packed(topology, frame, key, tensor) for key, tensor in given.items()})
 
 
@@ -142,7 +142,7 @@ def _batch_axes(topology: Topology, given: Mapping[Key, Any]) -> tuple[int, int]
     raise ValueError("scores has no part (B, T, S); expected token, start, stop or segment of at least one level")
 
 
-def _packed(topology: Topology, frame: Frame, key: Key, tensor: Any) -> Any:
+def _packed(topology: Topology, frame: PaddedBatch, key: Key, tensor: Any) -> Any:
     """One part as the engine takes it: (N, ...), or a table that all steps share."""
     part, d = key
     sizes = topology.n_states
@@ -188,7 +188,7 @@ def _check_not_empty(tensor: Any, name: str) -> None:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}; expected at least one sequence and one step")
 
 
-def check_numbers(topology: Topology, frame: Frame, arrays: Mapping[Key, Floats]) -> None:
+def check_numbers(topology: Topology, frame: PaddedBatch, arrays: Mapping[Key, Floats]) -> None:
     """Raise if a value is NaN or +inf, and say which part of which step it is."""
     for key, array in arrays.items():
         if array.size and not array.max() < np.inf:
@@ -196,7 +196,7 @@ def check_numbers(topology: Topology, frame: Frame, arrays: Mapping[Key, Floats]
             raise ValueError(f"{_where(topology, frame, key, array.shape, index)}, expected a finite number or -inf")
 
 
-def _where(topology: Topology, frame: Frame, key: Key, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
+def _where(topology: Topology, frame: PaddedBatch, key: Key, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
     part, d = key
     level, value = topology.levels[d], "NaN or infinite"
     if part in FAMILY and shape[0] == 1:

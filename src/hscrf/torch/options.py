@@ -16,7 +16,7 @@ ENCODERS = ("auto", "bilstm", "tcn")
 WIDEST, DEEPEST = 1 << 14, 64  # of layers
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_tagger_options(options: Mapping[str, Any]) -> None:
     """Raise for an option that no tagger can have."""
     if options["encoder"] not in ENCODERS:
         raise ValueError(f"encoder is {options['encoder']!r}; expected one of {', '.join(map(repr, ENCODERS))}")
@@ -45,7 +45,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def encoder_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encoder:
+def network_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encoder:
     """The encoder that options describe, for some inputs and a width of scores."""
     kind = options["encoder"]
     if kind == "auto":
@@ -67,7 +67,7 @@ def length_of(x: Any) -> int:
     return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
 
-def check_several(X: Any) -> None:
+def check_sequences(X: Any) -> None:
     if isinstance(X, str) or not hasattr(X, "__len__") or (isinstance(X, np.ndarray) and X.ndim == 2):
         raise ValueError(f"X is a {type(X).__name__}; expected a list of sequences, [X] if it is one")
     if len(X) == 0:
@@ -76,7 +76,7 @@ def check_several(X: Any) -> None:
 
 def check_data(X: Any, Y: Any, sample_weight: Any) -> Floats | None:
     """Raise unless X and Y fit; return a weight for each sequence, or None."""
-    check_several(X)
+    check_sequences(X)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
     for n, (x, y) in enumerate(zip(X, Y, strict=True)):

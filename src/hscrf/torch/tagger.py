@@ -28,7 +28,7 @@ from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_data, check_options, check_several, encoder_for, length_of
+from hscrf.torch.options import check_data, check_sequences, check_tagger_options, length_of, network_for
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
 Self = TypeVar("Self", bound="Tagger")
@@ -187,7 +187,7 @@ class Tagger(BaseEstimator):
         Tagger
             This object. Ctrl-C ends training and keeps the best epoch so far.
         """
-        check_options(self.get_params())
+        check_tagger_options(self.get_params())
         Y = given_labels(Y)
         weights = check_data(X, Y, sample_weight)
         rng = generator(self.random_state)
@@ -199,7 +199,7 @@ class Tagger(BaseEstimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
-            network = encoder_for(self.get_params(), inputs, crf.size).to(self.device)
+            network = network_for(self.get_params(), inputs, crf.size).to(self.device)
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
             self.network_, self.crf_ = network, crf
@@ -385,7 +385,7 @@ class Tagger(BaseEstimator):
 
     def _answer(self, X: Sequence[Any], evidence: Any, ask: Any) -> list[Any]:
         """Ask the layer about all sequences, in batches of similar lengths; an answer for each."""
-        check_several(X)
+        check_sequences(X)
         items = self.inputs_.encode(X)
         known = None if evidence is None else self._evidence(evidence, X)
         self.crf_.n_jobs = self.n_jobs

@@ -24,7 +24,7 @@ from hscrf.labels.schemes import schemes_in
 from hscrf.labels.segments import blank
 from hscrf.potentials import PARTS
 from hscrf.topology import Topology
-from hscrf.torch.frame import Frame, host_array
+from hscrf.torch.frame import PaddedBatch, host_array
 from hscrf.torch.terms import Path
 
 MEMORY = 1 << 26  # bytes of labels that are kept
@@ -117,7 +117,7 @@ class Target:
         return error
 
 
-def read_target(kept: KeptTargets, topology: Topology, frame: Frame, labels: Any, name: str = "labels") -> Target:
+def read_target(kept: KeptTargets, topology: Topology, frame: PaddedBatch, labels: Any, name: str = "labels") -> Target:
     """Labels of a batch from tensors of states by level, or from a list that holds the labels of each sequence."""
     if isinstance(labels, torch.Tensor) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
         if topology.depth != 2:
@@ -133,7 +133,7 @@ def read_target(kept: KeptTargets, topology: Topology, frame: Frame, labels: Any
     return _from_list(kept, topology, frame, labels, name)
 
 
-def _from_list(kept: KeptTargets, topology: Topology, frame: Frame, labels: Sequence[Any], name: str) -> Target:
+def _from_list(kept: KeptTargets, topology: Topology, frame: PaddedBatch, labels: Sequence[Any], name: str) -> Target:
     if not all(isinstance(y, Labels) for y in labels):
         labels = _read(topology, frame, labels, name)
     for n, (y, length) in enumerate(zip(labels, frame.lengths.tolist(), strict=True)):
@@ -152,7 +152,7 @@ def _from_list(kept: KeptTargets, topology: Topology, frame: Frame, labels: Sequ
     return kept.get((frame.content, known.states.tobytes(), known.ends.tobytes(), *sets), make)
 
 
-def _read(topology: Topology, frame: Frame, labels: Sequence[Any], name: str) -> list[Labels]:
+def _read(topology: Topology, frame: PaddedBatch, labels: Sequence[Any], name: str) -> list[Labels]:
     """Labels from columns, segments, Labels or None (nothing known), in any mix."""
     given = given_labels(labels, topology.levels[1:], name)
     lengths = frame.lengths.tolist()
@@ -160,7 +160,9 @@ def _read(topology: Topology, frame: Frame, labels: Sequence[Any], name: str) ->
     return read_many(known, lengths, topology, schemes_in(known, "auto", topology), name)
 
 
-def _kept_tensors(kept: KeptTargets, topology: Topology, frame: Frame, labels: Mapping[str, Any], name: str) -> Target:
+def _kept_tensors(
+    kept: KeptTargets, topology: Topology, frame: PaddedBatch, labels: Mapping[str, Any], name: str
+) -> Target:
     given: Given = {}
     for level, tensors in labels.items():
         d = topology.level(level)
@@ -177,7 +179,7 @@ def _content(array: NDArray[Any] | None) -> Any:
     return None if array is None else (array.dtype.char, array.shape, array.tobytes())
 
 
-def _from_tensors(topology: Topology, frame: Frame, given: Given, name: str) -> Target:
+def _from_tensors(topology: Topology, frame: PaddedBatch, given: Given, name: str) -> Target:
     """States by level (B, T), negative where unknown; or a pair of states and ends.
 
     Equal states in a row are one segment under one parent, as in a plain column.
@@ -216,7 +218,7 @@ def has_rules(topology: Topology) -> bool:
     return not free or any(map(topology.has_limits, range(1, topology.depth)))
 
 
-def _cells(frame: Frame, array: NDArray[Any], what: str, size: int, of_root: bool = False) -> NDArray[Any]:
+def _cells(frame: PaddedBatch, array: NDArray[Any], what: str, size: int, of_root: bool = False) -> NDArray[Any]:
     """Packed integers below a size, -1 for all that are negative."""
     if of_root and array.shape == (frame.rows,):  # a class for each sequence
         array = np.repeat(array[:, None], frame.width, axis=1)

@@ -22,7 +22,7 @@ Values = Mapping[Key, Floats]
 WORK, SEQUENCES = 1 << 24, 8  # a piece of a batch has at least so many steps times transitions, and sequences
 
 
-class Found(NamedTuple):
+class TermCounts(NamedTuple):
     """Log masses of the sequences, and counts, each sequence's times its weight."""
 
     log_z: Floats  # (n,)
@@ -36,7 +36,7 @@ class Term(Protocol):
 
     def log_z(self, values: Values) -> Floats: ...
 
-    def expectations(self, values: Values, weights: Floats | None) -> Found: ...
+    def expectations(self, values: Values, weights: Floats | None) -> TermCounts: ...
 
 
 class Partition:
@@ -57,8 +57,8 @@ class Partition:
     ) -> None:
         self.topology, self.offsets, self.evidence, self.costs = topology, offsets, evidence, costs or {}
         self.n_jobs = n_jobs
-        bounds = range(offsets.size) if single else cut(offsets, transitions(topology))
-        self.pieces = [Piece(self, a, b) for a, b in itertools.pairwise(bounds)]
+        bounds = range(offsets.size) if single else sub_batch_bounds(offsets, transitions(topology))
+        self.pieces = [SubBatch(self, a, b) for a, b in itertools.pairwise(bounds)]
 
     def one_by_one(self) -> Partition:
         """The same with a piece for each sequence."""
@@ -68,20 +68,20 @@ class Partition:
         values = self._with_costs(values)
         return np.concatenate(list(self._map(lambda piece: piece.batch.log_partition(piece.values(values)))))
 
-    def expectations(self, values: Values, weights: Floats | None = None) -> Found:
+    def expectations(self, values: Values, weights: Floats | None = None) -> TermCounts:
         found = self.each(values, weights)
         if len(found) == 1:
             return found[0]
         counts = {
-            key: np.concatenate(parts) if is_timed(key, values[key].shape) else sum(parts[1:], start=parts[0])
+            key: np.concatenate(parts) if has_time_axis(key, values[key].shape) else sum(parts[1:], start=parts[0])
             for key, parts in ((key, [part.counts[key] for part in found]) for key in values)
         }
         levels = range(self.topology.depth)
         state = [np.concatenate([part.state[d] for part in found]) for d in levels]
         ending = [np.concatenate([part.ending[d] for part in found]) for d in levels]
-        return Found(np.concatenate([part.log_z for part in found]), counts, state, ending)
+        return TermCounts(np.concatenate([part.log_z for part in found]), counts, state, ending)
 
-    def each(self, values: Values, weights: Floats | None = None) -> list[Found]:
+    def each(self, values: Values, weights: Floats | None = None) -> list[TermCounts]:
         """The expectations of each piece."""
         values = self._with_costs(values)
         return list(self._map(lambda piece: piece.expectations(values, weights)))
@@ -106,14 +106,14 @@ class Partition:
         add_costs(raised, self.costs)
         return raised
 
-    def _map(self, work: Callable[[Piece], Any]) -> Iterable[Any]:
+    def _map(self, work: Callable[[SubBatch], Any]) -> Iterable[Any]:
         if self.n_jobs == 1 or len(self.pieces) == 1:
             return map(work, self.pieces)
         with ThreadPoolExecutor(self.n_jobs) as pool:
             return list(pool.map(work, self.pieces))
 
 
-class Piece:
+class SubBatch:
     """The sequences first .. stop - 1 of a partition, as a batch of their own."""
 
     def __init__(self, whole: Partition, first: int, stop: int) -> None:
@@ -128,15 +128,15 @@ class Piece:
     def values(self, values: Values) -> Values:
         if self.whole:
             return values
-        return {key: array[self.steps] if is_timed(key, array.shape) else array for key, array in values.items()}
+        return {key: array[self.steps] if has_time_axis(key, array.shape) else array for key, array in values.items()}
 
-    def expectations(self, values: Values, weights: Floats | None) -> Found:
+    def expectations(self, values: Values, weights: Floats | None) -> TermCounts:
         own = None if weights is None else weights[self.sequences]
         found = self.batch.expectations(self.values(values), own)
-        return Found(found.log_z, {key: found.counts[key] for key in values}, found.state, found.ending)
+        return TermCounts(found.log_z, {key: found.counts[key] for key in values}, found.state, found.ending)
 
 
-def cut(offsets: Ints, each: int) -> list[int]:
+def sub_batch_bounds(offsets: Ints, each: int) -> list[int]:
     """Where pieces begin, and where the last ends; a step costs ``each`` operations."""
     bounds = [0]
     if each * offsets[-1] > WORK:
@@ -152,7 +152,7 @@ def transitions(topology: Topology) -> int:
     return sum(int(table.sum(axis=1).astype(np.int64) @ table.sum(axis=1)) for table in topology.children)
 
 
-def is_timed(key: Key, shape: tuple[int, ...]) -> bool:
+def has_time_axis(key: Key, shape: tuple[int, ...]) -> bool:
     """Whether an array has a row for each step; others are shared by all steps of all sequences."""
     return key[0] != "duration" and (key[0] not in FAMILY or shape[0] > 1)
 
@@ -211,7 +211,7 @@ class Path:
             cells, sequence = self.cells(key, array.shape)
             amounts = None if weights is None else weights[sequence]
             flat = array.reshape(-1)
-            if is_timed(key, array.shape):
+            if has_time_axis(key, array.shape):
                 flat[cells] -= 1.0 if amounts is None else amounts
             else:
                 flat -= np.bincount(cells, amounts, flat.size)

@@ -27,7 +27,7 @@ class Schedule(NamedTuple):
     verbose: int
 
 
-class Outcome(NamedTuple):
+class TrainingOutcome(NamedTuple):
     """What training came to."""
 
     loss: float  # mean over the sequences, in the epoch that was kept
@@ -60,7 +60,7 @@ class Trainer:
         self.kept: dict[str, Any] = {}
         self.kept_epoch: int | None = None
 
-    def run(self, lengths: Sequence[int]) -> Outcome:
+    def run(self, lengths: Sequence[int]) -> TrainingOutcome:
         """Train until patience or epochs are over; Ctrl-C keeps the best epoch so far."""
         reason, converged = f"{self.schedule.epochs} epochs", False
         try:
@@ -75,12 +75,12 @@ class Trainer:
         if self.kept:
             self.network.load_state_dict(self.kept)
         kept = self.history[self.kept_epoch - 1] if self.kept_epoch else (self.history or [{"loss": float("nan")}])[-1]
-        return Outcome(kept["loss"], self.history, self.kept_epoch, reason, converged)
+        return TrainingOutcome(kept["loss"], self.history, self.kept_epoch, reason, converged)
 
     def _epoch(self, epoch: int, lengths: Sequence[int]) -> None:
         begin, total = time.perf_counter(), 0.0
         self.network.train()
-        for which in batches(self.random, lengths, self.schedule.batch_size):
+        for which in batches_by_length(self.random, lengths, self.schedule.batch_size):
             loss = self.step(which)
             if not torch.isfinite(loss):
                 raise ValueError(f"the loss is {loss.item()} in epoch {epoch}: a smaller learning_rate may help")
@@ -100,16 +100,16 @@ class Trainer:
         entry["seconds"] = time.perf_counter() - begin
         self.history.append(entry)
         if self.schedule.verbose:
-            print(describe(entry), file=sys.stderr, flush=True)
+            print(epoch_line(entry), file=sys.stderr, flush=True)
 
 
-def describe(entry: dict[str, Any]) -> str:
+def epoch_line(entry: dict[str, Any]) -> str:
     """A line about an epoch."""
     score = f"  dev {entry['score']:.4f}" if "score" in entry else ""
     return f"epoch {entry['iteration']:3d}  loss {entry['loss']:10.4f}{score}  {entry['seconds']:.1f} s"
 
 
-def batches(random: np.random.Generator, lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+def batches_by_length(random: np.random.Generator, lengths: Sequence[int], size: int) -> Iterator[list[int]]:
     """Sequence numbers in random batches; sequences of similar lengths are put together, so that little is padding."""
     noise: Floats = np.asarray(lengths) * random.uniform(0.8, 1.25, len(lengths))
     order = np.argsort(noise, kind="stable")

@@ -12,7 +12,7 @@ from hscrf.engine.reference.recursion import Leaves, Runs, blocks, walk
 from hscrf.potentials import Arrays, Key
 
 
-class Found(NamedTuple):
+class ExpectedSums(NamedTuple):
     """What expectations are summed in; each step's amounts are multiplied by its weight."""
 
     weight: Floats  # (N,)
@@ -27,7 +27,7 @@ class Found(NamedTuple):
 
 
 def outside(
-    layer: Layer, leaves: Leaves, top: Segments, posterior: Floats, walked: Runs | None, found: Found
+    layer: Layer, leaves: Leaves, top: Segments, posterior: Floats, walked: Runs | None, found: ExpectedSums
 ) -> Floats | None:
     """From the posteriors (segments, states) of the top level to all counts of the layer, and those of its bottom.
 
@@ -54,7 +54,7 @@ def outside(
 
 
 def count_step(
-    layer: Layer, leaves: Leaves, forward: Runs, backward: Runs, k: int, below: Floats | None, found: Found
+    layer: Layer, leaves: Leaves, forward: Runs, backward: Runs, k: int, below: Floats | None, found: ExpectedSums
 ) -> None:
     """Add what happens k steps after the start of each run."""
     n = np.count_nonzero(forward.length > k)
@@ -80,7 +80,9 @@ def count_step(
         np.add.at(below, numbers, np.exp(before + leaves.table[numbers][..., 0] + after))
 
 
-def count_links(layer: Layer, m: int, links: Links, before: Floats, after: Floats, t: Ints, found: Found) -> None:
+def count_links(
+    layer: Layer, m: int, links: Links, before: Floats, after: Floats, t: Ints, found: ExpectedSums
+) -> None:
     """Add the posteriors of all links of level m that are taken at t."""
     source, target = links.source[:-1], links.target[:-1]
     amounts = np.exp(before[:, source] + links.weights(t)[:, :-1] + after[:, target]) * found.weight[t, None]
@@ -100,7 +102,7 @@ def count_links(layer: Layer, m: int, links: Links, before: Floats, after: Float
         found.add(("start", m), (t[:, None] + links.later, layer.state[m][target]), amounts)
 
 
-def add_states(layer: Layer, alive: Floats, t: Ints | slice, levels: range, found: Found) -> None:
+def add_states(layer: Layer, alive: Floats, t: Ints | slice, levels: range, found: ExpectedSums) -> None:
     """Add what leaves (n, leaves) are alive at t to the states of Markov levels, and to the counts of their tokens."""
     for m in levels:
         by_state = alive @ membership(layer, m, found)
@@ -109,12 +111,12 @@ def add_states(layer: Layer, alive: Floats, t: Ints | slice, levels: range, foun
         found.add(("token", m), places, by_state)
 
 
-def membership(layer: Layer, m: int, found: Found) -> Floats:
+def membership(layer: Layer, m: int, found: ExpectedSums) -> Floats:
     """One where a leaf is of a state of level m (leaves, states), else zero."""
     return (layer.state[m][layer.above[m]][:, None] == np.arange(found.state[m].shape[1])).astype(np.float64)
 
 
-def count_own(segments: Segments, d: int, posterior: Floats, found: Found, values: Arrays) -> None:
+def count_own(segments: Segments, d: int, posterior: Floats, found: ExpectedSums, values: Arrays) -> None:
     """Add the posteriors (segments, states) of a level that has segments to its states, endings and own counts."""
     amounts = posterior * found.weight[segments.first, None]
     alive = segments.cover(amounts, found.weight.size)

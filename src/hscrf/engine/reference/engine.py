@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
-from hscrf.engine.reference.counts import Found, count_own, outside
+from hscrf.engine.reference.counts import ExpectedSums, count_own, outside
 from hscrf.engine.reference.layers import Layer, Segments
-from hscrf.engine.reference.paths import Choose, Part, best, draw, trace_all
+from hscrf.engine.reference.paths import Choose, PathSegment, best, draw, trace_all
 from hscrf.engine.reference.recursion import Leaves, Runs, blocks, make_leaves, total, walk
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
@@ -40,7 +40,7 @@ class Reference:
         weight = np.ones(len(self.offsets) - 1) if weights is None else weights
         counts = {key: np.zeros(array.shape) for key, array in values.items()}
         states, ending = [np.zeros((steps, size)) for size in sizes], [np.zeros(steps) for _ in sizes]
-        found = Found(np.repeat(weight, np.diff(self.offsets)), counts, states, ending)
+        found = ExpectedSums(np.repeat(weight, np.diff(self.offsets)), counts, states, ending)
         log_z = model.log_z(None)[:, 0]
         posterior = {0: model.posterior_of_root(log_z)}
         for layer in model.layers:
@@ -73,8 +73,8 @@ class Reference:
         states, ends, log_z = self._paths(values, draws, None, draw(rng))
         return states, ends, log_z[:, 0]
 
-    def _model(self, values: Arrays, explicit: Sequence[int]) -> Model:
-        return Model(self.topology, self.offsets, self.evidence, values, explicit)
+    def _model(self, values: Arrays, explicit: Sequence[int]) -> ReferenceModel:
+        return ReferenceModel(self.topology, self.offsets, self.evidence, values, explicit)
 
     def _paths(self, values: Arrays, paths: int, ways: int | None, choose: Choose) -> Paths:
         """Paths back from the root: path r takes the r-th best way, or a draw."""
@@ -88,7 +88,7 @@ class Reference:
             for path in range(paths):
                 if log_z[sequence, path if ways else 0] > -np.inf:
                     state, rank = choose(model.masses[0][number], path)
-                    parts.append(Part(path, state, first, lag, rank))
+                    parts.append(PathSegment(path, state, first, lag, rank))
                     states[path, 0, first : first + lag + 1] = state
                     ends[path, :, first + lag] = 1
         for layer in model.layers:
@@ -96,7 +96,7 @@ class Reference:
         return states, ends, log_z
 
 
-class Model:
+class ReferenceModel:
     """One set of potentials: its layers and, after :meth:`log_z`, the log masses of all segments.
 
     A level is *explicit* if its segments are listed: the root, a level with durations, limits or segment scores, a

@@ -122,7 +122,7 @@ class Links:
         return Links(**{**self.__dict__, **changed})
 
 
-def listed(nodes: Ints, n: int) -> Ints:
+def places_by_node(nodes: Ints, n: int) -> Ints:
     """For each of n nodes the places where it stands in ``nodes``, in order, padded by ``nodes.size``."""
     counts = np.bincount(nodes, minlength=n)
     found = np.full((n, max(int(counts.max(initial=0)), 1)), nodes.size)
@@ -188,8 +188,8 @@ class Layer:
             given = values.get((part, m - 1))
             table = np.zeros((1, cell.size)) if given is None else given.reshape(len(given), -1)[:, cell]
             table = np.pad(table, ((0, 0), (0, 1)), constant_values=-np.inf)
-            out = listed(source, sizes[m - 1 if part == "init" else m])
-            into = listed(target, sizes[m - 1 if part == "end" else m])
+            out = places_by_node(source, sizes[m - 1 if part == "init" else m])
+            into = places_by_node(target, sizes[m - 1 if part == "end" else m])
             stop = None if part == "init" else by_link(borders["stop"], source)
             start = None if part == "end" else by_link(borders["start"], target)
             nodes = (np.append(source, 0), np.append(target, 0))

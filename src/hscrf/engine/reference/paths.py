@@ -35,7 +35,7 @@ def draw(rng: np.random.Generator) -> Choose:
     return choose
 
 
-class Part(NamedTuple):
+class PathSegment(NamedTuple):
     """A segment of a level, below which something is to be found."""
 
     path: int  # of how many
@@ -48,14 +48,14 @@ class Part(NamedTuple):
 def trace_all(
     layer: Layer,
     leaves: Leaves,
-    parts: list[Part],
+    parts: list[PathSegment],
     ways: int | None,
     choose: Choose,
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
-) -> list[Part]:
+) -> list[PathSegment]:
     """Write what lies in segments of the top level into states and ends (paths, D, N); return those of the bottom."""
-    below: list[Part] = []
+    below: list[PathSegment] = []
     longest: dict[int, int] = {}
     for part in parts:
         longest[part.first] = max(longest.get(part.first, 0), part.lag + 1)
@@ -73,15 +73,15 @@ def trace(
     leaves: Leaves,
     runs: Runs,
     row: int,
-    part: Part,
+    part: PathSegment,
     choose: Choose,
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
-) -> list[Part]:
+) -> list[PathSegment]:
     """Walk back through one run, from the end of a segment of its top state to its start."""
     P, G = ({m: values[m][row] for m in values} for values in (runs.starts, runs.ends))
     top, bottom, first = layer.top, layer.bottom, part.first
-    below: list[Part] = []
+    below: list[PathSegment] = []
     m, node, k, rank = top, part.state, part.lag, part.rank
     ends[top + 1 :, first + k] = 1
     while True:
@@ -94,7 +94,7 @@ def trace(
         end, k, rank, lower = start_of_leaf(layer, leaves, P[m], G[m], node, first, k, rank, choose)
         for d in layer.levels:
             states[d, first + k : first + end + 1] = layer.state[d][layer.above[d][node]]
-        below.append(Part(part.path, int(layer.state[bottom][node]), first + k, end - k, lower))
+        below.append(PathSegment(part.path, int(layer.state[bottom][node]), first + k, end - k, lower))
         while m > top:  # the node starts at k because a sibling has ended, or because its parent starts
             link = layer.across[m].into[node] if k > 0 else np.empty(0, dtype=np.int64)
             source = layer.across[m].source[link]

@@ -17,7 +17,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known
 from hscrf.objective.likelihood import closed_labels
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import Workers, cut
+from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 
@@ -36,7 +36,7 @@ class Expectation:
         self.steps = observations.steps
         closed = None if labels is None else closed_labels(labels, range(len(labels)))
         self.chunks = []
-        for which in cut(np.diff(observations.offsets)):
+        for which in cut_chunks(np.diff(observations.offsets)):
             part = observations.take(which).divided()
             evidence = None if closed is None else Evidence.of([closed[n] for n in which])
             self.chunks.append((which, part, Batch(scorer.topology, part.offsets, evidence)))

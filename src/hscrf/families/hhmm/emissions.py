@@ -13,7 +13,7 @@ from hscrf.arrays import Floats
 from hscrf.families.hhmm.em import log
 from hscrf.features.blocks import Block, PairBlock
 from hscrf.features.bounds import check_key, check_same, table_shape
-from hscrf.observations.encoder import Encoder
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, Sparse, of_columns
 from hscrf.observations.readers import offsets_of
 from hscrf.potentials import Key
@@ -71,12 +71,12 @@ class MomentBlock(Block):
         check_same("shape", self.shape, table_shape(topology, self.key))
         check_same("features", self.features, columns)
 
-    def describe(self, encoder: Encoder) -> list[tuple[str, tuple[int, ...]]]:
+    def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
         names = [*encoder.columns, *(f"{name} squared" for name in encoder.columns), "constant"]
         return [(name, (s,)) for name in names for s in range(self.shape[0])]
 
 
-class EmissionEncoder(Encoder):
+class EmissionEncoder(ObservationEncoder):
     """Packs what the states emit: one symbol for each step, or a row of numbers."""
 
     names: dict[Any, int]
@@ -164,7 +164,7 @@ def symbol_of(item: Any, n: int, t: int) -> str | int:
     raise ValueError(f"X[{n}][{t}] is {item!r}, expected one symbol: a string or an integer")
 
 
-def encoder_for(emission: Categorical | Gaussian) -> EmissionEncoder:
+def emission_encoder(emission: Categorical | Gaussian) -> EmissionEncoder:
     """An encoder for given parameters; numbers are centred and scaled so that densities keep their digits."""
     encoder = EmissionEncoder()
     encoder.settled = True
@@ -181,7 +181,7 @@ def encoder_for(emission: Categorical | Gaussian) -> EmissionEncoder:
     return encoder
 
 
-def emission_block(encoder: Encoder, topology: Topology) -> Block:
+def emission_block(encoder: ObservationEncoder, topology: Topology) -> Block:
     """Weights for every symbol in every state of the bottom level, or for the moments of every column."""
     states = topology.n_states[-1]
     key = ("token", topology.depth - 1)
@@ -192,7 +192,7 @@ def emission_block(encoder: Encoder, topology: Topology) -> Block:
     return PairBlock(key, (states,), np.arange(symbols + 1) * states, every)
 
 
-def emission_weights(encoder: Encoder, topology: Topology, emission: Categorical | Gaussian) -> Floats:
+def emission_weights(encoder: ObservationEncoder, topology: Topology, emission: Categorical | Gaussian) -> Floats:
     """The weights of the emission's block from its parameters."""
     states = topology.n_states[-1]
     tables = (emission.probability,) if isinstance(emission, Categorical) else (emission.mean, emission.variance)
@@ -206,7 +206,7 @@ def emission_weights(encoder: Encoder, topology: Topology, emission: Categorical
     return natural_parameters(encoder, (arrays[0] - encoder.mean).T, arrays[1].T).ravel()
 
 
-def natural_parameters(encoder: Encoder, mean: Floats, variance: Floats) -> Floats:
+def natural_parameters(encoder: ObservationEncoder, mean: Floats, variance: Floats) -> Floats:
     """Weights (2 F + 1, S) for encoded columns from means and variances (F, S) of the data less the encoder's mean."""
     scale = encoder.scale[:, None]
     constant = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=0)

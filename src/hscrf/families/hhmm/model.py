@@ -10,7 +10,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, generator
 from hscrf.engine.cost import foresee
-from hscrf.estimator.checks import check_lengths, check_options, check_steps, lengths_of, unchanged_on_failure
+from hscrf.estimator.checks import check_lengths, check_options, check_steps, packed_lengths, unchanged_on_failure
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -22,9 +22,9 @@ from hscrf.families.hhmm.emissions import (
     Gaussian,
     MomentBlock,
     emission_block,
+    emission_encoder,
     emission_weights,
     emit,
-    encoder_for,
     natural_parameters,
     pick,
     scattered_moments,
@@ -133,7 +133,7 @@ class HHMM(Predictor):
         """
         check_generative(topology)
         model = cls(topology, root_ends="root" in end, **arguments)
-        model.topology_, model.encoder_ = topology, encoder_for(emission)
+        model.topology_, model.encoder_ = topology, emission_encoder(emission)
         model.blocks_ = model._new_blocks()
         tables: dict[Key, Any] = {("start", 0): root}
         for part, given in (("init", init), ("trans", trans), ("end", end)):
@@ -171,7 +171,7 @@ class HHMM(Predictor):
                 seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            foresee(self, lengths_of(seen))
+            foresee(self, packed_lengths(seen))
             with waiting("training", self.verbose):
                 expect = Expectation(scorer, seen, labels, workers)
                 if going_on:
@@ -191,7 +191,7 @@ class HHMM(Predictor):
             given = given_labels(Y, () if wanted is None else wanted.levels[1:])
             check_lengths(X, given)
             self.scheme_ = schemes_in(given, self.scheme, wanted)
-            topology, labels = encode_labels(given, lengths_of(seen), wanted, self.scheme_)
+            topology, labels = encode_labels(given, packed_lengths(seen), wanted, self.scheme_)
             check_steps(seen, labels)
         elif wanted is not None:
             topology = wanted

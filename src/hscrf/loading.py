@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.families.loading import check_kind, model_of
 from hscrf.files.container import read_container
+
+if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
+    from hscrf.families.hhmm.model import HHMM
+    from hscrf.stacking.model import StackedCRF
 
 
 def load(
     path: str | os.PathLike[str],
     functions: Mapping[str, Callable[..., Any]] | None = None,
     trusted: Sequence[str] = (),
-) -> Any:
+) -> HSCRF | HHMM | StackedCRF:
     """Read a model that ``save`` wrote. Nothing in the file is executed, and all of it is checked.
 
     A solver of your own is not in the file: a warning names it, and ``model.solver`` is the default.

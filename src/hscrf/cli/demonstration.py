@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hscrf.families.dynamic import DynamicCRF
 from hscrf.files.replacing import replaced
 from hscrf.labels.labels import Labels
 from hscrf.metrics.measures import accuracy
+
+if TYPE_CHECKING:
+    from hscrf.estimator.contract import Labeller, Model
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")
@@ -89,7 +92,7 @@ def label_columns(labels: Sequence[Labels]) -> dict[str, list[list[str]]]:
     return {level: [y.column(level) for y in labels] for level in LEVELS}
 
 
-def show_evidence(model: Any, test: Any, seed: int) -> dict[str, list[float]]:
+def show_evidence(model: Labeller, test: Any, seed: int) -> dict[str, list[float]]:
     """Print how the prediction improves with labels that are given."""
     curve = evidence_curve(model, test[0], test[1], FRACTIONS, seed)
     print("\nNow the labels of some test steps, drawn at random, are given; correct in % of the others:")
@@ -113,7 +116,7 @@ def revealed(labels: Labels, fraction: float, rng: np.random.Generator) -> Label
 
 
 def evidence_curve(
-    model: Any, X: Sequence[Any], labels: Sequence[Labels], fractions: Sequence[float], seed: int
+    model: Labeller, X: Sequence[Any], labels: Sequence[Labels], fractions: Sequence[float], seed: int
 ) -> dict[str, list[float]]:
     """Accuracy of every level as labels become known, over the time steps that are still unknown."""
     curve: dict[str, list[float]] = {level: [] for level in model.topology_.levels[1:]}
@@ -133,7 +136,7 @@ def hide(labels: Labels, known: Labels) -> Labels:
     return Labels(labels.topology, states, labels.ends)
 
 
-def draw_pictures(folder: str, model: Any, test: Any, curve: dict[str, list[float]], seed: int) -> None:
+def draw_pictures(folder: str, model: Model, test: Any, curve: dict[str, list[float]], seed: int) -> None:
     """Write pictures if matplotlib is there, and say where."""
     try:
         import matplotlib

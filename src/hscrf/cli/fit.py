@@ -18,6 +18,7 @@ from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, sp
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
     from hscrf.io.recipe import Recipe
 
 HELP = f"""\
@@ -195,7 +196,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     return finish(args, model, lambda: save_model(args.model, model, written))
 
 
-def large_model(args: argparse.Namespace, recipe: Any, **training: Any) -> Any:
+def large_model(args: argparse.Namespace, recipe: Any, **training: Any) -> HSCRF:
     """An estimator that learns its topology as it packs."""
     from hscrf.cli.recipe import with_pairs
     from hscrf.features.specifications import default_specifications
@@ -294,7 +295,7 @@ def check_folder(path: str) -> None:
         raise UserError(f"{path}: the model cannot be written there")
 
 
-def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> int:
+def finish(args: argparse.Namespace, model: HSCRF, save: Callable[[], None]) -> int:
     """Write the model, unless Ctrl-C came before there was one."""
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
@@ -311,7 +312,7 @@ def finish(args: argparse.Namespace, model: Any, save: Callable[[], None]) -> in
     return 0
 
 
-def describe_best(model: Any) -> str:
+def describe_best(model: HSCRF) -> str:
     """Which iteration was kept for its score on the development data."""
     scores = {entry["iteration"]: entry["score"] for entry in model.history_}
     share = f"{100 * scores[model.best_iter_]:.2f} % of the steps of --dev are right at every level"
@@ -351,7 +352,7 @@ def wanted_features(args: argparse.Namespace, topology: Any, durations: Sequence
     return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
 
 
-def make_model(args: argparse.Namespace, topology: Any, features: Any, **settings: Any) -> Any:
+def make_model(args: argparse.Namespace, topology: Any, features: Any, **settings: Any) -> HSCRF:
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 

@@ -6,13 +6,16 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import label_file_of, recipe_of
 from hscrf.cli.shell import UserError, complain, counted, note, source_of, typed
 from hscrf.errors import FileFormatError, several
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
+
+if TYPE_CHECKING:
+    from hscrf.torch.tagger import Tagger
 
 LINEAR: dict[str, Any] = {  # options that only linear models have, and their defaults
     "template": None,
@@ -99,7 +102,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     return finish(args, model, recipe)
 
 
-def finish(args: argparse.Namespace, model: Any, recipe: Recipe) -> int:
+def finish(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> int:
     """Write the model, unless Ctrl-C came before there was one."""
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
@@ -130,7 +133,7 @@ def is_tagger(path: str) -> bool:
         return False  # whoever opens it next says why
 
 
-def load_tagger(path: str) -> tuple[Any, Recipe | None]:
+def load_tagger(path: str) -> tuple[Tagger, Recipe | None]:
     """A tagger, and its recipe if it was trained from a file."""
     model, entry = wing().files.load(path)
     if entry is None:
@@ -143,11 +146,11 @@ def load_tagger(path: str) -> tuple[Any, Recipe | None]:
     return model, recipe
 
 
-def count_weights(model: Any) -> int:
+def count_weights(model: Tagger) -> int:
     return sum(tensor.numel() for part in (model.network_, model.crf_) for tensor in part.parameters())
 
 
-def show_tagger(args: argparse.Namespace, model: Any, recipe: Recipe | None) -> None:
+def show_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe | None) -> None:
     """Print what a tagger is made of and what its layer has learned."""
     from hscrf.cli.show import describe_recipe, print_level, print_training
 
@@ -165,14 +168,13 @@ def show_tagger(args: argparse.Namespace, model: Any, recipe: Recipe | None) -> 
     print_training(model)
 
 
-def print_table(model: Any, part: str, d: int, top: int) -> None:
+def print_table(model: Tagger, part: str, d: int, top: int) -> None:
     """Print the strongest cells of a table of the layer that the topology allows."""
     import numpy as np
 
     from hscrf.fillers import child_name
-    from hscrf.topology import Topology
 
-    topology: Topology = model.topology_
+    topology = model.topology_
     if f"{part}_{d}" not in model.crf_.tables or topology.n_states[d + 1] == 1:
         return
     table = model.crf_.tables[f"{part}_{d}"].detach().numpy()

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hscrf.cli.shell import UserError, names_in, pairs_in
 
 if TYPE_CHECKING:
+    from hscrf.estimator.predictor import Predictor
     from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
+    from hscrf.torch.tagger import Tagger
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
 TOKENS = ("words", "blanks", "characters")  # as in io.texts
@@ -169,7 +171,7 @@ def schemes_from_option(text: str | None, levels: Sequence[str]) -> dict[str, st
     return schemes
 
 
-def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
+def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Predictor | Tagger, Recipe]:
     """A model and the recipe for a data file, as the options change it; models made in Python take given features."""
     from hscrf.cli.recipe import load_model
     from hscrf.families.dynamic import DynamicCRF
@@ -202,7 +204,7 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Any, Recipe]:
     )
 
 
-def keep_rules(args: argparse.Namespace, model: Any) -> None:
+def keep_rules(args: argparse.Namespace, model: Predictor | Tagger) -> None:
     """Let a model keep the rules of the file of labels, if there is one, besides its own."""
     from hscrf.io.labelfile import narrowed
 

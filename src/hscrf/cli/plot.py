@@ -12,6 +12,7 @@ from hscrf.errors import several
 from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
+    from hscrf.estimator.contract import Labeller
     from hscrf.io.documents import Document
     from hscrf.io.recipe import Recipe
     from hscrf.labels.labels import Labels
@@ -163,7 +164,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Any:
     return axes
 
 
-def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
+def is_possible(document: Document, model: Labeller, recipe: Recipe) -> bool:
     """Whether the model can give a document its labels."""
     try:
         document_labels(document, model, recipe)
@@ -172,14 +173,14 @@ def is_possible(document: Document, model: Any, recipe: Recipe) -> bool:
     return True
 
 
-def document_labels(document: Document, model: Any, recipe: Recipe) -> Labels:
+def document_labels(document: Document, model: Labeller, recipe: Recipe) -> Labels:
     """The labels of a document over the model's topology."""
     from hscrf.io.tags import to_labels
 
     return to_labels(document, model.topology_, recipe.scheme)
 
 
-def plot_document(args: argparse.Namespace, model: Any, recipe: Recipe, documents: list[Document]) -> Any:
+def plot_document(args: argparse.Namespace, model: Labeller, recipe: Recipe, documents: list[Document]) -> Any:
     """One sequence: truth above prediction if it is fully labelled; the prediction and what was given otherwise."""
     from hscrf import plots
     from hscrf.cli.stray import UnknownLabels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf import inference, metrics
 from hscrf.cli.comparison import Comparison, predicted
@@ -19,6 +19,10 @@ from hscrf.io.documents import Document
 from hscrf.io.recipe import PREDICTED, Recipe
 from hscrf.io.tags import to_labels
 from hscrf.labels.labels import Labels
+
+if TYPE_CHECKING:
+    from hscrf.estimator.predictor import Predictor
+    from hscrf.torch.tagger import Tagger
 
 BATCH = 20_000  # time steps that are predicted together
 
@@ -42,7 +46,7 @@ class Prediction:
     """The predictions that a command was asked for, batch by batch."""
 
     args: argparse.Namespace
-    model: Any
+    model: Predictor | Tagger
     recipe: Recipe
     output: Output
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hscrf import io
 from hscrf.errors import InfeasibleError
 from hscrf.estimator.hscrf import HSCRF
+from hscrf.estimator.predictor import Predictor
 from hscrf.families.loading import load
 from hscrf.features.specifications import Duration, Specification, Start, Stop, Token, Trans
 from hscrf.files.container import read_container
@@ -20,6 +21,9 @@ from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
 from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.torch.tagger import Tagger
 
 OF_STEPS = (Token, Start, Stop)
 
@@ -87,7 +91,7 @@ def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
     recipe.save_with(model, path)
 
 
-def load_model(path: str) -> tuple[Any, Recipe | None]:
+def load_model(path: str) -> tuple[Predictor | Tagger, Recipe | None]:
     """A model, and its recipe if it was trained from a file."""
     from hscrf.cli.neural import is_tagger, load_tagger
 

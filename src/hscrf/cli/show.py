@@ -10,6 +10,7 @@ from hscrf.cli.shell import UserError, whole
 from hscrf.errors import several
 
 if TYPE_CHECKING:
+    from hscrf.estimator.contract import Labeller, Model, Trained
     from hscrf.io.recipe import Recipe
 
 HELP = """\
@@ -95,7 +96,7 @@ def describe_recipe(recipe: Recipe) -> str:
     return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(recipe.features or ('given',))} {made}"
 
 
-def print_level(model: Any, d: int) -> None:
+def print_level(model: Labeller, d: int) -> None:
     """Print the states of a level, their children and their durations."""
     topology = model.topology_
     print(f"\nlevel {topology.levels[d]}, {several(topology.n_states[d], 'state')}")
@@ -109,7 +110,7 @@ def print_level(model: Any, d: int) -> None:
         print("  durations: " + ", ".join(describe_durations(model, d)))
 
 
-def describe_durations(model: Any, d: int) -> list[str]:
+def describe_durations(model: Labeller, d: int) -> list[str]:
     """The range of durations of every state."""
     from hscrf.topology import UNLIMITED
 
@@ -121,7 +122,7 @@ def describe_durations(model: Any, d: int) -> list[str]:
     ]
 
 
-def strongest(model: Any, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:
+def strongest(model: Model, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:
     """By title, the strongest weights of each part of a level: value, feature, states.
 
     Of an HHMM, whose weights are logarithms of probabilities, the highest probabilities.
@@ -159,7 +160,7 @@ FIELDS = {  # of an entry of the history, those that it has: how they are printe
 }
 
 
-def print_training(model: Any) -> None:
+def print_training(model: Trained) -> None:
     """Print the course of training in at most eleven lines."""
     state = "converged" if model.converged_ else "not converged"
     print(f"\ntraining: {model.n_iter_} iterations, loss {model.loss_:.2f}, {state}: {model.stop_reason_}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,14 @@ FIXED = 2000.0  # multiply-adds that take as long as what every step of a segmen
 PASSES = 2.0  # an iteration of learning, in passes that only sum
 TABLES = 8  # arrays of the size of a table of segments that are alive at once
 LONG, MUCH = 5.0, 2e9  # seconds of a pass over the data and bytes that are worth a word
+
+
+class CostlyModel(Protocol):
+    """What the estimate of a cost asks of a model."""
+
+    topology_: Topology
+    n_jobs: int
+
 
 OPTION = "max_duration={{{level!r}: STEPS}} (in the shell --max-duration {level}=STEPS)"
 
@@ -128,13 +136,13 @@ def spoken(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
 
 
-def timed_levels(model: Any) -> list[int]:
+def timed_levels(model: object) -> list[int]:
     """The levels of a model that have weights for durations or segments."""
     blocks = getattr(model, "blocks_", ())  # a neural model has none
     return [block.key[1] for block in blocks if block.key[0] in ("duration", "segment")]
 
 
-def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
+def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
     """Say on standard error what an iteration of learning, or a prediction, will cost, if that is worth a word."""
     if getattr(model, "verbose", 0) != 1:
         return
@@ -147,7 +155,7 @@ def foresee(model: Any, lengths: Any, learning: bool = True) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def report_logarithms(model: Any, before: Tally) -> None:
+def report_logarithms(model: object, before: Tally) -> None:
     """Say on standard error how many evaluations of sequences since then needed logarithms, if any did."""
     found = COUNTER.total.since(before)
     if getattr(model, "verbose", 0) and found.in_logarithms:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.estimator.confidence import with_confidence
+from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.estimator.nested import SequenceEstimator
-from hscrf.fillers import spread, summed
+from hscrf.fillers import summed
 from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
@@ -103,7 +103,9 @@ class Calibrated(SequenceEstimator):
 
     def _confident(self, X: Any, evidence: Any, loss: str) -> list[Labels]:
         """The best labels with the posteriors of their segments, at the temperatures of their levels."""
-        found = self.ask(X, evidence, lambda scored: with_confidence(self, scored, self._decode(loss, scored)))
+        found = self.ask(
+            X, evidence, lambda scored: with_confidence(self._hidden_states, scored, self._decode(loss, scored))
+        )
         if not self.temperature_:
             return found
         marginals = self.predict_marginals(X, evidence)
@@ -111,5 +113,4 @@ class Calibrated(SequenceEstimator):
 
     def _hidden_states(self, d: int) -> tuple[int, NDArray[np.bool_]]:
         """The level of the model that a predicted level d comes from, and which of its states are each state of d."""
-        own: Any = np.eye(self.topology_.n_states[d], dtype=bool)
-        return d, spread(self.topology_, "token", d, own).astype(bool)
+        return hidden_states(self.topology_, d)

@@ -205,7 +205,7 @@ def check_steps(observations: Observations, labels: Sequence[Labels], name: str 
 
 
 @contextmanager
-def unchanged_on_failure(model: Any) -> Iterator[None]:
+def unchanged_on_failure(model: object) -> Iterator[None]:
     """Whatever goes wrong while fitting, the model stays what it was."""
     former = model.__dict__.copy()
     try:

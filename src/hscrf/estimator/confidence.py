@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
+from hscrf.fillers import spread
 from hscrf.inference import Posterior
 from hscrf.inference.segments import Asked, attached, segment_probabilities
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import shown_levels
+from hscrf.topology import Topology
 
 if TYPE_CHECKING:
     from hscrf.estimator.scored import Scored
 
+HiddenStates = Callable[[int], tuple[int, NDArray[np.bool_]]]
 
-def with_confidence(model: Any, scored: Scored | Posterior, labels: Sequence[Labels]) -> list[Labels]:
-    """The labels of a chunk, with the posterior probabilities of their segments."""
+
+def hidden_states(topology: Topology, d: int) -> tuple[int, NDArray[np.bool_]]:
+    """The level of a model that a predicted level d comes from, and which of its states are each state of d."""
+    own: Any = np.eye(topology.n_states[d], dtype=bool)
+    return d, spread(topology, "token", d, own).astype(bool)
+
+
+def with_confidence(hidden: HiddenStates, scored: Scored | Posterior, labels: Sequence[Labels]) -> list[Labels]:
+    """The labels of a chunk, with the posterior probabilities of their segments.
+
+    ``hidden`` gives, for a level of the labels, that level of the model and which of its states are each state.
+    """
     if not labels:
         return []
     topology = labels[0].topology
@@ -27,7 +40,7 @@ def with_confidence(model: Any, scored: Scored | Posterior, labels: Sequence[Lab
     states = scored.batch.expectations(scored.values).state
     for d in shown_levels(topology):
         level = topology.levels[d]
-        inner, masks = model._hidden_states(d)
+        inner, masks = hidden(d)
         asked = asked_segments(labels, d, inner, masks)
         exact = segment_probabilities(scored.batch, scored.values, asked)
         own = np.concatenate([y.states[d] for y in labels])

@@ -1,8 +1,9 @@
 """What stores, shards and wings may ask of a model: its public verbs beyond those of scikit-learn.
 
-A trained :class:`Model` labels packed sequences. A :class:`Learner` also gives the frame that learns from data. Names
-with an underscore are of the class and its families alone: families override them (``_statistics``, ``_narrowed``,
-``_default_features``, ``_meetings``, ``_adopt``), other rooms never touch them.
+A :class:`Labeller` labels sequences. A :class:`Model` of this room also labels packed ones, by weights in blocks. A
+:class:`Learner` also gives the frame that learns from data. Names with an underscore are of the class and its families
+alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_meetings``, ``_adopt``), other
+rooms never touch them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
 from hscrf.features.blocks import Block
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
@@ -22,7 +24,39 @@ if TYPE_CHECKING:
     from hscrf.estimator.frame import Frame
 
 
-class Model(Protocol):
+Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
+
+
+class Labeller(Protocol):
+    """A trained model that labels sequences: of any family, stacked, or neural."""
+
+    @property
+    def topology_(self) -> Topology:
+        """Levels, states and rules."""
+
+    def predict(
+        self, X: Any, evidence: Any = None, loss: str = "sequence", *, confidence: bool = False
+    ) -> list[Labels]:
+        """The best labels of each sequence."""
+
+    def predict_marginals(self, X: Any, evidence: Any = None) -> list[Marginals]:
+        """The posterior probabilities of each sequence."""
+
+    def posterior(self, X: Any, evidence: Any = None) -> list[Posterior]:
+        """The posterior of each sequence."""
+
+
+class Trained(Protocol):
+    """What a model remembers of its training."""
+
+    loss_: float
+    converged_: bool
+    n_iter_: int
+    stop_reason_: str
+    history_: list[dict[str, Any]]
+
+
+class Model(Labeller, Trained, Protocol):
     """A trained model; :class:`hscrf.estimator.predictor.Predictor` is one."""
 
     n_jobs: int
@@ -34,7 +68,7 @@ class Model(Protocol):
     def check_fitted(self) -> None:
         """Raise unless the model is trained."""
 
-    def found_scheme(self) -> Any:
+    def found_scheme(self) -> Scheme:
         """How label columns are written, by level: what was asked for, or what training found."""
 
     def pack_to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
@@ -54,7 +88,7 @@ class Learner(Model, Protocol):
     """A model that learns from stores of data; :class:`hscrf.HSCRF` is one."""
 
     topology: Topology | None
-    scheme: str | Mapping[str, str]
+    scheme: Scheme
     min_count: int
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from hscrf.engine.cost import foresee
 from hscrf.errors import several
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, packed_lengths
+from hscrf.estimator.contract import Scheme
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.stores import Store
@@ -46,6 +47,9 @@ from hscrf.streaming.scoring import StepScorer
 from hscrf.streaming.stream import Shown
 from hscrf.topology import Topology
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as it is
 
 
@@ -58,7 +62,7 @@ class Predictor(Calibrated):
     """
 
     topology: Topology | None
-    scheme: str | Mapping[str, str]
+    scheme: Scheme
     n_jobs: int
     verbose: int = 0
 
@@ -77,6 +81,16 @@ class Predictor(Calibrated):
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
+    @overload
+    def predict(
+        self, X: Store, evidence: None = None, loss: str = ..., *, folder: Any, client: Any = None
+    ) -> list[str]: ...
+
+    @overload
+    def predict(
+        self, X: Any, evidence: Any = None, loss: str = "sequence", *, confidence: bool = False, lengths: Any = None
+    ) -> list[Labels]: ...
+
     def predict(
         self,
         X: Any,
@@ -87,7 +101,7 @@ class Predictor(Calibrated):
         lengths: Any = None,
         folder: Any = None,
         client: Any = None,
-    ) -> Any:
+    ) -> list[Labels] | list[str]:
         """The best labels of each sequence; what the evidence knows stays, the rest follows.
 
         ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
@@ -265,7 +279,7 @@ class Predictor(Calibrated):
         """The levels of what is predicted."""
         return self.topology_
 
-    def found_scheme(self) -> Any:
+    def found_scheme(self) -> Scheme:
         """Return how label columns are written: what training found, or what was asked for."""
         return getattr(self, "scheme_", self.scheme)
 
@@ -365,7 +379,7 @@ class Predictor(Calibrated):
     # -- insight -----------------------------------------------------------------------------------------------------
 
     @property
-    def weights_(self) -> Any:
+    def weights_(self) -> DataFrame:
         """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight.
 
         Where fillers remember, a column ``after`` names what the filler remembers before a transition or an end: "" if

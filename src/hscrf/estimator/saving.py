@@ -44,8 +44,9 @@ def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         header["training"]["penalty_reason"] = model.penalty_reason_
     if getattr(model, "mean_lengths_", None):
         header["training"]["mean_lengths"] = model.mean_lengths_
-    if model.found_scheme() != getattr(model, "scheme", None):
-        header["scheme"] = dict(model.found_scheme())
+    scheme = model.found_scheme()
+    if scheme != getattr(model, "scheme", None):
+        header["scheme"] = dict(scheme)  # type: ignore[arg-type]  # by level, where it was found
     if model.temperature_:
         header["temperature"] = {level: list(pair) for level, pair in model.temperature_.items()}
     arrays = {"coef": model.coef_, **arrays}

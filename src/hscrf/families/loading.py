@@ -29,7 +29,7 @@ MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, S
 KINDS = ("dicts", "strings", "dense", "table", "matrix")  # of observations
 
 
-def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> HSCRF | HHMM:
     """Read a model of one of the families; :func:`hscrf.load` also reads stacked models.
 
     Parameters
@@ -63,7 +63,7 @@ def model_of(
     header: dict[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     functions: Mapping[str, Callable[..., Any]],
-) -> Any:
+) -> HSCRF | HHMM:
     """The model of one of the families that a header and arrays of a file hold."""
     name = header.get("class")
     if not isinstance(name, str) or name not in MODELS:
@@ -81,7 +81,7 @@ def model_of(
             RULES[name](content, *checked)
         if "solver" in parameters:
             parameters["solver"] = known_solver(parameters["solver"])
-        model = MODELS[name](**parameters)
+        model: HSCRF | HHMM = MODELS[name](**parameters)
         model.restore(header, arrays, functions)
     return model
 

@@ -46,14 +46,15 @@ PENALTIES = {"c2": float, "factors": Mapping[str, float], "errors": float, "bett
 # -- parameters
 
 
-def read_parameters(given: Field, model: Any, features: Mapping[str, type]) -> dict[str, Any]:
+def read_parameters(given: Field, model: type[Any], features: Mapping[str, type]) -> dict[str, Any]:
     """The arguments of a model's constructor."""
-    known = inspect.signature(model.__init__).parameters
+    init: Any = model.__init__
+    known = inspect.signature(init).parameters
     values = {}
     for name, item in given.items().items():
         if name not in known or name == "self":
             raise ContentError(f"{given.name} has a field {name!r}, which a {model.__name__} does not have")
-        values[name] = _parameter(item, name, hints_of(model.__init__)[name], features)
+        values[name] = _parameter(item, name, hints_of(init)[name], features)
     return values
 
 

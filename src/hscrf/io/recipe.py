@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.errors import several
+from hscrf.estimator.contract import Model
 from hscrf.files.container import write_container
 from hscrf.files.content import Field
 from hscrf.files.model import SCHEMES
@@ -329,7 +330,7 @@ class Recipe:
 
     # -- JSON
 
-    def save_with(self, model: Any, path: str) -> None:
+    def save_with(self, model: Model, path: str) -> None:
         """Write a model together with this recipe into one file, which ``hscrf.load`` and the shell read."""
         header, arrays = model.content()
         write_container(path, {**header, "recipe": self.to_dict()}, arrays)

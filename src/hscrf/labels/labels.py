@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,9 @@ from hscrf.labels.rules import RULES, first_true
 from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
 from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,7 +291,7 @@ class Labels:
         tags = [[name if name in ("O", "?") else f"{prefix}{name}" for name in names] for prefix in prefixes]
         return [tags[k][s] for k, s in zip(kind.tolist(), self.states[d].tolist(), strict=True)]
 
-    def to_frame(self, scheme: str = "plain") -> Any:
+    def to_frame(self, scheme: str = "plain") -> DataFrame:
         """Return a DataFrame with a row for each step and a column for each level, missing where unknown.
 
         >>> Labels.from_columns(Topology({"tag": ["N", "V"]}), {"tag": ["N", "?"]}).to_frame()["tag"].isna().tolist()
@@ -296,7 +299,7 @@ class Labels:
         """
         return frame_of(self, scheme)
 
-    def tree(self) -> Any:
+    def tree(self) -> list[Any] | tuple[Any, list[Any]]:
         """Return complete labels as the nested list that :meth:`from_tree` reads."""
         _, stop, _ = self.segment_arrays(self.topology.depth - 1)
         nodes: list[Any] = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from hscrf.labels.labels import Labels
 
 MANY = 20  # items that a line shows
@@ -43,7 +45,7 @@ def _some(items: list[str], between: str) -> str:
     return between.join(items[:MANY]) + rest
 
 
-def frame_of(labels: Labels, scheme: str = "plain") -> Any:
+def frame_of(labels: Labels, scheme: str = "plain") -> DataFrame:
     """A DataFrame with a row for each step and a column for each level, missing where unknown."""
     import pandas
 

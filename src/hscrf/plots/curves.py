@@ -29,11 +29,13 @@ from hscrf.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hscrf.estimator.contract import Labeller, Model, Trained
+
 MOST_SEGMENTS = 200_000_000  # that are looked at for the lengths of one sequence
 RARELY = 1e-4  # share of all segments below which lengths are not drawn
 
 
-def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
+def plot_durations(model: Model, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
     """Draw how long the segments of each state of a level last: a row for each state, scaled to its best length.
 
     Without observations the height is exp(weight) of the duration weights alone. Lengths also depend on the other
@@ -64,7 +66,7 @@ def plot_durations(model: Any, level: str | int, ax: Axes | None = None, X: Sequ
     return ax
 
 
-def _duration_scores(model: Any, d: int) -> Floats:
+def _duration_scores(model: Model, d: int) -> Floats:
     """Log-potentials (L, S) of durations."""
     found = [
         block.basis @ weights.reshape(-1, block.states)
@@ -77,7 +79,7 @@ def _duration_scores(model: Any, d: int) -> Floats:
     return np.asarray(sum(found), dtype=np.float64)
 
 
-def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
+def _expected_durations(model: Labeller, level: str, X: Sequence[Any]) -> Floats:
     """Log of the expected number (L, S) of segments of each length, up to the longest that is to be expected."""
     topology = model.topology_
     d = topology.level(level)
@@ -101,7 +103,7 @@ def _expected_durations(model: Any, level: str, X: Sequence[Any]) -> Floats:
 CURVES = {"loss": "loss", "objective": "objective", "log_likelihood": "log-likelihood"}  # key in a history: its name
 
 
-def plot_training(model: Any, ax: Axes | None = None) -> Axes:
+def plot_training(model: Trained, ax: Axes | None = None) -> Axes:
     """Draw the loss of each iteration and, on a second axis to the right, the score on development data.
 
     An HHMM has no loss: drawn are its log-likelihood and the objective, which adds the prior.
@@ -130,7 +132,7 @@ def plot_training(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_penalties(model: Any, ax: Axes | None = None) -> Axes:
+def plot_penalties(model: Trained, ax: Axes | None = None) -> Axes:
     """Draw how many held-out labels were wrong along the path of ``c2="auto"``, with a dot at what was chosen.
 
     One line is the overall penalty; the others are the penalties of groups of weights that were changed by themselves.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
+from hscrf.estimator.contract import Labeller, Model
 from hscrf.estimator.weights import strongest_copies
 from hscrf.features.blocks import ConstantBlock
 from hscrf.topology import Topology
 
 
-def strengths(model_or_topology: Any) -> tuple[Topology, list[Floats]]:
+def strengths(model_or_topology: Model | Topology) -> tuple[Topology, list[Floats]]:
     """The topology, and tables (S_d, S_{d+1}) of how strongly a parent has a child; -inf where it may not."""
     topology = topology_of(model_or_topology)
     tables = []
@@ -23,7 +22,7 @@ def strengths(model_or_topology: Any) -> tuple[Topology, list[Floats]]:
     return topology, tables
 
 
-def family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[Floats, Floats, Floats]:
+def family_tables(model_or_topology: Model | Topology, topology: Topology, d: int) -> tuple[Floats, Floats, Floats]:
     """Weights of init (S, U), trans (S, U, U) and end (S, U) for parents at level d; -inf where there is none.
 
     Of an HHMM they are probabilities. What a topology allows has weight one; so has what the topology of a model
@@ -39,17 +38,16 @@ def family_tables(model_or_topology: Any, topology: Topology, d: int) -> tuple[F
     return weights.get("init", none), weights.get("trans", np.full(follows.shape, -np.inf)), weights.get("end", none)
 
 
-def topology_of(model: Any) -> Topology:
+def topology_of(model: Labeller | Topology) -> Topology:
     """The topology itself, or that of a fitted model."""
     if isinstance(model, Topology):
         return model
     if not hasattr(model, "topology_"):
         raise ValueError(f"the {type(model).__name__} has no topology_; expected a fitted model or a Topology")
-    topology: Topology = model.topology_
-    return topology
+    return model.topology_
 
 
-def _family_weights(model: Any, d: int) -> dict[str, Floats]:
+def _family_weights(model: Model, d: int) -> dict[str, Floats]:
     """Constant weights of init and end (S, U), trans (S, U, U), for parents at level d; -inf where there is none."""
     from hscrf.families.hhmm.model import HHMM  # loaded already if there is a model
 
@@ -69,14 +67,14 @@ def above(table: Floats, threshold: float) -> NDArray[np.bool_]:
     return np.isfinite(table) & (table > threshold)
 
 
-def measure_of(model: Any) -> str:
+def measure_of(model: Model) -> str:
     """What a model joins states by."""
     from hscrf.families.hhmm.model import HHMM
 
     return "probability" if isinstance(model, HHMM) else "weight"
 
 
-def levels_with_transitions(model_or_topology: Any, threshold: float = 0.0) -> list[str]:
+def levels_with_transitions(model_or_topology: Model | Topology, threshold: float = 0.0) -> list[str]:
     """The levels, top to bottom, at which some state follows another by a weight above the threshold.
 
     If there are none, those at which some state follows itself.

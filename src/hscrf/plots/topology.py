@@ -16,12 +16,14 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hscrf.estimator.contract import Model
+
 GREY, THIN = "0.72", 0.4  # of edges that are allowed, but not favoured
 FOOT = 18.0  # points below the rows for the legend
 UNWEIGHTED = 4.0  # edges of a topology, each of weight 1, are drawn as if this were the strongest weight
 
 
-def plot_topology(model_or_topology: Any, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
+def plot_topology(model_or_topology: Model | Topology, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
     """Draw the states of each level in a row, joined to their children; shared children have a heavy border.
 
     In a model a child is joined to a parent by its strongest init, trans or end weight there (in an HHMM: the highest
@@ -108,7 +110,7 @@ def _explain(ax: Axes, scale: float, texts: Mapping[str, str]) -> None:
     ax.legend(handles=handles, ncols=len(handles), columnspacing=1.2, **look)
 
 
-def _legend_texts(model: Any, threshold: float, some: bool, parents: int) -> dict[str, str]:
+def _legend_texts(model: Model | Topology, threshold: float, some: bool, parents: int) -> dict[str, str]:
     """What the legend says: nothing that is not in the picture, and no weight is called favoured that is negative."""
     found = {}
     if not isinstance(model, Topology):

@@ -18,9 +18,11 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hscrf.estimator.contract import Model
+
 
 def plot_transitions(
-    model_or_topology: Any, level: str | int | None = None, threshold: float = 0.0, ax: Axes | None = None
+    model_or_topology: Model | Topology, level: str | int | None = None, threshold: float = 0.0, ax: Axes | None = None
 ) -> Axes:
     """Draw which state of a level follows which, in a circle for each parent; shared states are in several circles.
 
@@ -46,15 +48,15 @@ def plot_transitions(
     grid = _grid(circles)
     ax = canvas(ax, grid.width, grid.height)
     scale = font_scale(ax, grid.width, grid.height)
-    given = isinstance(model_or_topology, Topology)
-    strongest = UNWEIGHTED if given else max(1e-9, *(float(circle.trans.max()) for circle in circles))
+    told = None if isinstance(model_or_topology, Topology) else f"{measure_of(model_or_topology)} above {threshold:g}"
+    strongest = UNWEIGHTED if told is None else max(1e-9, *(float(circle.trans.max()) for circle in circles))
     for circle, (centre, top) in zip(circles, grid.places, strict=True):
         _draw_arrows(ax, circle, centre, strongest, scale)
         _draw_nodes(ax, circle, centre, scale)
         ax.text(
             centre[0], top, plain_text(circle.title), ha="center", va="top", fontsize=(FONT + 1) * scale, weight="bold"
         )
-    _circle_legend(ax, scale, None if given else f"{measure_of(model_or_topology)} above {threshold:g}")
+    _circle_legend(ax, scale, told)
     return ax
 
 

@@ -11,9 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hscrf.arrays import Floats
+from hscrf.estimator.contract import Scheme
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.features.specifications import Score, StartScore
+from hscrf.inference import Marginals, Posterior
+from hscrf.inference.temperatures import Temperature
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
@@ -23,6 +26,7 @@ from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several
 from hscrf.observations.stacked import cut_apart
+from hscrf.potentials import Potentials
 from hscrf.stacking.neighbours import check_window, csr_of, window_matrix
 from hscrf.stacking.scores import (
     LevelScores,
@@ -31,6 +35,7 @@ from hscrf.stacking.scores import (
     make_folds,
     targets_of,
 )
+from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="StackedCRF")
 
@@ -100,7 +105,7 @@ class StackedCRF(BaseEstimator):
         self.passthrough = passthrough
         self.random_state = random_state
 
-    crf_: Any
+    crf_: HSCRF
     scores_: list[LevelScores]
     encoder_: ObservationEncoder
 
@@ -260,44 +265,41 @@ class StackedCRF(BaseEstimator):
         *,
         lengths: Any = None,
         **options: Any,
-    ) -> Any:
+    ) -> list[Labels]:
         """The best labels of each sequence, as :meth:`HSCRF.predict`."""
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict(self._observe(X), evidence, loss, **options)
 
-    def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> Any:
+    def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
         """Posterior probabilities of each sequence, as :meth:`HSCRF.predict_marginals`."""
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def posterior(self, X: Any, evidence: Any = None) -> Any:
+    def posterior(self, X: Any, evidence: Any = None) -> list[Posterior]:
         """The posterior of each sequence: k best labellings, samples, entropy and marginals of each."""
         return self._fitted().posterior(self._observe(X), evidence)
 
-    def potentials(self, X: Any) -> Any:
+    def potentials(self, X: Any) -> list[Potentials]:
         """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
         return self._fitted().potentials(self._observe(X))
 
     def entropy(self, X: Any, evidence: Any = None) -> list[float]:
         """Entropy in nats of the posterior of each sequence."""
-        found: list[float] = self._fitted().entropy(self._observe(X), evidence)
-        return found
+        return self._fitted().entropy(self._observe(X), evidence)
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None, evidence: Any = None) -> list[list[Labels]]:
         """Draw n labellings of each sequence from the posterior."""
-        found: list[list[Labels]] = self._fitted().sample(self._observe(X), n, random_state, evidence)
-        return found
+        return self._fitted().sample(self._observe(X), n, random_state, evidence)
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
         """Log probability of the labels of each sequence (n,)."""
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
-        found: Floats = self._fitted().log_likelihood(self._observe(X), Y)
-        return found
+        return self._fitted().log_likelihood(self._observe(X), Y)
 
     def score(self, X: Any, Y: Any, *, lengths: Any = None) -> float:
         """Fraction of time steps with the right state at every level at once."""
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
-        return float(self._fitted().score(self._observe(X), Y))
+        return self._fitted().score(self._observe(X), Y)
 
     def calibrate(self: Self, X: Any, Y: Any, *, lengths: Any = None) -> Self:
         """Fit a temperature for each level to development data, as :meth:`HSCRF.calibrate`."""
@@ -306,23 +308,22 @@ class StackedCRF(BaseEstimator):
         return self
 
     @property
-    def topology_(self) -> Any:
+    def topology_(self) -> Topology:
         """The topology of the model on top."""
         return self._fitted().topology_
 
     @property
-    def temperature_(self) -> Any:
+    def temperature_(self) -> Mapping[str, Temperature]:
         """The temperatures of the model on top."""
         return self._fitted().temperature_
 
     @property
     def classes_(self) -> list[Any]:
         """The states of a model of one level."""
-        found: list[Any] = self._fitted().classes_
-        return found
+        return self._fitted().classes_
 
     @property
-    def scheme_(self) -> Any:
+    def scheme_(self) -> Scheme:
         """How label columns are written, as training found it."""
         return self._fitted().found_scheme()
 
@@ -333,7 +334,7 @@ class StackedCRF(BaseEstimator):
         self._fitted()
         save(self, path)
 
-    def _fitted(self) -> Any:
+    def _fitted(self) -> HSCRF:
         if not hasattr(self, "crf_"):
             from sklearn.exceptions import NotFittedError
 

@@ -103,7 +103,7 @@ class CRF(CRFLayer):
         reduction: str = "mean",
         sample_weight: Any = None,
         margin: float | Mapping[str, float] = 0.0,
-    ) -> Any:
+    ) -> torch.Tensor:
         """Return the loss: log Z minus the log mass of all configurations that agree with the labels.
 
         Parameters
@@ -140,7 +140,7 @@ class CRF(CRFLayer):
 
     def _loss(
         self, scores: Any, labels: Any, mask: Any, lengths: Any, reduction: str, sample_weight: Any, margin: Any
-    ) -> Any:
+    ) -> torch.Tensor:
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction is {reduction!r}; expected one of {', '.join(map(repr, REDUCTIONS))}")
         read = self._read(scores, mask, lengths)
@@ -177,7 +177,7 @@ class CRF(CRFLayer):
 
     # -- inference
 
-    def log_partition(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> Any:
+    def log_partition(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> torch.Tensor:
         """Return log Z (B,) of each sequence, of all configurations that agree with the evidence; differentiable.
 
         Parameters
@@ -200,7 +200,7 @@ class CRF(CRFLayer):
         """
         return self._outside(CRF._log_partition, scores, mask, lengths, evidence)
 
-    def _log_partition(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> Any:
+    def _log_partition(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> torch.Tensor:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         return self._mass(read, Ratio(partition), target)
@@ -242,7 +242,7 @@ class CRF(CRFLayer):
         found = partition.expectations(arrays, None)
         self._require(read, arrays, target, found.log_z)
 
-        def padded(array: Floats) -> Any:
+        def padded(array: Floats) -> torch.Tensor:
             return read.frame.pad(torch.from_numpy(np.ascontiguousarray(array)).to(like.device, dtype))
 
         state = {level: padded(summed(self.topology, d, found.state[d])) for d, level in enumerate(levels)}
@@ -268,7 +268,7 @@ class CRF(CRFLayer):
         ending = {level: read.frame.pad(counts["stop", d].sum(dim=1)) for d, level in enumerate(levels)}
         return TensorMarginals(log_z, state, ending)
 
-    def entropy(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> Any:
+    def entropy(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> torch.Tensor:
         """Return the entropy (B,) in nats of each posterior; differentiable once.
 
         Parameters
@@ -289,7 +289,7 @@ class CRF(CRFLayer):
         """
         return self._outside(CRF._entropy, scores, mask, lengths, evidence)
 
-    def _entropy(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> Any:
+    def _entropy(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> torch.Tensor:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         return self._mass(read, Ratio(partition), target, function=Entropy)

@@ -61,7 +61,7 @@ class CRFLayer(nn.Module):
         parts = ", ".join(f"{part} {level}" for part, level in self.columns)
         return f"{self.topology}, size {self.size}: {parts}"
 
-    def table(self, part: str, level: str) -> Any:
+    def table(self, part: str, level: str) -> nn.Parameter:
         """Return a learnable table by its part and level.
 
         Parameters

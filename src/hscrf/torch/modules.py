@@ -32,7 +32,7 @@ class CharacterConvolution(nn.Module):
         self.embed = nn.Embedding(characters, size, padding_idx=0)
         self.convolve = nn.Conv1d(size, size, width, padding=width // 2)
 
-    def forward(self, characters: Any) -> Any:
+    def forward(self, characters: Any) -> torch.Tensor:
         """Return vectors (B, T, size) of characters (B, T, C)."""
         rows, width, length = characters.shape
         flat = self.embed(characters.reshape(rows * width, length)).transpose(1, 2)
@@ -99,7 +99,7 @@ class ColumnEmbedding(nn.Module):
         self.size = sum(widths) + numbers
         self.size += (character_size if characters else 0) + (2 * column_size if bag else 0)
 
-    def forward(self, inputs: Mapping[str, Any]) -> Any:
+    def forward(self, inputs: Mapping[str, Any]) -> torch.Tensor:
         """Return vectors (B, T, size)."""
         found = [embed(inputs["names"][..., k]) for k, embed in enumerate(self.names)]
         if self.characters is not None:
@@ -143,7 +143,7 @@ class BiLSTM(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.size = 2 * hidden
 
-    def forward(self, vectors: Any, lengths: Any) -> Any:
+    def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
         """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
         packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
         found, _ = nn.utils.rnn.pad_packed_sequence(
@@ -191,7 +191,7 @@ class TemporalConvolution(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.size = hidden
 
-    def forward(self, vectors: Any, lengths: Any) -> Any:
+    def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
         """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
         steps = torch.arange(vectors.shape[1], device=vectors.device)
         kept = (steps < lengths.to(vectors.device)[:, None])[:, None].to(vectors.dtype)  # (B, 1, T)
@@ -228,11 +228,11 @@ class Encoder(nn.Module):
         self.embed, self.context = embed, context
         self.out = nn.Linear(context.size, size)
 
-    def forward(self, inputs: Mapping[str, Any], lengths: Any) -> Any:
+    def forward(self, inputs: Mapping[str, Any], lengths: Any) -> torch.Tensor:
         """Return scores (B, T, size)."""
         return self.out(self.context(self.embed(inputs), lengths))
 
 
-def pad(rows: Sequence[Any], value: int = 0) -> Any:
+def pad(rows: Sequence[Any], value: int = 0) -> torch.Tensor:
     """One tensor (B, T, ...) of tensors (T, ...) with padding behind the shorter ones."""
     return nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=value)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hscrf import metrics
 from hscrf.arrays import Floats, generator
-from hscrf.estimator.confidence import with_confidence
-from hscrf.fillers import shown, spread, usual_fillers
+from hscrf.estimator.confidence import hidden_states, with_confidence
+from hscrf.fillers import shown, usual_fillers
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.decoding import expected_gains
 from hscrf.labels.given import given_labels
@@ -305,12 +305,8 @@ class Tagger(BaseEstimator):
         found = [p.decode() if loss == "sequence" else self._best_expected(p, loss) for p in posteriors]
         if not confidence:
             return found
-        return [with_confidence(self, p, [labels])[0] for p, labels in zip(posteriors, found, strict=True)]
-
-    def _hidden_states(self, d: int) -> tuple[int, NDArray[np.bool_]]:
-        """The level of the layer that a predicted level d comes from, and which of its states are each state of d."""
-        own: Any = np.eye(self.topology_.n_states[d], dtype=bool)
-        return d, spread(self.topology_, "token", d, own).astype(bool)
+        hidden = partial(hidden_states, self.topology_)
+        return [with_confidence(hidden, p, [labels])[0] for p, labels in zip(posteriors, found, strict=True)]
 
     def _best_expected(self, posterior: Posterior, loss: str) -> Labels:
         gains = expected_gains(self.topology_, posterior.batch, posterior.values, loss)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import Merge, UserError, complain, counted, note, pairs_in, source_of, typed, whole
+from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
 from hscrf.errors import ObservationError, several
 
@@ -296,14 +296,10 @@ def check_folder(path: str) -> None:
 
 
 def finish(args: argparse.Namespace, model: HSCRF, save: Callable[[], None]) -> int:
-    """Write the model, unless Ctrl-C came before there was one."""
-    interrupted = model.stop_reason_ == "interrupted"
-    if interrupted and not model.n_iter_:
-        return complain("interrupted before the first iteration: no model written", 130)
-    model.set_params(verbose=0)  # progress was asked for once
-    save()
-    if interrupted:
-        return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} iterations", 130)
+    """Write the model, unless Ctrl-C came before there was one, and say how training went."""
+    code = save_trained(model, args.model, save, "iteration")
+    if code:
+        return code
     if model.best_iter_ is not None:
         note(describe_best(model))
     if getattr(model, "penalty_reason_", ""):

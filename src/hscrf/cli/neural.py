@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import label_file_of, recipe_of
-from hscrf.cli.shell import UserError, complain, counted, note, source_of, typed
+from hscrf.cli.shell import UserError, counted, note, save_trained, source_of, typed
 from hscrf.errors import FileFormatError, several
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
@@ -99,18 +99,14 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
         labels[: len(documents)],
         development=([recipe.observe(document) for document in dev], labels[len(documents) :]) if dev else None,
     )
-    return finish(args, model, recipe)
+    return finish_tagger(args, model, recipe)
 
 
-def finish(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> int:
-    """Write the model, unless Ctrl-C came before there was one."""
-    interrupted = model.stop_reason_ == "interrupted"
-    if interrupted and not model.n_iter_:
-        return complain("interrupted before the first epoch: no model written", 130)
-    model.set_params(verbose=0)
-    wing().files.save(args.model, model, recipe.to_dict())
-    if interrupted:
-        return complain(f"interrupted: {args.model} holds the best of {model.n_iter_} epochs", 130)
+def finish_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> int:
+    """Write the model, unless Ctrl-C came before there was one, and say how training went."""
+    code = save_trained(model, args.model, lambda: wing().files.save(args.model, model, recipe.to_dict()), "epoch")
+    if code:
+        return code
     best = f"epoch {model.best_iter_} of {model.n_iter_} kept, " if model.best_iter_ else ""
     note(f"{args.model}: {count_weights(model)} weights, {best}loss {model.loss_:.4f}, {typed(model.stop_reason_)}")
     return 0

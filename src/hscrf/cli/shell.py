@@ -54,6 +54,18 @@ def note(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def save_trained(model: Any, path: str, save: Callable[[], None], unit: str) -> int:
+    """Write a trained model; after Ctrl-C say so and return 130. Without a single iteration nothing is written."""
+    interrupted = model.stop_reason_ == "interrupted"
+    if interrupted and not model.n_iter_:
+        return complain(f"interrupted before the first {unit}: no model written", 130)
+    model.set_params(verbose=0)  # progress was asked for once
+    save()
+    if interrupted:
+        return complain(f"interrupted: {path} holds the best of {model.n_iter_} {unit}s", 130)
+    return 0
+
+
 def names_in(text: str | None) -> tuple[str, ...]:
     """The names in chunk,pos; none in no text."""
     return tuple(filter(None, (text or "").split(",")))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -12,7 +10,7 @@ from typing import Any
 from hscrf.errors import DataFileError
 from hscrf.io.axis import TimeAxis
 from hscrf.io.spans import Labelled
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, decoded
+from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, csv_rows, decoded
 
 _SUBJECT, _BEHAVIOR, _CATEGORY = "subject", "behavior", "behavioral category"
 
@@ -206,21 +204,16 @@ def _table(text: str, file: str) -> list[Timeline]:
     """Observations of a table whose header stands in any of its first lines: older versions write lines before it."""
     first = text[:2000]
     separator = "\t" if first.count("\t") > first.count(",") else ";" if first.count(";") > first.count(",") else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     header: list[str] | None = None
     states: dict[str, _States] = {}
-    try:
-        for row in reader:
-            line = reader.line_num
-            if header is None:
-                names = [cell.strip().lower() for cell in row]
-                if _BEHAVIOR in names and ("time" in names or "start (s)" in names):
-                    header = names
-                continue
-            if any(cell.strip() for cell in row):
-                _take_row(dict(zip(header, map(str.strip, row), strict=False)), states, file, line)
-    except csv.Error as error:
-        raise DataFileError(file, reader.line_num, f"not valid CSV: {error}") from None
+    for line, row in csv_rows(text, separator, file):
+        if header is None:
+            names = [cell.strip().lower() for cell in row]
+            if _BEHAVIOR in names and ("time" in names or "start (s)" in names):
+                header = names
+            continue
+        if any(cell.strip() for cell in row):
+            _take_row(dict(zip(header, map(str.strip, row), strict=False)), states, file, line)
     if header is None:
         raise DataFileError(file, 1, "there is no header with 'Behavior' and 'Start (s)' or 'Time', as BORIS writes it")
     return [one.timeline() for one in states.values()]

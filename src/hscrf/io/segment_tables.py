@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 
 from hscrf.errors import DataFileError
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, decoded
+from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, csv_rows, decoded
 
 _START_TIMES, _STOP_TIMES = ("start_time", "start_s", "onset"), ("stop_time", "end_time", "stop_s", "end_s", "offset")
 
@@ -45,27 +43,23 @@ def read_segments(content: bytes, file: str = "") -> list[Timeline]:
     text = decoded(content, file)
     head = text.partition("\n")[0]
     separator = next((sign for sign in "\t;" if head.count(sign) > head.count(",")), ",")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    rows = csv_rows(text, separator, file)
     found: dict[str, list[Interval]] = {}
-    try:
-        header = [name.strip().lower() for name in next(reader, [])]
-        start, stop, unit = _places(header, file)
-        label = header.index("label")
-        sequence, level = (header.index(name) if name in header else None for name in ("sequence", "level"))
-        for count, row in enumerate(reader):
-            line = reader.line_num
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise DataFileError(file, line, f"there are {len(row)} columns, expected {len(header)}")
-            if count >= MOST_INTERVALS:
-                raise DataFileError(file, line, f"there are more than {MOST_INTERVALS} segments")
-            name = row[sequence] if sequence is not None else os.path.splitext(os.path.basename(file))[0]
-            tier = row[level] if level is not None else ""
-            times = [_number(row[place], header[place], file, line) for place in (start, stop)]
-            found.setdefault(name, []).append(Interval(times[0], times[1], tier, row[label], f"line {line}"))
-    except csv.Error as error:
-        raise DataFileError(file, reader.line_num, f"not valid CSV: {error}") from None
+    header = [name.strip().lower() for name in next(rows, (1, []))[1]]
+    start, stop, unit = _places(header, file)
+    label = header.index("label")
+    sequence, level = (header.index(name) if name in header else None for name in ("sequence", "level"))
+    for count, (line, row) in enumerate(rows):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise DataFileError(file, line, f"there are {len(row)} columns, expected {len(header)}")
+        if count >= MOST_INTERVALS:
+            raise DataFileError(file, line, f"there are more than {MOST_INTERVALS} segments")
+        name = row[sequence] if sequence is not None else os.path.splitext(os.path.basename(file))[0]
+        tier = row[level] if level is not None else ""
+        times = [_number(row[place], header[place], file, line) for place in (start, stop)]
+        found.setdefault(name, []).append(Interval(times[0], times[1], tier, row[label], f"line {line}"))
     return [Timeline(name, intervals, unit, strict=True) for name, intervals in found.items()]
 
 

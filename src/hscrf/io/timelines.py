@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import csv
 import hashlib
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -93,6 +95,16 @@ def decoded(content: bytes, file: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         problem = f"byte {error.start} is not {encoding.removesuffix('-sig').upper()}: save the file as UTF-8"
         raise DataFileError(file, line, problem) from None
+
+
+def csv_rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table, each with the number of its line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise DataFileError(file, reader.line_num, f"not valid CSV: {error}") from None
 
 
 def squeezed(*parts: str) -> str:

@@ -109,7 +109,16 @@ def with_signature(forward: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
-class LogMass(torch.autograd.Function):
+class KeepsInputs(torch.autograd.Function):
+    """A function of an evaluation and tensors, which backward needs again."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.work, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+
+
+class LogMass(KeepsInputs):
     """The log masses (n,) of sequences from the values of all parts."""
 
     @staticmethod
@@ -118,17 +127,12 @@ class LogMass(torch.autograd.Function):
         return torch.from_numpy(work.run(values)).to(work.device, work.dtype)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.work, *values = inputs
-        ctx.save_for_backward(*values)
-
-    @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
         counts = ExpectedCounts.apply if torch.is_grad_enabled() else ExpectedCounts.forward
         return None, *counts(ctx.work, cotangent, *ctx.saved_tensors)
 
 
-class ExpectedCounts(torch.autograd.Function):
+class ExpectedCounts(KeepsInputs):
     """The gradient of log masses times their cotangents (n,), for each value."""
 
     @staticmethod
@@ -137,11 +141,6 @@ class ExpectedCounts(torch.autograd.Function):
         tolerance = 4 * torch.finfo(cotangent.dtype).eps
         weights = begin_reading([cotangent])()[0]
         return to_tensors(work.gradient(weights, values, tolerance), values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.work, *tensors = inputs
-        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *directions: Any) -> Any:

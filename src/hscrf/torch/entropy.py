@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from hscrf.arrays import Floats
-from hscrf.torch.autograd import Evaluation, with_signature
+from hscrf.torch.autograd import Evaluation, KeepsInputs, with_signature
 from hscrf.torch.terms import Partition, Values, has_time_axis
 from hscrf.torch.transfer import begin_reading, to_tensors
 
 
-class Entropy(torch.autograd.Function):
+class Entropy(KeepsInputs):
     """Entropy (n,) of each sequence: log Z minus the expected score.
 
     Its gradient is minus the second derivative of log Z applied to the values themselves.
@@ -27,11 +27,6 @@ class Entropy(torch.autograd.Function):
             work.check(arrays)
         log_z, expected = expected_scores(partition, arrays)
         return torch.from_numpy(work.ratio.checked(log_z) - expected).to(work.device, work.dtype)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.work, *values = inputs
-        ctx.save_for_backward(*values)
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hscrf.arrays import Floats
 from hscrf.labels.labels import Labels
+from hscrf.observations.readers import length_of
 from hscrf.torch.inputs import Inputs
 from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, TemporalConvolution
 
@@ -61,10 +62,6 @@ def network_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encode
         else TemporalConvolution(embed.size, options["hidden"] or 64, options["layers"] or 6, dropout=dropout)
     )
     return Encoder(embed, context, size)
-
-
-def length_of(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
 
 def check_sequences(X: Any) -> None:

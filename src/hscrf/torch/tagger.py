@@ -24,11 +24,12 @@ from hscrf.labels.reading import as_labels
 from hscrf.labels.renumbering import over
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score, possible_labels
+from hscrf.observations.readers import length_of
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_data, check_sequences, check_tagger_options, length_of, network_for
+from hscrf.torch.options import check_data, check_sequences, check_tagger_options, network_for
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
 Self = TypeVar("Self", bound="Tagger")

@@ -153,7 +153,7 @@ def peak_memory():
 
 def dgemm_rate(size=1024, budget=1.0):
     """Multiply-adds per second of numpy's matrix product on one thread."""
-    from hscrf.objective.blas import one_blas_thread
+    from hscrf.objective.workers import one_blas_thread
 
     a = np.random.default_rng(0).standard_normal((size, size))
     with one_blas_thread():

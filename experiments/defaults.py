@@ -17,7 +17,7 @@ import numpy as np
 
 import sets
 from hscrf import HSCRF, LBFGS, End, Init, Labels, Start, Stop, Token, Topology, Trans
-from hscrf.labels.lengths import SegmentLengths
+from hscrf.labels.packed import SegmentLengths
 from nested import columns_of
 from runner import Study, main
 

@@ -52,6 +52,7 @@ ONLY_IN_FUNCTIONS = {"matplotlib", "pandas", "pyarrow"}
 LAZY = {"scipy", "sklearn", "pandas", "matplotlib"}
 PUBLIC_TWICE = {"Score": ["features.specifications", "metrics.scores"]}  # both are public, and files hold the first
 NAMES_NOT_YET_UNIQUE = {"studio"}  # rooms that still repeat names of classes of others
+SET_UP = (13, 40, 4)  # rooms, files and re-entered files of fit's set-up, at most
 LONGEST = 450  # lines of a file, unless its head says why
 
 
@@ -301,6 +302,18 @@ def classes_by_name():
 def test_a_class_name_is_defined_once():
     repeated = {name: modules for name, modules in classes_by_name().items() if len(modules) > 1}
     assert repeated == PUBLIC_TWICE
+
+
+def test_the_set_up_of_fit_passes_few_files():
+    """Counted from a trace, with all that is called before the solver begins."""
+    script = PACKAGE.parents[1] / "benchmarks" / "walks.py"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, str(script), "--only", "fit"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    (line,) = [line for line in run.stdout.splitlines() if "set-up" in line]
+    found = [int(cell) for cell in line.split("|")[2:5]]
+    assert all(count <= most for count, most in zip(found, SET_UP, strict=True)), found
 
 
 def libraries(names):

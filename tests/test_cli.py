@@ -20,7 +20,7 @@ from hscrf import cli, metrics
 from hscrf.cli import prediction
 from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
-from hscrf.labels.stray import is_stray
+from hscrf.labels.schemes import is_stray
 from hscrf.progress import Waiting
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"

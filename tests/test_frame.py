@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.estimator.frame import Frame, Part
-from hscrf.labels.lengths import SegmentLengths
+from hscrf.labels.packed import SegmentLengths
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
 PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]

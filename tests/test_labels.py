@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hscrf.errors import InfeasibleError, LabelError
 from hscrf.labels.labels import Labels
-from hscrf.labels.many import read_many
-from hscrf.labels.reading import as_labels, is_segments, read_labels
+from hscrf.labels.reading import as_labels, is_segments, read_labels, read_many
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=60, deadline=None)

@@ -16,7 +16,7 @@ SIZES = [0, 1, 15, 16, 17, 1000]
 @pytest.fixture(params=["core", "numpy"])
 def vectors(request, monkeypatch):
     """Both forms of the work on vectors."""
-    from hscrf.objective import kernels as objective
+    from hscrf.objective import workers as objective
     from hscrf.solvers import kernels as solvers
 
     found = request.getfixturevalue("core") if request.param == "core" else None
@@ -110,7 +110,7 @@ def test_without_the_core_one_warning_says_what_to_install():
 import warnings
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
-    import hscrf.solvers.kernels, hscrf.objective.kernels, hscrf.observations.kernels
+    import hscrf.solvers.kernels, hscrf.objective.workers, hscrf.observations.kernels
 print(*(str(one.message) for one in seen if "compiled core" in str(one.message)))
 """
     )

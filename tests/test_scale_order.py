@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import hscrf
-from hscrf.objective.tree import TreeSum, subtrees
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import TreeSum, Workers, subtrees
 from hscrf.observations import cutting
 from hscrf.observations.cutting import shard_bounds
 from hscrf.solvers.epochs import shuffled

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from hscrf import HHMM, HSCRF, DynamicCRF, Topology, load
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 
 RNG = np.random.default_rng(0)
 LENGTHS = [4, 6, 5]

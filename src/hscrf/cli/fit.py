@@ -224,7 +224,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.io.described import describe_features
     from hscrf.io.doubts import doubts
-    from hscrf.labels.stray import unread_lines
+    from hscrf.labels.schemes import unread_lines
 
     recipe = recipe_of(args)
     documents = read_training(recipe, paths, args.template)

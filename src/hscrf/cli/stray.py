@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hscrf.cli.shell import note
 from hscrf.io.documents import Document
 from hscrf.io.tags import unknown_labels, without_labels
-from hscrf.labels.stray import stray_tags
+from hscrf.labels.schemes import stray_tags
 from hscrf.topology import Topology
 
 

@@ -15,7 +15,7 @@ from hscrf.fillers import summed
 from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 
 if TYPE_CHECKING:
     from hscrf.estimator.scored import Scored

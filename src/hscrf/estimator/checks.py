@@ -17,7 +17,7 @@ from hscrf.features.specifications import BY_LENGTH
 from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
-from hscrf.labels.stray import stray_line, unread_lines
+from hscrf.labels.schemes import stray_line, unread_lines
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import check_several
 from hscrf.topology import Topology

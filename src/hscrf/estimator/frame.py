@@ -11,8 +11,7 @@ from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
 from hscrf.labels.labels import Labels
-from hscrf.labels.lengths import SegmentLengths
-from hscrf.labels.packed import pack_possible
+from hscrf.labels.packed import SegmentLengths, pack_possible
 from hscrf.observations.encoder import Numbers, ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology

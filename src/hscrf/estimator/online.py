@@ -15,7 +15,7 @@ from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 
 if TYPE_CHECKING:
     from hscrf.estimator.hscrf import HSCRF

@@ -39,7 +39,7 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 from hscrf.potentials import Key, Potentials
 from hscrf.progress import waiting
 from hscrf.streaming import Stream

@@ -20,7 +20,7 @@ from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 from hscrf.progress import waiting
 
 

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from hscrf.errors import LabelError
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
-from hscrf.labels.lengths import known_lengths
-from hscrf.labels.many import read_many
-from hscrf.labels.packed import Known, pack_labels
-from hscrf.labels.reading import by_level, is_segments
+from hscrf.labels.packed import Known, known_lengths, pack_labels
+from hscrf.labels.reading import by_level, is_segments, read_many
 from hscrf.labels.renumbering import over
 from hscrf.names import in_order
 from hscrf.topology import Topology

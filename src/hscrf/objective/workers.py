@@ -1,4 +1,4 @@
-"""Threads that work on chunks of sequences."""
+"""Threads that work on chunks of sequences: how work is cut, in which order sums are added, and one thread for BLAS."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from itertools import chain, islice
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.objective.blas import one_blas_thread
-from hscrf.objective.kernels import add_and_clear
-from hscrf.objective.tree import TreeSum
+from hscrf.native import core
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -125,3 +126,111 @@ def cut_chunks(
         chunks[-1].append(n)
         filled += length
     return [np.array(chunk, dtype=np.int64) for chunk in chunks]
+
+
+# -- one order of summation: a binary tree over the numbers of the shards
+
+
+class Subtree(NamedTuple):
+    """The shards ``begin .. stop``, which can be summed apart from all others."""
+
+    begin: int
+    stop: int
+    height: int
+
+
+class TreeSum:
+    """Sums pairs of a number and a vector in a fixed order: neighbours, then pairs of neighbours, and so on.
+
+    Items come in the order of their numbers. The sum of an aligned subtree may be added in the place of its items: the
+    same bits, whoever has summed it. At most log2(n) vectors are kept. Vectors that are given may be overwritten.
+
+    >>> import numpy as np
+    >>> tree = TreeSum()
+    >>> for k in range(3):
+    ...     tree.add(float(k), np.array([10.0 * k]))
+    >>> tree.total()
+    (3.0, array([30.]))
+    """
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, float, Floats]] = []  # height, number, vector; heights fall
+
+    def add(self, number: float, vector: Floats, height: int = 0) -> None:
+        """Add the next item, or the sum of the next subtree of that height."""
+        while self.waiting and self.waiting[-1][0] == height:
+            _, left, total = self.waiting.pop()
+            total += vector
+            number, vector, height = left + number, total, height + 1
+        self.waiting.append((height, number, vector))
+
+    def total(self) -> tuple[float, Floats]:
+        """The sum of all that was added, which must be something."""
+        _, number, vector = self.waiting.pop()
+        while self.waiting:
+            _, left, total = self.waiting.pop()
+            total += vector
+            number, vector = left + number, total
+        return number, vector
+
+
+def subtrees(shards: int, wanted: int) -> list[Subtree]:
+    """Cut shards into aligned subtrees of one height: at least as many as wanted, if there are as many shards.
+
+    >>> [tuple(subtree) for subtree in subtrees(7, wanted=3)]
+    [(0, 2, 1), (2, 4, 1), (4, 6, 1), (6, 7, 1)]
+    """
+    height = 0
+    while 1 << height < shards and -(-shards // (2 << height)) >= wanted:
+        height += 1
+    return [Subtree(a, min(a + (1 << height), shards), height) for a in range(0, shards, 1 << height)]
+
+
+def add_and_clear(total: Floats, part: Floats) -> None:
+    """Add a vector to another, and leave zeros in its place."""
+    if core:
+        core.add_and_clear(total, part)
+    else:
+        total += part
+        part[:] = 0.0
+
+
+# -- one thread for BLAS while our own threads are at work
+
+_lock = Lock()
+_former: list[tuple[Any, int]] = []  # libraries and the threads they had before the first hold
+_holds = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the BLAS libraries of this process to one thread; the last of several holds, in any threads, ends it.
+
+    Products of a few thousand numbers gain nothing from more threads, and idle BLAS threads spin beside ours.
+    """
+    global _holds
+    with _lock:
+        if _holds == 0:
+            _former[:] = [(library, library.num_threads) for library in _libraries()]
+            _set_threads([(library, 1) for library, _ in _former])
+        _holds += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _holds -= 1
+            if _holds == 0:
+                _set_threads(_former)
+
+
+def _set_threads(wanted: list[tuple[Any, int]]) -> None:
+    for library, n in wanted:
+        library.set_num_threads(n)
+
+
+@cache
+def _libraries() -> list[Any]:
+    """Handles of the BLAS libraries that are loaded, numpy's among them; found once, for it takes 0.1 ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.objective.tree import subtrees
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import Workers, subtrees
 from hscrf.scale.loss import StoredLoss
 from hscrf.scale.memory import keep_memory
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from hscrf.estimator.checks import warn_of_typos
 from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame
-from hscrf.labels.lengths import SegmentLengths
+from hscrf.labels.packed import SegmentLengths
 from hscrf.objective import workers
 from hscrf.observations import cutting
 from hscrf.observations.cutting import shard_bounds

@@ -24,8 +24,7 @@ from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
-from hscrf.observations.readers import check_several
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import check_several, cut_apart
 from hscrf.potentials import Potentials
 from hscrf.stacking.neighbours import check_window, csr_of, window_matrix
 from hscrf.stacking.scores import (

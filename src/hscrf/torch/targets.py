@@ -17,8 +17,8 @@ from hscrf.fillers import expanded
 from hscrf.labels.columns import ends_of_runs, open_runs
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.many import read_many
 from hscrf.labels.packed import Known, close_packed, pack_labels, pack_sets
+from hscrf.labels.reading import read_many
 from hscrf.labels.rules import RULES_OF_MANY
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.segments import blank

@@ -39,7 +39,7 @@ from hscrf.labels.schemes import schemes_in
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations, of_names
-from hscrf.observations.stacked import cut_apart
+from hscrf.observations.readers import cut_apart
 from hscrf.potentials import FAMILY, Key, Potentials
 from hscrf.progress import waiting
 from hscrf.topology import Topology

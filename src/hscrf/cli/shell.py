@@ -7,10 +7,14 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from hscrf.errors import DataFileError
 from hscrf.progress import Waiting
+
+if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
+    from hscrf.torch.tagger import Tagger
 
 T = TypeVar("T")
 
@@ -54,7 +58,7 @@ def note(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def save_trained(model: Any, path: str, save: Callable[[], None], unit: str) -> int:
+def save_trained(model: HSCRF | Tagger, path: str, save: Callable[[], None], unit: str) -> int:
     """Write a trained model; after Ctrl-C say so and return 130. Without a single iteration nothing is written."""
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:

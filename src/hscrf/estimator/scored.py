@@ -14,7 +14,7 @@ from hscrf.errors import InfeasibleError
 from hscrf.fillers import expanded
 from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
-from hscrf.objective.likelihood import closed_labels
+from hscrf.labels.packed import closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Potentials

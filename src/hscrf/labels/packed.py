@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -116,6 +116,17 @@ def pack_labels(labels: Sequence[Labels]) -> Known:
     states = np.concatenate([y.states for y in labels], axis=1)
     ends = np.concatenate([y.ends for y in labels], axis=1)
     return Known(states, ends, offsets)
+
+
+def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:
+    """Close the labels of sequences one by one; errors name the sequence by its number."""
+    closed = []
+    for y, n in zip(labels, numbers, strict=True):
+        try:
+            closed.append(y.closed())
+        except InfeasibleError as error:
+            raise error.of_sequence(int(n), name) from None
+    return closed
 
 
 # -- lengths of segments

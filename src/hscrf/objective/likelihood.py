@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
-from hscrf.errors import InfeasibleError
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import pack_labels
+from hscrf.labels.packed import closed_labels, pack_labels
 from hscrf.objective.bundles import bundled, count_of_bundles, shared_batch
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
@@ -145,17 +144,6 @@ def cut_by_kind(lengths: Ints, complete: Any, which: Ints, size: int | None = No
     """Chunks of some sequences, those whose labels are not complete first; both arrays are of all sequences."""
     order = which[np.argsort(complete[which], kind="stable")]
     return cut_chunks(lengths, order, complete, size)
-
-
-def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:
-    """Closed labels; errors name the sequence by its number."""
-    closed = []
-    for y, n in zip(labels, numbers, strict=True):
-        try:
-            closed.append(y.closed())
-        except InfeasibleError as error:
-            raise error.of_sequence(int(n), name) from None
-    return closed
 
 
 def checked_weights(sample_weight: Any, size: int) -> Floats:

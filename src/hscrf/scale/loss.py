@@ -15,9 +15,10 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import SequenceError
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import closed_labels
 from hscrf.objective.bundles import Bundles, bundled, count_of_bundles, shared_batch
 from hscrf.objective.chunk import Chunk
-from hscrf.objective.likelihood import closed_labels, cut_by_kind
+from hscrf.objective.likelihood import cut_by_kind
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss

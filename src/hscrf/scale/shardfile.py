@@ -19,8 +19,8 @@ from hscrf.files.lazy import ALIGN, CHECKED_FILES, ContainerFile
 from hscrf.fillers import masked
 from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, pack_labels
-from hscrf.objective.likelihood import closed_labels, cut_by_kind
+from hscrf.labels.packed import Known, closed_labels, pack_labels
+from hscrf.objective.likelihood import cut_by_kind
 from hscrf.objective.workers import cut_chunks
 from hscrf.observations.packed import Divided, Observations
 from hscrf.potentials import Potentials

@@ -14,8 +14,7 @@ from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.labels.events import family_events, own_events
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known
-from hscrf.objective.likelihood import closed_labels
+from hscrf.labels.packed import Known, closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.packed import Observations

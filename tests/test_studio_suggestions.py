@@ -12,13 +12,13 @@ from hscrf import HSCRF, InfeasibleError, Labels, Topology
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
-from hscrf.studio import suggestions
-from hscrf.studio.conflicts import groups_of, only
-from hscrf.studio.events import Invalid, State
-from hscrf.studio.evidence import labels_of, levels_of
-from hscrf.studio.queue import Candidate, is_random, ordered
-from hscrf.studio.store import Event
-from hscrf.studio.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
+from hscrf.studio.data.conflicts import groups_of, only
+from hscrf.studio.data.database import Event
+from hscrf.studio.data.events import Invalid, State
+from hscrf.studio.data.evidence import labels_of, levels_of
+from hscrf.studio.model import suggestions
+from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
+from hscrf.studio.work.queue import Candidate, is_random, ordered
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 LEVELS = levels_of(TOPOLOGY)

@@ -1,4 +1,4 @@
-"""Training beside the person's work: partial labels, take-over between sequences, death of the process."""
+"""Training in the background: partial labels, take-over between sequences, death of the process."""
 
 import os
 import signal
@@ -12,17 +12,18 @@ import pytest
 from hscrf import HHMM, HSCRF, LBFGS, Init, Labels, Token, Topology, Trans
 from hscrf.cli.recipe import load_model
 from hscrf.io import Document
-from hscrf.studio import school, serve
-from hscrf.studio.learning import Job, learn
-from hscrf.studio.training import Training
-from hscrf.studio.worker import Worker
+from hscrf.studio import serve
+from hscrf.studio.model.training_process import Job, learn
+from hscrf.studio.model.training_run import TrainingRun
+from hscrf.studio.work import trainer
+from hscrf.studio.work.worker import Worker
 from studio_fixtures import TOPOLOGY, Person, TrainingHere, open_studio, sentences, small_model
 
 
 @pytest.fixture
 def training_here(monkeypatch):
     """Models are trained in a thread: for tests of what is learned, not of the process that learns it."""
-    monkeypatch.setattr(school, "Training", TrainingHere)
+    monkeypatch.setattr(trainer, "TrainingRun", TrainingHere)
 
 
 def trained(project):
@@ -100,7 +101,7 @@ def test_a_first_model_of_plain_words_has_the_levels_that_have_labels(tmp_path, 
         assert person.post("/api/training", {}).status_code == 202
         person.wait(trained)
         assert list(session.model.topology_.levels[1:]) == levels
-        file = session.studio.desk.shelf.newest_file()
+        file = session.studio.workspace.model_store.newest_file()
         person.close()
     model, recipe = load_model(str(file))
     assert model.predict([recipe.observe(Document(WORDS[0]))])[0].length == 3, "the file says how to read words"
@@ -204,7 +205,7 @@ def test_a_training_process_that_is_killed_harms_nothing(tmp_path):
     listener.start()
     assert listening.wait(300)
     person.post("/api/training", {})
-    os.kill(session.studio.school.training.process.pid, signal.SIGKILL)
+    os.kill(session.studio.trainer.training.process.pid, signal.SIGKILL)
     assert seen.wait(300)
     listener.join()
     project = person.get("/api/project").json()
@@ -267,7 +268,7 @@ def test_an_error_in_training_is_told_in_words(tmp_path):
 
     X, Y = sentences(2)
     job = Job(HSCRF(TOPOLOGY, c2=-1.0), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
-    training = Training(job, lambda *_: None, done.append, fail)
+    training = TrainingRun(job, lambda *_: None, done.append, fail)
     assert failed.wait(300)
     assert "c2 is -1" in words[0]
     training.thread.join()
@@ -288,7 +289,7 @@ def test_what_libraries_print_is_not_taken_for_progress(tmp_path):
     X, Y = sentences(2)
     Y = small_model().predict(X)
     job = Job(HSCRF(TOPOLOGY, solver=Printing()), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
-    training = Training(
+    training = TrainingRun(
         job, lambda n, loss: told.append(n), lambda found: done.append(found) or ended.set(), lambda _: ended.set()
     )
     assert ended.wait(300)
@@ -301,7 +302,7 @@ def test_a_closed_studio_leaves_no_process(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)
     person.post("/api/training", {})
-    process = session.studio.school.training.process
+    process = session.studio.trainer.training.process
     person.close()
     session.stop()
     assert process.poll() is not None

@@ -8,11 +8,13 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from hscrf import HHMM, HSCRF, LBFGS, Init, Labels, Token, Topology, Trans
+from hscrf import HHMM, HSCRF, LBFGS, ChainCRF, Init, Labels, Token, Topology, Trans, load
 from hscrf.cli.recipe import load_model
 from hscrf.io import Document
 from hscrf.studio import serve
+from hscrf.studio.model import training_process
 from hscrf.studio.model.training_process import Job, learn
 from hscrf.studio.model.training_run import TrainingRun
 from hscrf.studio.work import trainer
@@ -227,6 +229,41 @@ def test_training_can_be_stopped(tmp_path):
     assert len(person.get("/api/progress").json()["models"]) == 1
     person.close()
     session.stop()
+
+
+def partly_labelled():
+    """Sequences of which half have labels of the top level only."""
+    X, Y = sentences()
+    Y = [y if n % 2 else {"phrase": y.column("phrase")} for n, y in enumerate(Y)]
+    return X, [y if isinstance(y, Labels) else Labels.from_columns(TOPOLOGY, y) for y in Y]
+
+
+@pytest.mark.parametrize("family", ["nested", "chain"])
+def test_training_in_the_studio_is_fit(tmp_path, family):
+    """The same start at complete sequences and the same stopping rule; each iteration is reported."""
+    entries = []
+    if family == "nested":
+        topology, (X, Y) = TOPOLOGY, partly_labelled()
+        plain = HSCRF(topology)
+    else:
+        topology = Topology({"tag": ["D", "N", "V", "X"]})
+        X, Y = sentences()
+        Y = [Labels.from_columns(topology, {"tag": y.column("tag")}) for y in Y]
+        plain = ChainCRF(topology, c2=1e-4)
+    learn(Job(clone(plain), topology, X, Y, str(tmp_path / "m.hscrf")), entries.append)
+    plain.fit(X, Y)
+    np.testing.assert_array_equal(load(tmp_path / "m.hscrf").coef_, plain.coef_)
+    assert [entry["iteration"] for entry in entries] == list(range(1, plain.n_iter_ + 1))
+
+
+def test_learning_around_a_chain_keeps_its_stopping_rule(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(training_process, "Around", lambda solver: seen.append(solver) or solver)
+    topology = Topology({"tag": ["D", "N", "V", "X"]})
+    X, Y = sentences()
+    Y = [Labels.from_columns(topology, {"tag": y.column("tag")}) for y in Y]
+    learn(Job(ChainCRF(topology).fit(X, Y), topology, X, Y, str(tmp_path / "m.hscrf"), around=True))
+    assert seen == [LBFGS(delta=1e-5)]
 
 
 def test_a_given_model_stays_the_teacher(tmp_path):

@@ -13,20 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, Random
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.ties import Tied, tied_sets
 from hscrf.solvers import LBFGS, Monitor, Penalty
-from hscrf.solvers.course import INTERRUPTED, Result
+from hscrf.solvers.course import INTERRUPTED, Result, Solver
 
 START = 30  # iterations on the complete sequences: more do not shorten what follows
 MANY = 10_000  # weights from which on equal ones are taken as one
 
 
 def descend(
-    solver: LBFGS, objective: ShardedLoss, weights: Floats, c1: Penalty, c2: Penalty, monitor: Monitor
+    solver: Solver,
+    objective: ShardedLoss,
+    weights: Floats,
+    c1: Penalty,
+    c2: Penalty,
+    monitor: Monitor,
+    random_state: Random = None,
 ) -> Result:
-    """Minimise the penalised loss from some weights on; zero weights are replaced by those of complete sequences."""
+    """Minimise the penalised loss from some weights on; L-BFGS replaces zero weights by those of complete sequences."""
+    if not isinstance(solver, LBFGS):
+        return solver.minimize(objective, weights, c1, c2, monitor, random_state)
     tied = ties_of(objective, weights) if weights.size >= MANY else None
     if tied is None:
         weights = start_at_complete(objective, weights, solver, c1, c2)

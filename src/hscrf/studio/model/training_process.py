@@ -22,7 +22,6 @@ from typing import Any, TextIO
 from hscrf.arrays import Floats, Ints, Random
 from hscrf.labels.labels import Labels
 from hscrf.potentials import FAMILY
-from hscrf.solvers.choice import solver_of
 from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Solver
 from hscrf.topology import Topology
 
@@ -52,12 +51,11 @@ def learn(job: Job, report: Report | None = None) -> dict[str, Any]:
     estimator.set_params(topology=job.topology, verbose=0, warm_start=_can_go_on(estimator, job.topology))
     if "features" in options:
         estimator.set_params(features=fitting(options["features"], job.topology))
-    if "solver" in options:
-        solver = Reporting(solver_of(options["solver"]), report)
-        estimator.set_params(solver=Around(solver) if job.around else solver)
+    if "solver" in options and job.around:
+        estimator.set_params(solver=Around(estimator.solver_of(options["solver"])))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warm start from a model with other levels
-        estimator.fit(list(job.X), list(job.Y))
+        estimator.fit(list(job.X), list(job.Y), **({"callback": report} if "solver" in options else {}))
     if "solver" in options:
         estimator.set_params(solver=options["solver"])
     estimator.save(job.path)
@@ -90,27 +88,6 @@ def fitting(features: Sequence[Any] | None, topology: Topology) -> list[Any] | N
         for spec in features
         if isinstance(spec, str) or spec.level in (parents if spec.part in FAMILY else topology.levels)
     ]
-
-
-@dataclass(frozen=True)
-class Reporting:
-    """A solver that reports each iteration."""
-
-    solver: Solver
-    report: Report | None
-
-    def minimize(
-        self,
-        objective: Objective,
-        weights: Floats,
-        c1: Penalty = 0.0,
-        c2: Penalty = 0.0,
-        monitor: Monitor | None = None,
-        random_state: Random = None,
-    ) -> Result:
-        """Minimise as the solver does."""
-        told = replace(Monitor() if monitor is None else monitor, report=self.report)
-        return self.solver.minimize(objective, weights, c1, c2, told, random_state)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from hscrf.solvers.choice import solver_of
 from hscrf.studio.data.conflicts import feasible
 from hscrf.studio.data.events import Invalid
 from hscrf.studio.data.evidence import labels_of, without_levels
@@ -203,7 +202,7 @@ class ModelTrainer:
 def _solver(job: Job) -> Any:
     """The solver of a job; None for a model without one."""
     options = job.estimator.get_params(deep=False)
-    return solver_of(options["solver"]) if "solver" in options else None
+    return job.estimator.solver_of(options["solver"]) if "solver" in options else None
 
 
 def count_of(metrics: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Two people: agreement against plain counting, and a database in which their differences are settled."""
 
 import itertools
+import json
 import os
 import shutil
 
@@ -15,6 +16,7 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 from hscrf import Topology
 from hscrf.cli.main import main
 from hscrf.studio import serve
+from hscrf.studio.data import texts
 from hscrf.studio.data.evidence import levels_of
 from hscrf.studio.exchange.agreement import (
     agreement,
@@ -26,6 +28,7 @@ from hscrf.studio.exchange.agreement import (
     settle,
     settled_project,
 )
+from hscrf.studio.exchange.formats import export
 from hscrf.studio.server.serving import Server
 from hscrf.studio.server.studio import Studio
 from studio_fixtures import Person
@@ -234,3 +237,48 @@ def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in
     tab.press("Escape")
     assert tab.errors == []
     browser.close()
+
+
+# -- plain texts
+
+TEXTS = ["Ada  met Mr. Babbage.", 'She wrote: "It works!"']
+ENTITIES = Topology({"entity": ["person", "O"], "part": ["name", "other"]})
+
+
+def read_text(path, name, person_of_each):
+    """A database of plain texts in which one person has labelled a token of each."""
+    with serve(TEXTS, topology=ENTITIES, db=path, names=["a", "b"], port=0, train_after=1000) as session:
+        person = Person(session.url)
+        person.post("/api/settings", {"annotator": name})
+        for n, label in enumerate(person_of_each, start=1):
+            person.do(n, "label", level="entity", start=0, stop=1, label=label)
+        person.close()
+    return path
+
+
+@pytest.fixture
+def settled_texts(tmp_path):
+    one = read_text(tmp_path / "one.sqlite", "ann", ["person", "person"])
+    other = read_text(tmp_path / "other.sqlite", "bob", ["person", "O"])
+    (topology, first, _), (_, second, _) = map(annotations_of, (one, other))
+    path = str(tmp_path / "both.sqlite")
+    pairs = list(common_annotations(first, second))
+    assert settle(path, topology, pairs, ("ann", "bob"), common_settings(one, other)) == 1
+    studio = Studio(settled_project(path, topology), path)
+    yield studio
+    studio.close()
+
+
+def test_the_original_texts_are_kept(settled_texts):
+    """Their blanks and signs are in exports, and their tokens can be changed with the differences in place."""
+    studio = settled_texts
+    found = {row.name: studio.database.text(row.id) for row in studio.database.sequences()}
+    assert {name: text for name, (text, _) in found.items()} == dict(zip("ab", TEXTS, strict=True))
+    lines = map(json.loads, export(studio, "jsonl").content.splitlines())
+    assert [line["text"] for line in lines] == TEXTS
+    assert texts.shown(studio)["now"] == "words"
+    before = studio.workspace.tracked(2).state.unsettled()
+    texts.apply(studio, "characters")
+    (after,) = studio.workspace.tracked(2).state.unsettled()
+    assert [(d["start"], d["stop"]) for d in before] == [(0, 1)]
+    assert (after["start"], after["stop"], after["said"]) == (0, 3, before[0]["said"]), "She is three characters"

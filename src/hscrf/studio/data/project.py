@@ -52,16 +52,23 @@ def plain_texts(
     if os.path.exists(path):
         with Database(path, reading=True) as database:
             cuts = database.setting("cuts", [])
-    recipe = Recipe("text", topology.levels[1:], features=("token",), suffix=".txt")
-    recipe = replace(recipe, template=default_template(("token",)))
     named = uniquely_named(
         InputSequence("" if names is None else str(names[n]), [], None, text=x) for n, x in enumerate(X)
     )
     rows = [(item.name, item.text or "") for item in named]
-    texts = Texts(rows, recipe.observe, str(cuts[-1]["tokens"]) if cuts else "words")
     for name, text in rows:
         if not text.strip():
             raise ValueError(f"the text {name!r} is empty, expected at least one word")
+    return cut_texts(rows, topology, str(cuts[-1]["tokens"]) if cuts else "words")
+
+
+def cut_texts(
+    rows: Sequence[tuple[str, str]], topology: Topology, tokens: str
+) -> tuple[list[InputSequence], Callable[[str, Any], None], Texts]:
+    """Sequences of texts, given with their names, for a first model; how it is saved; and the texts."""
+    recipe = Recipe("text", topology.levels[1:], features=("token",), suffix=".txt")
+    recipe = replace(recipe, template=default_template(("token",)))
+    texts = Texts(rows, recipe.observe, tokens)
 
     def save(to: str, model: Any) -> None:
         save_with(replace(recipe, tokens=texts.tokens), to, model)

@@ -42,6 +42,9 @@ class MovedTokens:
             found |= {name: self.border(body[name]) for name in ("at", "from") if name in body}
         if kind == "accept":
             found["segments"] = {level: self.rows(rows) for level, rows in body["segments"].items()}
+        if kind == "differ":
+            found["rows"] = [[level, *self.span(i, j), *said] for level, i, j, *said in body["rows"]]
+            found["borders"] = [[level, self.border(at), *said] for level, at, *said in body.get("borders", ())]
         if kind == "import":
             found["levels"] = {level: self._known(known) for level, known in body["levels"].items()}
         return kind, found

@@ -18,7 +18,7 @@ from hscrf.studio.data.events import State
 from hscrf.studio.data.evidence import levels_of
 from hscrf.studio.data.knowledge import UNKNOWN, KnownCells, Level, runs_of
 from hscrf.studio.data.label_edits import looks
-from hscrf.studio.data.project import Project, with_features
+from hscrf.studio.data.project import Project, cut_texts, with_features
 from hscrf.studio.data.sequences import InputSequence
 from hscrf.studio.exchange.records import ExportRecord
 from hscrf.topology import Topology
@@ -82,6 +82,8 @@ class AnnotatedSequence:
     state: State
     events: Sequence[Event] = ()
     times: Sequence[float] | None = None
+    text: tuple[str, list[tuple[int, int]]] | None = None  # that its words were cut from, and their places there
+    tokens: str | None = None  # how the text is cut
 
     @property
     def record(self) -> ExportRecord:
@@ -96,13 +98,17 @@ def annotations_of(path: str | os.PathLike[str]) -> tuple[Topology, dict[str, An
             raise ValueError(f"{os.fspath(path)} has no labels yet: open it in the studio first")
         topology = Topology.from_dict(given)
         levels = levels_of(topology)
+        cuts = database.setting("cuts", [])
+        tokens = str(cuts[-1]["tokens"]) if cuts else None
         found, people = {}, Counter[str]()
         for row in database.sequences():
             events = database.events(row.id)
             people.update(event.annotator for event in events if event.annotator)
             state = State.replayed(levels, row.length, events)
-            seen, times = database.observations(row.id), database.times(row.id)
-            found[row.name] = AnnotatedSequence(row.name, row.length, row.sha256, seen, state, events, times)
+            seen, times, text = database.observations(row.id), database.times(row.id), database.text(row.id)
+            found[row.name] = AnnotatedSequence(
+                row.name, row.length, row.sha256, seen, state, events, times, text, tokens
+            )
         name = people.most_common(1)[0][0] if people else os.path.splitext(os.path.basename(os.fspath(path)))[0]
     return topology, found, name
 
@@ -260,11 +266,17 @@ def settle(
         database.set("topology", topology.to_json())
         for key, value in (settings or {}).items():
             database.set(key, value)
+        tokens = [each.tokens for pair in pairs for each in pair if each.text is not None and each.tokens is not None]
+        if tokens:
+            database.set("cuts", [{"tokens": tokens[0], "at": 0}])
         for first, second in pairs:
             n = database.add(first.name, first.length, first.observations, first.sha256)
             version = 0
             if first.times is not None or second.times is not None:
                 database.set_times([(n, first.times or second.times or ())])
+            text = first.text or second.text
+            if text is not None:
+                database.set_texts([(n, *text)])
             for who, work in zip(names, (first, second), strict=True):
                 for event, body in _history(work, who):
                     database.append(
@@ -329,10 +341,14 @@ def settled_project(path: str, topology: Topology) -> Project:
             (row.name, json.loads(database.observations(row.id)), database.times(row.id))
             for row in database.sequences()
         ]
-        shown = database.setting("shown", {})
+        texts = [(row.name, text[0]) for row in database.sequences() if (text := database.text(row.id)) is not None]
+        shown, cuts = database.setting("shown", {}), database.setting("cuts", [])
+    name, kind = os.path.basename(path), shown.get("kind")
+    if rows and len(texts) == len(rows) and cuts:
+        items, save, cut = cut_texts(texts, topology, str(cuts[-1]["tokens"]))
+        return Project(items, topology, name=name, save=save, kind=kind, texts=cut)
     items = [InputSequence(name, tokens, tokens, times=times) for name, tokens, times in rows]
     items, save = with_features(items, topology)
-    name, kind = os.path.basename(path), shown.get("kind")
     return Project(items, topology, name=name, save=save, kind=kind, column_names=shown.get("columns", ()))
 
 

@@ -64,10 +64,14 @@ class KnownCells:
     def put_segment(self, start: int, stop: int, code: int, version: int, unit: bool, accepted: bool = False) -> None:
         """Exactly this segment: its label, its two borders, none inside."""
         if not unit:
-            self.put_border(start, start + 1, 1, version)
-            self.put_border(stop, stop + 1, 1, version)
-            self.put_border(start + 1, stop, 0, version)
+            self.put_borders(start, stop, version)
         self.put_label(start, stop, code, version, accepted)
+
+    def put_borders(self, start: int, stop: int, version: int) -> None:
+        """The borders of exactly one segment: one at each end, none inside."""
+        self.put_border(start, start + 1, 1, version)
+        self.put_border(stop, stop + 1, 1, version)
+        self.put_border(start + 1, stop, 0, version)
 
     def forget(self, start: int, stop: int) -> None:
         """Forget the labels of some steps and the borders in them and at both edges."""

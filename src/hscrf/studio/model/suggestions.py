@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ MARGIN = 60  # steps on both sides of a fix that a window takes in
 PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept
 BYTE = 255
+SHARED = 4  # labels from which on two shared passes take less time than a pass for each
+SMALL = 1e-30  # probabilities below it are computed by a pass of their own
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,9 @@ class Suggester:
         for level, row in doubt.items():
             rows[level][start:stop] = row[start - first : stop - first]
         seconds = time.perf_counter() - begin
-        return Suggestion(self._segments(labels, knowledge), rows, former.entropy, exact=False, window=(start, stop),
-                          labels=labels, seconds=seconds)  # fmt: skip
+        segments = self._spliced(former.segments, labels, knowledge, first, last)
+        return Suggestion(segments, rows, former.entropy, exact=False, window=(start, stop), labels=labels,
+                          seconds=seconds)  # fmt: skip
 
     def possible(self, potentials: Potentials, knowledge: Knowledge) -> bool:
         """Whether any configuration agrees with what is known."""
@@ -208,6 +213,22 @@ class Suggester:
             for level in self.levels
         }
 
+    def _spliced(
+        self, former: dict[str, list[list[Any]]], labels: Labels, knowledge: Knowledge, first: int, last: int
+    ) -> dict[str, list[list[Any]]]:
+        """The segments of labels that differ from the former ones between two borders of the top level alone."""
+        part = Labels.unchecked(self.topology, labels.states[:, first:last], labels.ends[:, first:last])
+        found = {}
+        for level in self.levels:
+            if level.name not in self.topology.levels:
+                found[level.name] = known_segments(knowledge, level)
+                continue
+            old = former[level.name]
+            head, tail = (bisect_left(old, at, key=itemgetter(0)) for at in (first, last))
+            new = shown_segments(part, self.topology.level(level.name))
+            found[level.name] = [*old[:head], *([first + i, first + j, s] for i, j, s in new), *old[tail:]]
+        return found
+
     # -- alternatives
 
     def alternatives(
@@ -222,22 +243,57 @@ class Suggester:
         """For each label the log probability that exactly this segment has it: log Z with it minus log Z without.
 
         What is fixed of the segment itself is not counted. Impossible labels have -inf; labels that the model does not
-        have are left out. None if it is not ``wanted`` any more, which is asked before each label.
+        have are left out. None if it is not ``wanted`` any more, which is asked before each pass.
+
+        By the chain rule all labels need two passes: one for the probability of the borders, and one for the state of
+        the first step given the borders. Labels too improbable for these numbers have a pass of their own, and so have
+        all labels of several steps of a unit level, which has no borders.
         """
         potentials = self.potentials(sequence)
         base = knowledge.copy()
         base.cells[level].forget(start, stop)
+        labels = [label for label in knowledge.level(level).labels if label not in self.new.get(level, ())]
+        if not wanted():
+            return None
         total = self._log_z(potentials, base)
+        if total == -np.inf:
+            return dict.fromkeys(labels, -np.inf)
         found = {}
-        for label in knowledge.level(level).labels:
+        if len(labels) >= SHARED and (stop == start + 1 or not knowledge.level(level).unit):
             if not wanted():
                 return None
-            if label in self.new.get(level, ()):
-                continue
-            other = base.copy()
-            other.apply("segment", {"level": level, "start": start, "stop": stop, "label": label}, 1)
-            found[label] = self._log_z(potentials, other) - total if total > -np.inf else -np.inf
-        return found
+            found = self._by_chain_rule(potentials, base, level, (start, stop), labels, total)
+        for label in labels:
+            if label not in found:
+                if not wanted():
+                    return None
+                other = base.copy()
+                other.apply("segment", {"level": level, "start": start, "stop": stop, "label": label}, 1)
+                found[label] = self._log_z(potentials, other) - total
+        return {label: found[label] for label in labels}
+
+    def _by_chain_rule(
+        self,
+        potentials: Potentials,
+        base: Knowledge,
+        level: str,
+        steps: tuple[int, int],
+        labels: Sequence[str],
+        total: float,
+    ) -> dict[str, float]:
+        """The log probabilities of the labels of a segment of these steps, without those too small to be exact."""
+        bounded = base.copy()
+        if not base.level(level).unit:
+            bounded.cells[level].put_borders(*steps, 1)
+        try:
+            marginals = Posterior(potentials, self.evidence(bounded)).marginals
+        except InfeasibleError:
+            return dict.fromkeys(labels, -np.inf)
+        names = list(map(str, self.topology.states[self.topology.level(level)]))
+        row = marginals.state[level][steps[0]]
+        shares = {label: float(row[names.index(label)]) for label in labels if label in names}
+        log_borders = marginals.log_partition - total
+        return {label: log_borders + float(np.log(p)) for label, p in shares.items() if p > SMALL}
 
     def _log_z(self, potentials: Potentials, knowledge: Knowledge) -> float:
         try:

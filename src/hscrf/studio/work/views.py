@@ -13,6 +13,8 @@ from hscrf.studio.data.events import State
 from hscrf.studio.data.knowledge import Knowledge, Level, runs_of
 from hscrf.studio.model.suggestions import Suggestion
 
+ORIGINS = np.array(["accepted", "file", "fixed", "model"], dtype=object)
+
 
 def view(
     id: int,
@@ -68,7 +70,7 @@ def origins(knowledge: Knowledge, level: Level, segments: Sequence[Sequence[Any]
         edge[[0, -1]] = 1
         stops = np.append(starts[1:], knowledge.length)
         accepted &= (edge[starts] == 1) & (edge[stops] == 1)
-    return np.select([accepted, file, whole], ["accepted", "file", "fixed"], "model").tolist()
+    return ORIGINS[np.select([accepted, file, whole], [0, 1, 2], 3)].tolist()
 
 
 def borders(knowledge: Knowledge, level: Level) -> dict[str, Any]:

@@ -525,6 +525,7 @@ def test_two_databases_that_follow_each_other_on_one_port_do_not_mix(hasty, days
         page.errors.clear()  # the browser complains of servers that were away
 
 
+@pytest.mark.usefixtures("training_here")
 def test_a_label_that_is_newer_than_the_model_is_shown_accepted_and_learned(days, new_tab, tmp_path):
     X, model = days
     states = {level: [*model.topology_.states[d]] for d, level in enumerate(model.topology_.levels) if d}

@@ -85,6 +85,7 @@ def test_a_removed_label_leaves_its_steps_open_until_it_is_undone(tmp_path):
     session.stop()
 
 
+@pytest.mark.usefixtures("training_here")
 def test_edits_are_kept_when_the_studio_is_opened_again_with_the_old_labels(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)

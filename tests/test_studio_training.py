@@ -17,15 +17,8 @@ from hscrf.studio import serve
 from hscrf.studio.model import training_process
 from hscrf.studio.model.training_process import Job, learn
 from hscrf.studio.model.training_run import TrainingRun
-from hscrf.studio.work import trainer
 from hscrf.studio.work.worker import Worker
-from studio_fixtures import TOPOLOGY, Person, TrainingHere, open_studio, sentences, small_model
-
-
-@pytest.fixture
-def training_here(monkeypatch):
-    """Models are trained in a thread: for tests of what is learned, not of the process that learns it."""
-    monkeypatch.setattr(trainer, "TrainingRun", TrainingHere)
+from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
 def trained(project):

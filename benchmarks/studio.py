@@ -23,10 +23,10 @@ from playwright.sync_api import sync_playwright
 
 from hscrf import HSCRF
 from hscrf.datasets import make_nested
-from hscrf.studio.items import items_of
-from hscrf.studio.project import Project
-from hscrf.studio.serving import Server
-from hscrf.studio.studio import Studio
+from hscrf.studio.data.project import Project
+from hscrf.studio.data.sequences import items_of
+from hscrf.studio.server.serving import Server
+from hscrf.studio.server.studio import Studio
 
 MODELS = {
     "Markov": ((3, 4), {}),
@@ -50,14 +50,14 @@ WATCH = """() => {
   }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-painted"] });
 }"""
 PAN = """async () => {
-  const stage = document.getElementById("stage");
-  const box = stage.getBoundingClientRect();
+  const tracks = document.getElementById("tracks");
+  const box = tracks.getBoundingClientRect();
   const times = [];
   let last = performance.now();
   for (let i = 0; i < 120; i++) {
     const at = { clientX: box.left + 500, clientY: box.top + 100, bubbles: true, cancelable: true };
     const how = i % 6 ? { deltaX: i < 60 ? 60 : -60 } : { deltaY: i < 60 ? -30 : 30, ctrlKey: true };
-    stage.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
+    tracks.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
     await new Promise(requestAnimationFrame);
     times.push(performance.now() - last);
     last = performance.now();
@@ -178,18 +178,18 @@ def train_many(states=60, sequences=20, length=200):
         project = Project(items_of(X, labels=Y), Y[0].topology)
         studio = Studio(project, str(Path(folder) / "b.sqlite"))
         begin, guesses = time.perf_counter(), []
-        studio.school.train()
-        while studio.school.training is not None and studio.school.training.running:
-            left = studio.school.state()["seconds_left"]
+        studio.trainer.train()
+        while studio.trainer.training is not None and studio.trainer.training.running:
+            left = studio.trainer.state()["seconds_left"]
             guesses.append((time.perf_counter() - begin, left))
             time.sleep(0.5)
-        studio.school.wait()
+        studio.trainer.wait()
         took = time.perf_counter() - begin
         said = [left for at, left in guesses if left is not None and at >= took / 2]
-        ready = studio.desk.shelf.suggester is not None
-        metrics = studio.store.models()[-1]["metrics"] if ready else {}
+        ready = studio.workspace.model_store.suggester is not None
+        metrics = studio.database.models()[-1]["metrics"] if ready else {}
         studio.close()
-    return took, said[0] if said else None, metrics, studio.desk.notices
+    return took, said[0] if said else None, metrics, studio.workspace.notices
 
 
 def main():

@@ -8,12 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-LAPTOP, DESK = (1280, 800), (2560, 1440)
+LAPTOP, LARGE = (1280, 800), (2560, 1440)
 PICTURES = {  # name: (demonstration, size, colours, what the person does, what the eye sees)
     "studio_time": ("days", LAPTOP, "light", ["n"], None),
     "studio_fixed": ("days", LAPTOP, "light", ["Home", "2"], None),
     "studio_dark": ("days", LAPTOP, "dark", ["ArrowDown", "n", "n"], None),
-    "studio_large": ("days", DESK, "light", ["n"], None),
+    "studio_large": ("days", LARGE, "light", ["n"], None),
     "studio_text": ("citations", LAPTOP, "light", ["ArrowDown", "n"], None),
     "studio_keys": ("days", LAPTOP, "light", ["?"], None),
     "studio_progress": ("days", LAPTOP, "light", ["A", "A", "A", "p"], None),
@@ -50,8 +50,8 @@ def write_blanks(folder):
 def start(which, folder):
     """A server on a demonstration."""
     from hscrf.studio.demonstration import demo
-    from hscrf.studio.serving import Server
-    from hscrf.studio.studio import Studio
+    from hscrf.studio.server.serving import Server
+    from hscrf.studio.server.studio import Studio
 
     server = Server(Studio(demo(which), str(folder / f"{which}.sqlite")), 0)
     server.start()

@@ -28,7 +28,7 @@ from citations import FEATURES, citation_features
 from hscrf import HSCRF, LBFGS, Labels, datasets, metrics
 from hscrf.studio import serve
 from hscrf.studio.demonstration import make_citations, seen_of
-from hscrf.studio.suggestions import shown_segments
+from hscrf.studio.model.suggestions import shown_segments
 from runner import Study, main
 
 STUDIO, ALONE, RANDOM = "studio", "without feedback", "random order"

@@ -37,7 +37,7 @@ def start_browser(playwright, profile=None):
     return playwright.chromium.launch(executable_path=find_browser(), args=arguments)
 
 
-class Desk:
+class Tab:
     """One tab with the studio in it, and what a person would do there."""
 
     def __init__(self, page):
@@ -132,8 +132,8 @@ class Desk:
     def point(self, level, border):
         """Where a border of a level is on the screen, while the whole time sequence is shown."""
         levels = [each["name"] for each in self.ask("/api/project")["levels"]]
-        box = self.page.locator("#stage").bounding_box()
-        width = self.page.evaluate("document.getElementById('stage').clientWidth")
+        box = self.page.locator("#tracks").bounding_box()
+        width = self.page.evaluate("document.getElementById('tracks').clientWidth")
         tall = 44 if box["height"] > 620 else 36
         x = box["x"] + GUTTER + border / self.view()["length"] * (width - GUTTER - EDGE)
         return x, box["y"] + 24 + levels.index(level) * (tall + 6) + tall / 2

@@ -108,3 +108,12 @@ def shell(tmp_path, monkeypatch, capsys):
         return code, streams.out, streams.err
 
     return run
+
+
+@pytest.fixture
+def training_here(monkeypatch):
+    """Models of a studio are trained in a thread: for tests of what is learned, not of the process that learns it."""
+    from hscrf.studio.work import trainer
+    from studio_fixtures import TrainingHere
+
+    monkeypatch.setattr(trainer, "TrainingRun", TrainingHere)

@@ -9,7 +9,7 @@ import httpx
 
 from hscrf import HSCRF, Labels, Topology
 from hscrf.studio import serve
-from hscrf.studio.learning import finite, learn
+from hscrf.studio.model.training_process import finite, learn
 
 TOPOLOGY = Topology(
     {"phrase": ["NP", "VP", "O"], "tag": ["D", "N", "V", "X"]},
@@ -50,7 +50,7 @@ def small_model():
 
 
 class TrainingHere:
-    """Stands for Training: the same job in a thread, without the time that a process takes to start."""
+    """Stands for TrainingRun: the same job in a thread, without the time that a process takes to start."""
 
     def __init__(self, job, told, done, failed):
         self.job, self.told, self.done, self.failed = pickle.loads(pickle.dumps(job)), told, done, failed

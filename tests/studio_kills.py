@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 
 from browsing import PlaywrightError, start_browser
-from hscrf.studio.events import State
-from hscrf.studio.store import Store
+from hscrf.studio.data.database import Database
+from hscrf.studio.data.events import State
 from studio_fixtures import Person, small_model
 
 TESTS = Path(__file__).resolve().parent
@@ -196,11 +196,11 @@ def kill_all(victims, server, folder):
 
 SETTLE = """
 import sys
-from hscrf.studio.agreement import common_works, settle, works_of
+from hscrf.studio.exchange.agreement import annotations_of, common_annotations, settle
 a, b, both = sys.argv[1:]
-(topology, one, _), (_, other, _) = map(works_of, (a, b))
+(topology, one, _), (_, other, _) = map(annotations_of, (a, b))
 print("begun", flush=True)
-settle(both, topology, list(common_works(one, other)), ("Ann", "Bob"))
+settle(both, topology, list(common_annotations(one, other)), ("Ann", "Bob"))
 print("done", flush=True)
 """
 
@@ -232,7 +232,7 @@ def kill_settling(folder, rng):
                 patience = None
             process.wait()
             process.stdout.close()
-        with Store(path) as store:
+        with Database(path) as store:
             assert store._one("PRAGMA integrity_check") == "ok"
             counts.append(store.last_event())
     assert counts[0] == counts[1]
@@ -241,11 +241,11 @@ def kill_settling(folder, rng):
 
 def check(folder, acknowledged):
     """Every acknowledged event is there once, versions have no gap, the states can be replayed; events kept."""
-    from hscrf.studio.evidence import levels_of
+    from hscrf.studio.data.evidence import levels_of
     from studio_fixtures import TOPOLOGY
 
     kept = []
-    with Store(folder / "labels.sqlite") as store:
+    with Database(folder / "labels.sqlite") as store:
         assert store._one("PRAGMA integrity_check") == "ok"
         for row in store.sequences():
             events = store.events(row.id)

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from hscrf import load
-from hscrf.studio.items import items_of
-from hscrf.studio.project import Project
-from hscrf.studio.serving import Server
-from hscrf.studio.studio import Studio
+from hscrf.studio.data.project import Project
+from hscrf.studio.data.sequences import items_of
+from hscrf.studio.server.serving import Server
+from hscrf.studio.server.studio import Studio
 from studio_fixtures import TOPOLOGY, sentences
 
 if __name__ == "__main__":

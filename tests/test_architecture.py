@@ -45,13 +45,13 @@ ROOMS = (  # in the order of their dependencies: each may import those before it
 )
 WINGS = {"stacking", "torch", "scale", "studio"}  # only the rooms in OPENS_WINGS import them, not even each other
 OPENS_WINGS = {"loading", "cli"}
+SUBROOMS = {"studio": ("data", "model", "work", "exchange", "server")}  # as ROOMS; files next to them may import all
 PUBLIC_UNDERSCORES = {"_asdict", "_fields", "_field_defaults", "_replace", "_make", "_exit"}  # of named tuples and os
 CHANGES = {"add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"}  # methods of tables
 FACES = {"__init__", "__main__"}  # of the package: may import everything, are imported by nothing
 ONLY_IN_FUNCTIONS = {"matplotlib", "pandas", "pyarrow"}
 LAZY = {"scipy", "sklearn", "pandas", "matplotlib"}
 PUBLIC_TWICE = {"Score": ["features.specifications", "metrics.scores"]}  # both are public, and files hold the first
-NAMES_NOT_YET_UNIQUE = {"studio"}  # rooms that still repeat names of classes of others
 SET_UP = (13, 40, 4)  # rooms, files and re-entered files of fit's set-up, at most
 LONGEST = 450  # lines of a file, unless its head says why
 
@@ -139,6 +139,42 @@ def test_imports_point_down(module):
     if module not in FACES:
         assert room_of(module) in ROOMS, f"src/hscrf/{room_of(module)} has no place in ROOMS: give it one"
         assert list(upward(module, source_of(module))) == []
+
+
+def upward_in_room(module, source):
+    """The imports of a module that do not point downwards among the sub-rooms of its room."""
+    room, _, inner = module.partition(".")
+    order = SUBROOMS.get(room, ())
+    if "." in inner or inner in order:
+        place = order.index(inner.split(".")[0])
+        for other in sorted(other for other in edges(source) if other.startswith(f"{room}.")):
+            above = other.split(".")[1]
+            if above not in order or order.index(above) > place:
+                yield other
+
+
+@pytest.mark.parametrize("module", sorted(module for module in MODULES if room_of(module) in SUBROOMS))
+def test_imports_point_down_inside_a_room(module):
+    assert list(upward_in_room(module, source_of(module))) == []
+
+
+def test_an_upward_import_inside_a_room_is_found():
+    source = "from hscrf.studio.server.studio import Studio"
+    assert list(upward_in_room("studio.work.queue", source)) == ["studio.server.studio"]
+    assert not list(upward_in_room("studio.session", source))
+
+
+def classes_of(module):
+    return {node.name for node in ast.walk(ast.parse(source_of(module))) if isinstance(node, ast.ClassDef)}
+
+
+def test_a_class_name_of_the_studio_is_defined_once():
+    places = {}
+    for module in MODULES:
+        for name in classes_of(module):
+            places.setdefault(name, []).append(module)
+    doubled = {name: found for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in doubled.items() if any(room_of(m) == "studio" for m in found)} == {}
 
 
 @pytest.mark.parametrize(
@@ -291,8 +327,6 @@ def classes_by_name():
     """The modules that define a class of each name."""
     found = {}
     for module in MODULES:
-        if room_of(module) in NAMES_NOT_YET_UNIQUE:
-            continue
         for node in ast.walk(ast.parse(source_of(module))):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(module)

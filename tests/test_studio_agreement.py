@@ -1,13 +1,14 @@
 """Two people: agreement against plain counting, and a database in which their differences are settled."""
 
 import itertools
+import json
 import os
 import shutil
 
 import numpy as np
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -15,19 +16,21 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 from hscrf import Topology
 from hscrf.cli.main import main
 from hscrf.studio import serve
-from hscrf.studio.agreement import (
+from hscrf.studio.data import texts
+from hscrf.studio.data.evidence import levels_of
+from hscrf.studio.exchange.agreement import (
     agreement,
+    annotations_of,
+    common_annotations,
     common_settings,
-    common_works,
     differences,
     matched,
     settle,
     settled_project,
-    works_of,
 )
-from hscrf.studio.evidence import levels_of
-from hscrf.studio.serving import Server
-from hscrf.studio.studio import Studio
+from hscrf.studio.exchange.formats import export
+from hscrf.studio.server.serving import Server
+from hscrf.studio.server.studio import Studio
 from studio_fixtures import Person
 from test_studio_cli import Command
 
@@ -64,7 +67,7 @@ def column(segments, length):
 
 
 def test_agreement_equals_plain_counting(databases):
-    (topology, one, first), (_, other, second) = map(works_of, databases)
+    (topology, one, first), (_, other, second) = map(annotations_of, databases)
     assert (first, second) == ("ann", "bob")
     for entry in agreement(one, other, levels_of(topology), tolerance=0):
         pairs = []
@@ -96,7 +99,7 @@ def test_borders_are_paired_once():
 
 
 def test_differences_are_runs_of_two_labels(databases):
-    (topology, one, _), (_, other, _) = map(works_of, databases)
+    (topology, one, _), (_, other, _) = map(annotations_of, databases)
     found = differences(one["sequence_0001"], other["sequence_0001"], levels_of(topology))
     rows = [(d.level, d.start, d.stop, d.first, d.second) for d in found]
     assert rows == [("phrase", 2, 3, "VP", "NP"), ("phrase", 3, 5, "NP", "VP"), ("tag", 2, 3, "V", "N")]
@@ -123,18 +126,18 @@ def test_differences_are_settled_by_keys_and_both_histories_are_kept(playwright,
     while not command.url.startswith("http"):  # after the table
         command.url = command.process.stdout.readline().strip().partition(": ")[2]
     browser = start_browser(playwright)
-    desk = Desk(browser.new_context(viewport=ROOM).new_page()).open(command.url)
-    desk.wait_text("#title", "sequence_0001")
-    desk.wait_text("#settle", "3 to settle")
+    tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(command.url)
+    tab.wait_text("#title", "sequence_0001")
+    tab.wait_text("#settle", "3 to settle")
     for key in ("<", ">", "<"):
-        desk.fix("Shift+Comma" if key == "<" else "Shift+Period")
-    desk.page.locator("#settle").wait_for(state="hidden")
-    segments = desk.view()["segments"]
+        tab.fix("Shift+Comma" if key == "<" else "Shift+Period")
+    tab.page.locator("#settle").wait_for(state="hidden")
+    segments = tab.view()["segments"]
     assert column(segments["phrase"], 5) == ["NP", "NP", "VP", "VP", "VP"], "ann's third step, bob's last two"
     assert segments["tag"][2] == [2, 3, "V"]
-    desk.press("h")
-    desk.page.wait_for_selector(".history")
-    history = desk.text("#dialog")
+    tab.press("h")
+    tab.page.wait_for_selector(".history")
+    history = tab.text("#dialog")
     assert "ann" in history
     assert "bob" in history
     assert history.count("accepted as a whole") == 2
@@ -174,9 +177,11 @@ def settled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("settled")
     one = recorded(folder, "ann", {1: BOTH, 2: MERGED}, 4, undone=("q",))
     other = recorded(folder, "bob", {1: MERGED, 2: MERGED}, 6)
-    (topology, first, _), (_, second, _) = map(works_of, (one, other))
+    (topology, first, _), (_, second, _) = map(annotations_of, (one, other))
     path = folder / "both.sqlite"
-    count = settle(str(path), topology, list(common_works(first, second)), ("ann", "bob"), common_settings(one, other))
+    count = settle(
+        str(path), topology, list(common_annotations(first, second)), ("ann", "bob"), common_settings(one, other)
+    )
     assert count == 1
     return path
 
@@ -185,7 +190,7 @@ def settled(tmp_path_factory):
 def settling(settled, tmp_path):
     """A studio on a copy of it, as ``hscrf studio agree --db`` opens it, and its address."""
     path = shutil.copy(settled, tmp_path / "both.sqlite")
-    studio = Studio(settled_project(str(path), works_of(path)[0]), str(path))
+    studio = Studio(settled_project(str(path), annotations_of(path)[0]), str(path))
     server = Server(studio, 0)
     server.start()
     yield server
@@ -216,19 +221,64 @@ def test_rate_times_guidelines_colours_and_recordings_are_kept(settling):
 
 def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in_the_history(playwright, settling):
     browser = start_browser(playwright)
-    desk = Desk(browser.new_context(viewport=ROOM).new_page()).open(settling.url)
-    desk.wait_text("#settle", "border before step 3")
-    desk.wait_text("#settle", "1 to settle")
-    assert desk.text("#queue-order") == "differences first"
-    assert "≠ 1" in desk.text(".entry >> nth=0")
-    desk.fix("Shift+Period")  # bob has one segment
-    desk.page.locator("#settle").wait_for(state="hidden")
-    assert desk.view()["segments"]["act"] == [[0, 6, "p"]]
-    desk.press("h")
-    desk.page.wait_for_selector(".history")
-    undone = [row.inner_text() for row in desk.page.locator(".history .undone").all()]
+    tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(settling.url)
+    tab.wait_text("#settle", "border before step 3")
+    tab.wait_text("#settle", "1 to settle")
+    assert tab.text("#queue-order") == "differences first"
+    assert "≠ 1" in tab.text(".entry >> nth=0")
+    tab.fix("Shift+Period")  # bob has one segment
+    tab.page.locator("#settle").wait_for(state="hidden")
+    assert tab.view()["segments"]["act"] == [[0, 6, "p"]]
+    tab.press("h")
+    tab.page.wait_for_selector(".history")
+    undone = [row.inner_text() for row in tab.page.locator(".history .undone").all()]
     assert undone == ["act: q in step 0"]
-    assert desk.text(".history").count("undo") == 1
-    desk.press("Escape")
-    assert desk.errors == []
+    assert tab.text(".history").count("undo") == 1
+    tab.press("Escape")
+    assert tab.errors == []
     browser.close()
+
+
+# -- plain texts
+
+TEXTS = ["Ada  met Mr. Babbage.", 'She wrote: "It works!"']
+ENTITIES = Topology({"entity": ["person", "O"], "part": ["name", "other"]})
+
+
+def read_text(path, name, person_of_each):
+    """A database of plain texts in which one person has labelled a token of each."""
+    with serve(TEXTS, topology=ENTITIES, db=path, names=["a", "b"], port=0, train_after=1000) as session:
+        person = Person(session.url)
+        person.post("/api/settings", {"annotator": name})
+        for n, label in enumerate(person_of_each, start=1):
+            person.do(n, "label", level="entity", start=0, stop=1, label=label)
+        person.close()
+    return path
+
+
+@pytest.fixture
+def settled_texts(tmp_path):
+    one = read_text(tmp_path / "one.sqlite", "ann", ["person", "person"])
+    other = read_text(tmp_path / "other.sqlite", "bob", ["person", "O"])
+    (topology, first, _), (_, second, _) = map(annotations_of, (one, other))
+    path = str(tmp_path / "both.sqlite")
+    pairs = list(common_annotations(first, second))
+    assert settle(path, topology, pairs, ("ann", "bob"), common_settings(one, other)) == 1
+    studio = Studio(settled_project(path, topology), path)
+    yield studio
+    studio.close()
+
+
+def test_the_original_texts_are_kept(settled_texts):
+    """Their blanks and signs are in exports, and their tokens can be changed with the differences in place."""
+    studio = settled_texts
+    found = {row.name: studio.database.text(row.id) for row in studio.database.sequences()}
+    assert {name: text for name, (text, _) in found.items()} == dict(zip("ab", TEXTS, strict=True))
+    lines = map(json.loads, export(studio, "jsonl").content.splitlines())
+    assert [line["text"] for line in lines] == TEXTS
+    assert texts.shown(studio)["now"] == "words"
+    before = studio.workspace.tracked(2).state.unsettled()
+    texts.apply(studio, "characters")
+    (after,) = studio.workspace.tracked(2).state.unsettled()
+    assert [(d["start"], d["stop"]) for d in before] == [(0, 1)]
+    assert (after["start"], after["stop"], after["said"]) == (0, 3, before[0]["said"]), "She is three characters"

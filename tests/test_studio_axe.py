@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 from test_audio import tone, write_wave
 
 if os.environ.get("HSCRF_BROWSER") != "required":
@@ -15,8 +15,8 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 
 from hscrf import Topology
 from hscrf.studio import serve
-from hscrf.studio.items import Item
-from hscrf.studio.store import Store
+from hscrf.studio.data.database import Database
+from hscrf.studio.data.sequences import InputSequence
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 SERIES = Topology({"part": ["low", "high"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
@@ -47,37 +47,37 @@ def axe(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def desk(playwright, tmp_path_factory):
+def tab(playwright, tmp_path_factory):
     browser = start_browser(playwright)
     folder = tmp_path_factory.mktemp("studio")
     options = {"model": small_model(), "topology": TOPOLOGY, "port": 0, "kind": "text", "train_after": 1000}
     with serve(sentences()[0], db=folder / "labels.sqlite", **options) as session:
-        yield Desk(browser.new_context(viewport=ROOM).new_page()).open(session.url)
+        yield Tab(browser.new_context(viewport=ROOM).new_page()).open(session.url)
     browser.close()
 
 
-def contradict(desk):
+def contradict(tab):
     """Two labels that cannot be true together: a D is no part of a VP."""
-    desk.press("Home", "ArrowDown", "Home").fix("1")
-    desk.press("ArrowUp").fix("2")
-    desk.page.locator("#conflict").wait_for()
+    tab.press("Home", "ArrowDown", "Home").fix("1")
+    tab.press("ArrowUp").fix("2")
+    tab.page.locator("#conflict").wait_for()
 
 
 STATES = {
-    "tracks": lambda desk: None,
-    "guidelines": lambda desk: desk.press("r"),
-    "list": lambda desk: desk.press("o"),
-    "menu": lambda desk: desk.press("i"),
-    "keys": lambda desk: desk.press("?"),
-    "labels": lambda desk: desk.press("d"),
-    "progress": lambda desk: desk.press("p"),
-    "history": lambda desk: desk.press("h"),
-    "note": lambda desk: desk.press("e"),
-    "files": lambda desk: desk.page.click("#files"),
-    "settings": lambda desk: desk.page.click("#settings"),
-    "bulk": lambda desk: (desk.page.click("#more"), desk.page.get_by_role("menuitem", name="Accept many").click()),
-    "narrow": lambda desk: desk.page.set_viewport_size({"width": 450, "height": 800}),
-    "zoomed": lambda desk: desk.page.set_viewport_size({"width": 640, "height": 400}),
+    "tracks": lambda tab: None,
+    "guidelines": lambda tab: tab.press("r"),
+    "list": lambda tab: tab.press("o"),
+    "menu": lambda tab: tab.press("i"),
+    "keys": lambda tab: tab.press("?"),
+    "labels": lambda tab: tab.press("d"),
+    "progress": lambda tab: tab.press("p"),
+    "history": lambda tab: tab.press("h"),
+    "note": lambda tab: tab.press("e"),
+    "files": lambda tab: tab.page.click("#files"),
+    "settings": lambda tab: tab.page.click("#settings"),
+    "bulk": lambda tab: (tab.page.click("#more"), tab.page.get_by_role("menuitem", name="Accept many").click()),
+    "narrow": lambda tab: tab.page.set_viewport_size({"width": 450, "height": 800}),
+    "zoomed": lambda tab: tab.page.set_viewport_size({"width": 640, "height": 400}),
     "contradiction": contradict,
 }
 SHOWN = {"menu": "[role=menu]", "guidelines": "#guide:not([hidden])", "list": "#outline:focus-within"}
@@ -86,31 +86,31 @@ DIALOGS = ("keys", "labels", "progress", "history", "note", "files", "settings",
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("state", STATES)
-def test_axe_finds_nothing(axe, desk, state, theme):
-    if not desk.page.evaluate("() => 'axe' in window"):
-        desk.page.evaluate(axe)
-    desk.page.emulate_media(color_scheme=theme)
-    desk.page.focus("#stage")
-    if state != "contradiction" or not desk.view()["conflict"]:
-        STATES[state](desk)
+def test_axe_finds_nothing(axe, tab, state, theme):
+    if not tab.page.evaluate("() => 'axe' in window"):
+        tab.page.evaluate(axe)
+    tab.page.emulate_media(color_scheme=theme)
+    tab.page.focus("#tracks")
+    if state != "contradiction" or not tab.view()["conflict"]:
+        STATES[state](tab)
     if state in SHOWN or state in DIALOGS:
-        desk.page.wait_for_selector(SHOWN.get(state, "dialog[open]"))
-    found = desk.page.evaluate(RUN)
-    desk.page.set_viewport_size(ROOM)
+        tab.page.wait_for_selector(SHOWN.get(state, "dialog[open]"))
+    found = tab.page.evaluate(RUN)
+    tab.page.set_viewport_size(ROOM)
     if state == "guidelines":
-        desk.page.focus("#stage")
-        desk.press("r")
+        tab.page.focus("#tracks")
+        tab.press("r")
     elif state in SHOWN or state in DIALOGS:
-        desk.press("Escape")
-        desk.page.locator("dialog[open], [role=menu]").wait_for(state="detached")
+        tab.press("Escape")
+        tab.page.locator("dialog[open], [role=menu]").wait_for(state="detached")
     assert found == []
 
 
-def violations(desk, axe, theme):
+def violations(tab, axe, theme):
     """What axe finds on a page in a theme."""
-    desk.page.evaluate(axe)
-    desk.page.emulate_media(color_scheme=theme)
-    return desk.page.evaluate(RUN)
+    tab.page.evaluate(axe)
+    tab.page.emulate_media(color_scheme=theme)
+    return tab.page.evaluate(RUN)
 
 
 @pytest.fixture(scope="module")
@@ -122,36 +122,36 @@ def browser(playwright):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_around_a_recording(axe, browser, tmp_path, theme):
-    """The player, waveform and spectrogram, and the sheet of channels."""
+    """The player, waveform and spectrogram, and the dialog of channels."""
     wave = write_wave(tmp_path / "day.wav", tone(200))
     options = {"topology": SERIES, "rate": 20, "media": [wave], "port": 0}
     with serve([np.zeros((20, 2)) + np.arange(20)[:, None]], db=tmp_path / "m.sqlite", **options) as session:
-        desk = Desk(browser.new_page(viewport=ROOM)).open(session.url)
-        desk.page.locator("#player").wait_for()
-        desk.page.locator("#stage[data-sound]").wait_for()
-        assert violations(desk, axe, theme) == []
-        desk.press("v")
-        desk.page.locator("dialog[open]").wait_for()
-        assert desk.page.evaluate(RUN) == []
-        desk.page.close()
+        tab = Tab(browser.new_page(viewport=ROOM)).open(session.url)
+        tab.page.locator("#player").wait_for()
+        tab.page.locator("#tracks[data-sound]").wait_for()
+        assert violations(tab, axe, theme) == []
+        tab.press("v")
+        tab.page.locator("dialog[open]").wait_for()
+        assert tab.page.evaluate(RUN) == []
+        tab.page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_while_differences_are_settled(axe, browser, tmp_path, theme):
     topology = Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
     path = tmp_path / "both.sqlite"
-    with Store(path) as store:
+    with Database(path) as store:
         store.set("topology", topology.to_json())
-        n = store.add("text", 2, '["a", "dog"]', Item("text", ["a", "dog"], None).sha256)
+        n = store.add("text", 2, '["a", "dog"]', InputSequence("text", ["a", "dog"], None).sha256)
         rows = [["phrase", 0, 1, "NP", "VP"]]
         store.append(
             n, 0, "1", "differ", {"names": ["ann", "bob"], "rows": rows, "borders": [["phrase", 1, True, False]]}
         )
     with serve([["a", "dog"]], topology=topology, db=path, names=["text"], port=0) as session:
-        desk = Desk(browser.new_page(viewport=ROOM)).open(session.url)
-        desk.wait_text("#settle", "2 to settle")
-        assert violations(desk, axe, theme) == []
-        desk.page.close()
+        tab = Tab(browser.new_page(viewport=ROOM)).open(session.url)
+        tab.wait_text("#settle", "2 to settle")
+        assert violations(tab, axe, theme) == []
+        tab.page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -159,9 +159,9 @@ def test_axe_finds_nothing_where_another_person_works(axe, browser, tmp_path, th
     with serve(sentences(1)[0], topology=TOPOLOGY, db=tmp_path / "r.sqlite", kind="text", port=0) as session:
         first, second = (browser.new_context(viewport=ROOM) for _ in range(2))
         address = session.invite("Bob")
-        Desk(first.new_page()).open(session.url)
-        desk = Desk(second.new_page()).open(address)
-        desk.wait_text("#about", "read only")
-        assert violations(desk, axe, theme) == []
+        Tab(first.new_page()).open(session.url)
+        tab = Tab(second.new_page()).open(address)
+        tab.wait_text("#about", "read only")
+        assert violations(tab, axe, theme) == []
         first.close()
         second.close()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -15,11 +15,11 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 from hscrf import HSCRF, Topology
 from hscrf.datasets import make_activities, make_nested
 from hscrf.studio import Session, serve
-from hscrf.studio.items import items_of
-from hscrf.studio.project import Project
-from hscrf.studio.serving import Server
-from hscrf.studio.store import NotSaved
-from hscrf.studio.studio import Studio
+from hscrf.studio.data.database import NotSaved
+from hscrf.studio.data.project import Project
+from hscrf.studio.data.sequences import items_of
+from hscrf.studio.server.serving import Server
+from hscrf.studio.server.studio import Studio
 
 
 @pytest.fixture(scope="session")
@@ -58,15 +58,15 @@ def hasty(context):
 @pytest.fixture
 def new_tab(context):
     """Open tabs on a session; at the end, no script may have failed in any of them."""
-    desks = []
+    tabs = []
 
     def open_tab(session, path=None):
-        desk = Desk(context.new_page())
-        desks.append(desk)
-        return desk.open(session.url if path is None else session.url.split("?")[0] + path)
+        tab = Tab(context.new_page())
+        tabs.append(tab)
+        return tab.open(session.url if path is None else session.url.split("?")[0] + path)
 
     yield open_tab
-    assert [error for desk in desks for error in desk.errors] == []
+    assert [error for tab in tabs for error in tab.errors] == []
 
 
 @pytest.fixture
@@ -77,20 +77,20 @@ def session(days, tmp_path):
 
 
 @pytest.fixture
-def desk(session, new_tab):
+def tab(session, new_tab):
     return new_tab(session)
 
 
 @pytest.fixture(scope="session")
 def watched(browser, days, tmp_path_factory):
-    """One desk for the tests that only look."""
+    """One tab for the tests that only look."""
     X, model = days
     names = [f"day_{n}" for n in range(len(X))]
     context = browser.new_context(viewport=ROOM)
     with serve(X, model=model, db=tmp_path_factory.mktemp("watched") / "days.sqlite", names=names) as session:
-        desk = Desk(context.new_page()).open(session.url)
-        yield desk
-        assert desk.errors == []
+        tab = Tab(context.new_page()).open(session.url)
+        yield tab
+        assert tab.errors == []
     context.close()
 
 
@@ -103,107 +103,107 @@ def of_another_label(view, level, labels):
     return str(next(i for i, label in enumerate(labels, 1) if label != view["segments"][level][0][2]))
 
 
-def test_the_rest_follows_a_fixed_label(desk):
-    before = desk.view()
-    labels = desk.ask("/api/project")["levels"][0]["labels"]
+def test_the_rest_follows_a_fixed_label(tab):
+    before = tab.view()
+    labels = tab.ask("/api/project")["levels"][0]["labels"]
     digit = of_another_label(before, "activity", labels)
-    desk.choose("activity", 0)
-    desk.fix(digit)
-    after = desk.view()
+    tab.choose("activity", 0)
+    tab.fix(digit)
+    after = tab.view()
     wanted = labels[int(digit) - 1]
     start, stop, _ = before["segments"]["activity"][0]
     covered = [label for a, b, label in after["segments"]["activity"] if a < stop and b > start]
     assert set(covered) == {wanted}
-    assert wanted in desk.current
-    assert "fixed by hand" in desk.current
+    assert wanted in tab.current
+    assert "fixed by hand" in tab.current
     assert any(fix["label"] == wanted for fix in after["fixes"])
     assert after["segments"]["trajectory"] != before["segments"]["trajectory"]
-    assert re.search(r"saved · \d+ segments? changed", desk.text("#message"))
-    shown = desk.outline("trajectory")
+    assert re.search(r"saved · \d+ segments? changed", tab.text("#message"))
+    shown = tab.outline("trajectory")
     assert [text.split(": ")[1].split(",")[0] for text in shown] == labels_of(after, "trajectory")
 
 
-def test_a_boundary_is_dragged(desk):
-    desk.choose("activity", 3)
-    desk.fix(",", ".", "s")
-    border = desk.view()["segments"]["activity"][0][1]
+def test_a_boundary_is_dragged(tab):
+    tab.choose("activity", 3)
+    tab.fix(",", ".", "s")
+    border = tab.view()["segments"]["activity"][0][1]
     assert border == 3  # where the cursor was
-    desk.saves(lambda: desk.drag(desk.point("activity", border), desk.point("activity", border + 4)))
-    view = desk.view()
+    tab.saves(lambda: tab.drag(tab.point("activity", border), tab.point("activity", border + 4)))
+    view = tab.view()
     assert border + 4 in view["fixed_borders"]["activity"]["on"]
     assert view["segments"]["activity"][0][1] == border + 4
 
 
-def test_a_range_that_is_dragged_becomes_one_segment(desk):
-    labels = desk.ask("/api/project")["levels"][0]["labels"]
-    desk.drag(desk.point("activity", 5.5), desk.point("activity", 9.5))
-    assert "steps 5 to 9" in desk.current
-    desk.fix("1")
-    assert [5, 10, labels[0]] in desk.view()["segments"]["activity"]
+def test_a_range_that_is_dragged_becomes_one_segment(tab):
+    labels = tab.ask("/api/project")["levels"][0]["labels"]
+    tab.drag(tab.point("activity", 5.5), tab.point("activity", 9.5))
+    assert "steps 5 to 9" in tab.current
+    tab.fix("1")
+    assert [5, 10, labels[0]] in tab.view()["segments"]["activity"]
 
 
-def test_split_merge_accept_undo_redo(desk):
-    start = desk.view()["segments"]["activity"]
-    desk.fix("s")
-    split = desk.view()["segments"]["activity"]
+def test_split_merge_accept_undo_redo(tab):
+    start = tab.view()["segments"]["activity"]
+    tab.fix("s")
+    split = tab.view()["segments"]["activity"]
     assert split[0] == [0, start[0][1] // 2, start[0][2]]  # what follows may be read anew
-    desk.fix("M")
-    assert desk.view()["segments"]["activity"] == start
-    desk.fix("z")
-    assert desk.view()["segments"]["activity"] == split
-    desk.fix("Control+y")
-    assert desk.view()["segments"]["activity"] == start
-    desk.press("Home").fix("a")
-    assert desk.view()["by"]["activity"][0] == "accepted"
-    desk.fix("u")
-    desk.fix("Control+z")
-    assert desk.view()["by"]["activity"][0] == "accepted"
-    assert desk.page.locator("#undo").is_enabled()
+    tab.fix("M")
+    assert tab.view()["segments"]["activity"] == start
+    tab.fix("z")
+    assert tab.view()["segments"]["activity"] == split
+    tab.fix("Control+y")
+    assert tab.view()["segments"]["activity"] == start
+    tab.press("Home").fix("a")
+    assert tab.view()["by"]["activity"][0] == "accepted"
+    tab.fix("u")
+    tab.fix("Control+z")
+    assert tab.view()["by"]["activity"][0] == "accepted"
+    assert tab.page.locator("#undo").is_enabled()
 
 
-def test_borders_move_by_keys_in_one_event(desk):
-    desk.fix("s")
-    at = desk.view()["segments"]["activity"][1][0]
-    desk.fix("]", "]", "Control+ArrowLeft", "Control+ArrowRight")
-    assert desk.view()["segments"]["activity"][0][1] == at + 2
-    assert desk.painted[1] == 2
+def test_borders_move_by_keys_in_one_event(tab):
+    tab.fix("s")
+    at = tab.view()["segments"]["activity"][1][0]
+    tab.fix("]", "]", "Control+ArrowLeft", "Control+ArrowRight")
+    assert tab.view()["segments"]["activity"][0][1] == at + 2
+    assert tab.painted[1] == 2
 
 
-def test_a_whole_sequence_by_keyboard_alone(desk):
-    first = desk.painted[0]
-    name = desk.text("#title")
-    levels = desk.ask("/api/project")["levels"]
-    desk.press("n", "ArrowDown")
-    assert desk.current.startswith(levels[1]["name"])
-    desk.press("ArrowUp", "Home").fix("2")
-    assert levels[0]["labels"][1] in desk.current
-    desk.press("ArrowDown", "Enter").page.keyboard.type(levels[1]["labels"][3][:-1])
-    desk.fix("Enter")
-    assert levels[1]["labels"][3] in labels_of(desk.view(), levels[1]["name"])
-    desk.fix("z")
-    desk.press("A")
-    desk.wait_other(first)
-    done = next(item for item in desk.ask("/api/queue")["items"] if item["id"] == first)
+def test_a_whole_sequence_by_keyboard_alone(tab):
+    first = tab.painted[0]
+    name = tab.text("#title")
+    levels = tab.ask("/api/project")["levels"]
+    tab.press("n", "ArrowDown")
+    assert tab.current.startswith(levels[1]["name"])
+    tab.press("ArrowUp", "Home").fix("2")
+    assert levels[0]["labels"][1] in tab.current
+    tab.press("ArrowDown", "Enter").page.keyboard.type(levels[1]["labels"][3][:-1])
+    tab.fix("Enter")
+    assert levels[1]["labels"][3] in labels_of(tab.view(), levels[1]["name"])
+    tab.fix("z")
+    tab.press("A")
+    tab.wait_other(first)
+    done = next(item for item in tab.ask("/api/queue")["items"] if item["id"] == first)
     assert (done["status"], done["name"]) == ("done", name)
-    desk.wait_text("#done", "1 of 6 done")
-    desk.press("p")
-    desk.page.wait_for_selector(".chart circle")
-    assert "1 of 6 sequences accepted" in desk.text("#dialog")
-    progress = desk.ask("/api/progress")
-    segments = sum(map(len, desk.ask(f"/api/sequences/{first}")["segments"].values()))
+    tab.wait_text("#done", "1 of 6 done")
+    tab.press("p")
+    tab.page.wait_for_selector(".chart circle")
+    assert "1 of 6 sequences accepted" in tab.text("#dialog")
+    progress = tab.ask("/api/progress")
+    segments = sum(map(len, tab.ask(f"/api/sequences/{first}")["segments"].values()))
     assert progress["segments"] == segments
-    assert f"{segments} labelled segments · {progress['minutes']} minutes of work" in desk.text("#totals")
-    charts = [title.text_content() for title in desk.page.locator("#dialog svg > title").all()]
+    assert f"{segments} labelled segments · {progress['minutes']} minutes of work" in tab.text("#totals")
+    charts = [title.text_content() for title in tab.page.locator("#dialog svg > title").all()]
     assert "Agreement of model and person on 1 accepted sequences" in charts
-    desk.press("Escape")
-    desk.press("b")
-    desk.wait_text("#title", name)
-    desk.press("q", "Home", "ArrowDown", "Enter")
-    desk.wait_other(first)
+    tab.press("Escape")
+    tab.press("b")
+    tab.wait_text("#title", name)
+    tab.press("q", "Home", "ArrowDown", "Enter")
+    tab.wait_other(first)
 
 
 RED = """([x, y, size]) => {
-  const canvas = document.querySelectorAll("#stage canvas")[1];
+  const canvas = document.querySelectorAll("#tracks canvas")[1];
   const box = canvas.getBoundingClientRect();
   const scale = canvas.width / box.width;
   const area = [x - box.left, y - box.top - 30, size, size].map((each) => each * scale);
@@ -214,189 +214,189 @@ RED = """([x, y, size]) => {
 }"""
 
 
-def test_a_contradiction_is_shown_and_released(desk):
-    project = desk.ask("/api/project")
+def test_a_contradiction_is_shown_and_released(tab):
+    project = tab.ask("/api/project")
     activity, walk = (level["name"] for level in project["levels"])
     children = project["children"][activity]
     parent = next(label for label in children if set(children[label]) != set(project["levels"][1]["labels"]))
     foreign = next(label for label in project["levels"][1]["labels"] if label not in children[parent])
-    desk.choose(walk, 1)
-    desk.press("Enter").page.keyboard.type(foreign)
-    desk.fix("Enter")
-    desk.press("ArrowUp", "Home")
-    before = desk.view()["segments"]
-    desk.fix(str(project["levels"][0]["labels"].index(parent) + 1))
-    assert desk.page.locator("#conflict").is_visible()
-    assert desk.view()["segments"] == before
-    assert foreign in desk.text("#conflict")
-    for item in desk.view()["conflict"]["items"]:
-        red = desk.page.evaluate(RED, [*desk.point(item["level"], item["start"]), 15])
+    tab.choose(walk, 1)
+    tab.press("Enter").page.keyboard.type(foreign)
+    tab.fix("Enter")
+    tab.press("ArrowUp", "Home")
+    before = tab.view()["segments"]
+    tab.fix(str(project["levels"][0]["labels"].index(parent) + 1))
+    assert tab.page.locator("#conflict").is_visible()
+    assert tab.view()["segments"] == before
+    assert foreign in tab.text("#conflict")
+    for item in tab.view()["conflict"]["items"]:
+        red = tab.page.evaluate(RED, [*tab.point(item["level"], item["start"]), 15])
         assert red > 0.1, f"{item['what']} is marked in the tracks"
-    desk.press("A")
-    desk.wait_text("#message", "release one")
-    desk.press("c")
-    desk.wait_focus("it.textContent.includes('Release')")
-    desk.fix("Enter")
-    assert desk.page.locator("#conflict").is_hidden()
-    assert parent in labels_of(desk.view(), activity)
+    tab.press("A")
+    tab.wait_text("#message", "release one")
+    tab.press("c")
+    tab.wait_focus("it.textContent.includes('Release')")
+    tab.fix("Enter")
+    assert tab.page.locator("#conflict").is_hidden()
+    assert parent in labels_of(tab.view(), activity)
 
 
-def test_a_key_that_is_held_accepts_one_sequence(desk):
-    first = desk.painted[0]
-    desk.page.keyboard.down("Shift")
-    desk.page.keyboard.down("A")
-    desk.wait_other(first)
+def test_a_key_that_is_held_accepts_one_sequence(tab):
+    first = tab.painted[0]
+    tab.page.keyboard.down("Shift")
+    tab.page.keyboard.down("A")
+    tab.wait_other(first)
     for _ in range(5):
-        desk.page.keyboard.down("A")  # what a browser sends while the key is held
-    desk.page.keyboard.up("A")
-    desk.page.keyboard.up("Shift")
-    desk.fix("s")
-    assert desk.ask("/api/queue")["done"] == 1
+        tab.page.keyboard.down("A")  # what a browser sends while the key is held
+    tab.page.keyboard.up("A")
+    tab.page.keyboard.up("Shift")
+    tab.fix("s")
+    assert tab.ask("/api/queue")["done"] == 1
 
 
-def test_a_fix_changes_its_row_of_the_queue_without_asking_for_all_of_them(desk):
+def test_a_fix_changes_its_row_of_the_queue_without_asking_for_all_of_them(tab):
     rated = "() => [...document.querySelectorAll('.entry .number')].every(each => each.textContent !== '–')"
-    desk.page.wait_for_function(rated)  # doubts come in the background, and with them the queue
-    desk.page.wait_for_timeout(600)
+    tab.page.wait_for_function(rated)  # doubts come in the background, and with them the queue
+    tab.page.wait_for_timeout(600)
     asked = []
-    desk.page.on("request", lambda request: asked.append(request.url) if "/api/queue" in request.url else None)
-    desk.fix("s")
-    row = desk.page.locator(f"#entry-{desk.painted[0]}")
+    tab.page.on("request", lambda request: asked.append(request.url) if "/api/queue" in request.url else None)
+    tab.fix("s")
+    row = tab.page.locator(f"#entry-{tab.painted[0]}")
     row.get_by_text("…").wait_for()
     assert "1 corrections" in row.get_attribute("title")
-    desk.fix("z")
+    tab.fix("z")
     assert asked == []
 
 
-def test_imported_labels_are_shown_at_once_and_undone(desk, session):
-    name, length = desk.view()["name"], desk.view()["length"]
-    label = next(label for _, _, label in desk.view()["segments"]["activity"])
+def test_imported_labels_are_shown_at_once_and_undone(tab, session):
+    name, length = tab.view()["name"], tab.view()["length"]
+    label = next(label for _, _, label in tab.view()["segments"]["activity"])
     other = next(state for state in session.model.topology_.states[1] if state != label)
     value = {"start": 0, "end": length - 1, "timeserieslabels": [other]}
     task = {"data": {"name": name}, "annotations": [{"result": [{"from_name": "activity", "value": value}]}]}
-    desk.page.click("#files")
+    tab.page.click("#files")
     content = json.dumps([task]).encode()
-    desk.page.set_input_files("#import", {"name": "tasks.json", "mimeType": "application/json", "buffer": content})
-    desk.page.get_by_text("1 labels in 1 sequences").wait_for()
-    desk.press("Escape")
-    desk.wait_version(1)
-    assert desk.view()["segments"]["activity"] == [[0, length, other]]
-    desk.fix("z")
-    assert desk.view()["segments"]["activity"] != [[0, length, other]]
+    tab.page.set_input_files("#import", {"name": "tasks.json", "mimeType": "application/json", "buffer": content})
+    tab.page.get_by_text("1 labels in 1 sequences").wait_for()
+    tab.press("Escape")
+    tab.wait_version(1)
+    assert tab.view()["segments"]["activity"] == [[0, length, other]]
+    tab.fix("z")
+    assert tab.view()["segments"]["activity"] != [[0, length, other]]
 
 
-def test_the_queue_is_searched_filtered_and_sorted(desk):
-    names = [item["name"] for item in desk.ask("/api/queue")["items"]]
-    rows = desk.page.locator(".entry .name")
-    desk.page.fill("#search", names[2])
-    desk.page.wait_for_function("() => document.querySelectorAll('.entry').length === 1")
+def test_the_queue_is_searched_filtered_and_sorted(tab):
+    names = [item["name"] for item in tab.ask("/api/queue")["items"]]
+    rows = tab.page.locator(".entry .name")
+    tab.page.fill("#search", names[2])
+    tab.page.wait_for_function("() => document.querySelectorAll('.entry').length === 1")
     assert rows.all_inner_texts() == [names[2]]
-    desk.page.fill("#search", "")
-    desk.page.select_option("#order", "name")
-    desk.page.wait_for_function(
+    tab.page.fill("#search", "")
+    tab.page.select_option("#order", "name")
+    tab.page.wait_for_function(
         "names => [...document.querySelectorAll('.entry .name')].map((e) => e.innerText).join() === names.join()",
         arg=sorted(names),
     )
-    label = desk.view()["segments"]["activity"][0][2]
-    desk.page.select_option("#filter", label=label)
-    having = desk.ask(f"/api/queue/having?level=activity&label={label}")["ids"]
-    desk.page.wait_for_function("count => document.querySelectorAll('.entry').length === count", arg=len(having))
-    assert desk.painted[0] in having
-    desk.page.select_option("#filter", "flagged")
-    desk.page.wait_for_function("() => document.querySelectorAll('.entry').length === 0")
+    label = tab.view()["segments"]["activity"][0][2]
+    tab.page.select_option("#filter", label=label)
+    having = tab.ask(f"/api/queue/having?level=activity&label={label}")["ids"]
+    tab.page.wait_for_function("count => document.querySelectorAll('.entry').length === count", arg=len(having))
+    assert tab.painted[0] in having
+    tab.page.select_option("#filter", "flagged")
+    tab.page.wait_for_function("() => document.querySelectorAll('.entry').length === 0")
 
 
-def test_flags_notes_and_skipped_sequences_are_kept_and_shown(desk):
-    first = desk.painted[0]
-    desk.page.focus("#stage")
-    desk.fix("x")
-    desk.page.locator(f"#entry-{first} .sign", has_text="⚑").wait_for()
-    desk.press("e")
-    desk.page.fill("#note", "the sensor was loose")
-    desk.saves(lambda: desk.page.get_by_role("button", name="Save").click())
-    assert desk.view()["marks"] == {"flag": True, "note": "the sensor was loose"}
-    desk.page.locator(f'#entry-{first}[title*="the sensor was loose"]').wait_for()
-    desk.press("k")
-    desk.wait_other(first)
-    queue = desk.ask("/api/queue")
+def test_flags_notes_and_skipped_sequences_are_kept_and_shown(tab):
+    first = tab.painted[0]
+    tab.page.focus("#tracks")
+    tab.fix("x")
+    tab.page.locator(f"#entry-{first} .sign", has_text="⚑").wait_for()
+    tab.press("e")
+    tab.page.fill("#note", "the sensor was loose")
+    tab.saves(lambda: tab.page.get_by_role("button", name="Save").click())
+    assert tab.view()["marks"] == {"flag": True, "note": "the sensor was loose"}
+    tab.page.locator(f'#entry-{first}[title*="the sensor was loose"]').wait_for()
+    tab.press("k")
+    tab.wait_other(first)
+    queue = tab.ask("/api/queue")
     assert queue["order"][-1] == first, "it waits at the end"
     assert queue["next"] != first
-    desk.press("h")
-    desk.page.get_by_text("Nothing has happened yet").wait_for()
-    second = desk.painted[0]
-    desk.press("Escape", "b")
-    desk.wait_other(second)
-    desk.press("h")
-    desk.page.wait_for_selector(".history")
-    text = desk.text("#dialog")
+    tab.press("h")
+    tab.page.get_by_text("Nothing has happened yet").wait_for()
+    second = tab.painted[0]
+    tab.press("Escape", "b")
+    tab.wait_other(second)
+    tab.press("h")
+    tab.page.wait_for_selector(".history")
+    text = tab.text("#dialog")
     for words in ("flagged", "note: the sensor was loose", "skipped"):
         assert words in text
-    desk.press("Escape")
-    assert not desk.view()["can_undo"], "marks are not undone with labels"
+    tab.press("Escape")
+    assert not tab.view()["can_undo"], "marks are not undone with labels"
 
 
-def test_the_menu_does_what_the_keys_do(desk):
-    desk.page.mouse.click(*desk.point("activity", 3.5), button="right")
-    menu = desk.page.get_by_role("menu")
-    desk.saves(lambda: menu.get_by_role("menuitem", name="Split before the cursor").click())
+def test_the_menu_does_what_the_keys_do(tab):
+    tab.page.mouse.click(*tab.point("activity", 3.5), button="right")
+    menu = tab.page.get_by_role("menu")
+    tab.saves(lambda: menu.get_by_role("menuitem", name="Split before the cursor").click())
     assert menu.count() == 0
-    desk.page.click("#more")
-    desk.press("ArrowDown", "Escape")
+    tab.page.click("#more")
+    tab.press("ArrowDown", "Escape")
     assert menu.count() == 0
-    desk.wait_focus("it.id === 'more'")
-    desk.press("i")
+    tab.wait_focus("it.id === 'more'")
+    tab.press("i")
     menu.get_by_role("menuitem", name="Release what is fixed here").wait_for()
-    desk.press("Escape")
-    desk.page.focus("#stage")
-    desk.fix("z")
+    tab.press("Escape")
+    tab.page.focus("#tracks")
+    tab.fix("z")
 
 
-def test_many_sequences_are_accepted_and_taken_back_as_one(desk):
-    desk.page.click("#more")
-    desk.page.get_by_role("menuitem", name="Accept many sequences").click()
-    desk.page.fill("#least", "0.5")
-    desk.page.keyboard.press("Tab")
-    found = desk.ask("/api/bulk/preview?confidence=0.5")["sequences"]
+def test_many_sequences_are_accepted_and_taken_back_as_one(tab):
+    tab.page.click("#more")
+    tab.page.get_by_role("menuitem", name="Accept many sequences").click()
+    tab.page.fill("#least", "0.5")
+    tab.page.keyboard.press("Tab")
+    found = tab.ask("/api/bulk/preview?confidence=0.5")["sequences"]
     assert found
-    desk.page.get_by_text(f"{len(found)} sequence", exact=False).wait_for()
-    desk.page.get_by_role("button", name="Accept them").click()
-    desk.page.get_by_text("accepted.").wait_for()
-    assert desk.ask("/api/queue")["done"] == len(found)
-    desk.page.get_by_role("button", name="Undo all of it").click()
-    desk.page.get_by_text(f"{len(found)} taken back").wait_for()
-    assert desk.ask("/api/queue")["done"] == 0
-    desk.press("Escape")
+    tab.page.get_by_text(f"{len(found)} sequence", exact=False).wait_for()
+    tab.page.get_by_role("button", name="Accept them").click()
+    tab.page.get_by_text("accepted.").wait_for()
+    assert tab.ask("/api/queue")["done"] == len(found)
+    tab.page.get_by_role("button", name="Undo all of it").click()
+    tab.page.get_by_text(f"{len(found)} taken back").wait_for()
+    assert tab.ask("/api/queue")["done"] == 0
+    tab.press("Escape")
 
 
 def test_the_queue_is_shown_in_its_order(session, new_tab):
     rated = "async () => (await (await fetch('/api/queue')).json()).items.every(item => item.doubt !== null)"
     new_tab(session).page.wait_for_function(rated)  # the order depends on doubts that are computed in the background
-    desk = new_tab(session, "")
-    queue = desk.ask("/api/queue")
-    shown = [int(row.get_attribute("data-id")) for row in desk.page.locator(".entry").all()]
+    tab = new_tab(session, "")
+    queue = tab.ask("/api/queue")
+    shown = [int(row.get_attribute("data-id")) for row in tab.page.locator(".entry").all()]
     assert shown == queue["order"]
-    assert desk.painted[0] == queue["next"]
-    assert desk.page.locator('.entry[aria-selected="true"]').get_attribute("data-id") == str(queue["next"])
-    desk.press("PageDown")
-    desk.wait_other(queue["next"])
-    assert desk.painted[0] == queue["order"][1]
-    assert "nats a step" in desk.page.locator(".entry").first.get_attribute("title")
+    assert tab.painted[0] == queue["next"]
+    assert tab.page.locator('.entry[aria-selected="true"]').get_attribute("data-id") == str(queue["next"])
+    tab.press("PageDown")
+    tab.wait_other(queue["next"])
+    assert tab.painted[0] == queue["order"][1]
+    assert "nats a step" in tab.page.locator(".entry").first.get_attribute("title")
 
 
-def test_a_new_model_takes_over_with_the_next_sequence(desk):
-    first, _ = desk.painted
-    old = desk.view()["model"]
-    desk.press("A")
-    desk.wait_other(first)
-    desk.press("t")
-    desk.wait_text("#training", "training")
-    desk.wait_text("#training", "takes over", timeout=90_000)
-    assert f"model {old} " in desk.text("#about")
-    second, _ = desk.painted
-    desk.press("PageDown")
-    desk.wait_other(second)
-    desk.wait_text("#about", f"model {old + 1} ")
-    desk.wait_text("#message", "has taken over")
+def test_a_new_model_takes_over_with_the_next_sequence(tab):
+    first, _ = tab.painted
+    old = tab.view()["model"]
+    tab.press("A")
+    tab.wait_other(first)
+    tab.press("t")
+    tab.wait_text("#training", "training")
+    tab.wait_text("#training", "takes over", timeout=90_000)
+    assert f"model {old} " in tab.text("#about")
+    second, _ = tab.painted
+    tab.press("PageDown")
+    tab.wait_other(second)
+    tab.wait_text("#about", f"model {old + 1} ")
+    tab.wait_text("#message", "has taken over")
 
 
 def test_two_tabs_see_each_other(session, new_tab):
@@ -410,13 +410,13 @@ def test_two_tabs_see_each_other(session, new_tab):
 
 
 def test_seven_tabs_share_the_six_connections_of_one_browser(session, new_tab):
-    desks = [new_tab(session) for _ in range(7)]
-    desks[-1].fix("s")
-    for desk in desks:
-        desk.wait_version(1)
-    desks[0].page.close()  # the one that listened for all
-    desks[3].fix("z")
-    desks[-1].wait_version(2)
+    tabs = [new_tab(session) for _ in range(7)]
+    tabs[-1].fix("s")
+    for tab in tabs:
+        tab.wait_version(1)
+    tabs[0].page.close()  # the one that listened for all
+    tabs[3].fix("z")
+    tabs[-1].wait_version(2)
 
 
 DEAF = "navigator.locks.request = () => new Promise(() => {}); BroadcastChannel.prototype.addEventListener = () => {};"
@@ -440,60 +440,60 @@ def test_a_tab_that_is_behind_applies_its_fix_again(session, new_tab):
     there.errors.clear()  # the browser complains of 409
 
 
-def test_offline_and_back(desk):
-    desk.page.context.set_offline(True)
-    desk.press("s")
-    desk.wait_text("#saved", "NOT saved: 1 change")
-    desk.press("a")
-    desk.wait_text("#saved", "NOT saved: 2 changes")
-    assert "accepted" in desk.outline("activity")[1]
-    desk.page.context.set_offline(False)
-    desk.wait_version(2)
-    desk.wait_text("#saved", "all saved")
-    view = desk.view()
+def test_offline_and_back(tab):
+    tab.page.context.set_offline(True)
+    tab.press("s")
+    tab.wait_text("#saved", "NOT saved: 1 change")
+    tab.press("a")
+    tab.wait_text("#saved", "NOT saved: 2 changes")
+    assert "accepted" in tab.outline("activity")[1]
+    tab.page.context.set_offline(False)
+    tab.wait_version(2)
+    tab.wait_text("#saved", "all saved")
+    view = tab.view()
     assert "accepted" in view["by"]["activity"]
     assert view["version"] == 2
-    desk.errors.clear()  # the browser complains of the network
+    tab.errors.clear()  # the browser complains of the network
 
 
-def test_a_fix_that_never_arrived_is_sent_after_a_reload(hasty, desk):
+def test_a_fix_that_never_arrived_is_sent_after_a_reload(hasty, tab):
     """The second fix reaches the server, but its answer is lost: it must not be stored twice."""
-    desk.page.route("**/events", lambda route: route.abort())
-    desk.press("s")
-    desk.wait_text("#saved", "NOT saved")
-    desk.page.unroute("**/events")
+    tab.page.route("**/events", lambda route: route.abort())
+    tab.press("s")
+    tab.wait_text("#saved", "NOT saved")
+    tab.page.unroute("**/events")
 
     def lose_answer(route):
         route.fetch()
         route.abort()
 
-    desk.page.route("**/events", lose_answer, times=1)
-    desk.page.on("dialog", lambda dialog: dialog.accept())
-    desk.page.reload()
-    desk.page.wait_for_selector("html[data-painted]")
-    desk.wait_version(1)
-    desk.wait_text("#saved", "all saved")
-    events = desk.ask(f"/api/sequences/{desk.painted[0]}/history")["events"]
+    tab.page.route("**/events", lose_answer, times=1)
+    tab.page.on("dialog", lambda dialog: dialog.accept())
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-painted]")
+    tab.wait_version(1)
+    tab.wait_text("#saved", "all saved")
+    events = tab.ask(f"/api/sequences/{tab.painted[0]}/history")["events"]
     assert [event["kind"] for event in events] == ["boundary"]
-    assert desk.page.evaluate("Object.keys(localStorage).filter(key => key.includes('/')).length") == 0
-    desk.errors.clear()
+    assert tab.page.evaluate("Object.keys(localStorage).filter(key => key.includes('/')).length") == 0
+    tab.errors.clear()
 
 
 def test_work_goes_on_when_the_server_comes_back(hasty, days, new_tab, tmp_path):
     X, model = days
     with serve(X, model=model, db=tmp_path / "again.sqlite") as session:
-        desk = new_tab(session)
-    desk.press("s")
-    desk.wait_text("#saved", "NOT saved: 1 change")
+        tab = new_tab(session)
+    tab.press("s")
+    tab.wait_text("#saved", "NOT saved: 1 change")
     with serve(X, model=model, db=tmp_path / "again.sqlite") as session:
-        desk.wait_text("#message", "Open the address")
+        tab.wait_text("#message", "Open the address")
         other = new_tab(session, None)
         other.wait_text("#saved", "all saved")
-        desk.wait_text("#saved", "all saved")
-        sequence = desk.painted[0]
-        events = desk.ask(f"/api/sequences/{sequence}/history")["events"]
+        tab.wait_text("#saved", "all saved")
+        sequence = tab.painted[0]
+        events = tab.ask(f"/api/sequences/{sequence}/history")["events"]
         assert [event["kind"] for event in events] == ["boundary"]
-    desk.errors.clear()  # the browser complains of the server that was away
+    tab.errors.clear()  # the browser complains of the server that was away
 
 
 def test_two_databases_that_follow_each_other_on_one_port_do_not_mix(hasty, days, new_tab, tmp_path):
@@ -502,16 +502,16 @@ def test_two_databases_that_follow_each_other_on_one_port_do_not_mix(hasty, days
         (tmp_path / folder).mkdir()
     one, other = tmp_path / "one" / "labels.sqlite", tmp_path / "other" / "labels.sqlite"  # of the same name
     with serve(X[:3], model=model, db=one) as session:
-        desk = new_tab(session)
+        tab = new_tab(session)
         port = session._server.port
-        words = desk.text("#title"), desk.ask("/api/sequences/1/observations")
-    desk.press("s")  # the server of the first database is gone: the fix stays in the browser
-    desk.wait_text("#saved", "NOT saved: 1 change")
+        words = tab.text("#title"), tab.ask("/api/sequences/1/observations")
+    tab.press("s")  # the server of the first database is gone: the fix stays in the browser
+    tab.wait_text("#saved", "NOT saved: 1 change")
     with serve(X[3:], model=model, db=other, port=port) as session:
         second = new_tab(session)
         second.wait_text("#notices", "1 change of another database")
         assert second.text("#saved").startswith("● all saved")
-        desk.wait_text("#notices", "1 change of another database")  # the old page began again, with this database
+        tab.wait_text("#notices", "1 change of another database")  # the old page began again, with this database
         assert all(not second.ask(f"/api/sequences/{n}/history")["events"] for n in (1, 2, 3)), "nothing came here"
         seen = "id => fetch(`/api/sequences/${id}/observations`).then(answer => answer.json())"
         assert second.page.evaluate(seen, 1) != words[1], "these are the observations of the second database"
@@ -521,115 +521,116 @@ def test_two_databases_that_follow_each_other_on_one_port_do_not_mix(hasty, days
         back.wait_text("#saved", "all saved")
         kinds = [[event["kind"] for event in back.ask(f"/api/sequences/{n}/history")["events"]] for n in (1, 2, 3)]
         assert sorted(kinds) == [[], [], ["boundary"]], "the first fix came to the first database, once"
-    for page in (desk, second, back):
+    for page in (tab, second, back):
         page.errors.clear()  # the browser complains of servers that were away
 
 
+@pytest.mark.usefixtures("training_here")
 def test_a_label_that_is_newer_than_the_model_is_shown_accepted_and_learned(days, new_tab, tmp_path):
     X, model = days
     states = {level: [*model.topology_.states[d]] for d, level in enumerate(model.topology_.levels) if d}
     states["activity"].append("wash_up")
     with serve(X, model=model, topology=Topology(states), db=tmp_path / "new.sqlite", train_after=1) as session:
-        desk = new_tab(session)
-        sequence = desk.painted[0]
-        desk.press("Home", "l")
-        desk.page.keyboard.type("wash_up")
-        desk.fix("Enter")
-        first = desk.view()["segments"]["activity"][0]
+        tab = new_tab(session)
+        sequence = tab.painted[0]
+        tab.press("Home", "l")
+        tab.page.keyboard.type("wash_up")
+        tab.fix("Enter")
+        first = tab.view()["segments"]["activity"][0]
         assert first[2] == "wash_up"
-        assert "wash_up" in desk.outline("activity")[0]
-        desk.press("Escape", "A")
-        desk.wait_other(sequence)
-        assert desk.ask(f"/api/sequences/{sequence}")["segments"]["activity"][0] == first, "what was accepted"
-        desk.wait_text("#training", "model 2, trained on 1 sequence")
-        waiting = session.studio.desk.shelf.waiting  # until the next sequence is opened
+        assert "wash_up" in tab.outline("activity")[0]
+        tab.press("Escape", "A")
+        tab.wait_other(sequence)
+        assert tab.ask(f"/api/sequences/{sequence}")["segments"]["activity"][0] == first, "what was accepted"
+        tab.wait_text("#training", "model 2, trained on 1 sequence")
+        waiting = session.studio.workspace.model_store.waiting  # until the next sequence is opened
         learned = session.model if waiting is None else waiting[1].model
         assert "wash_up" in learned.topology_.states[1]
 
 
-def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, desk, session, monkeypatch):
+def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, tab, session, monkeypatch):
     def full(*_, **__):
         raise NotSaved("full", "NOT saved: the disk is full")  # as the store says it
 
     with monkeypatch.context() as disk:
-        disk.setattr(session.studio.store, "append", full)
-        desk.press("s")
-        desk.wait_text("#message", "not saved: the disk is full")
-        desk.wait_text("#saved", "NOT saved: 1 change")
-        assert len(desk.outline("activity")) == len(desk.view()["segments"]["activity"]) + 1, "drawn all the same"
-    desk.wait_version(1)
-    desk.wait_text("#saved", "all saved")
-    desk.wait_text("#message", "saved")
-    desk.errors.clear()  # the browser complains of 503
+        disk.setattr(session.studio.database, "append", full)
+        tab.press("s")
+        tab.wait_text("#message", "not saved: the disk is full")
+        tab.wait_text("#saved", "NOT saved: 1 change")
+        assert len(tab.outline("activity")) == len(tab.view()["segments"]["activity"]) + 1, "drawn all the same"
+    tab.wait_version(1)
+    tab.wait_text("#saved", "all saved")
+    tab.wait_text("#message", "saved")
+    tab.errors.clear()  # the browser complains of 503
 
 
 def test_a_database_that_may_only_be_read_and_a_clock_that_went_back_are_told(days, new_tab, tmp_path):
     X, model = days
     path = str(tmp_path / "frozen.sqlite")
     with serve(X, model=model, db=path) as session:
-        session.studio.store.set("filler", 1)
+        session.studio.database.set("filler", 1)
     studio = Studio(Project(items_of(X), model.topology_, model=model), path, reading=True)
-    studio.store.clock_back = 3600.0
+    studio.database.clock_back = 3600.0
     server = Server(studio, 0)
     server.start()
     with Session(server) as session:
-        desk = new_tab(session)
-        desk.wait_text("#notices", "the database may only be read: nothing will be saved")
-        desk.wait_text("#notices", "clock of this machine went back by 3600 s")
-        desk.press("s")
-        desk.wait_text("#message", "not saved: ")
-        desk.wait_text("#saved", "NOT saved: 1 change")
-        desk.page.evaluate("localStorage.clear()")
-    desk.errors.clear()
+        tab = new_tab(session)
+        tab.wait_text("#notices", "the database may only be read: nothing will be saved")
+        tab.wait_text("#notices", "clock of this machine went back by 3600 s")
+        tab.press("s")
+        tab.wait_text("#message", "not saved: ")
+        tab.wait_text("#saved", "NOT saved: 1 change")
+        tab.page.evaluate("localStorage.clear()")
+    tab.errors.clear()
 
 
-def test_digits_of_many_labels_follow_their_likelihood(desk):
-    desk.press("Home", "ArrowDown", "2")  # quicker than the answer that says which label is second
-    desk.wait_version(1)
-    first = desk.view()["segments"]["trajectory"][0]
-    desk.fix("z")
-    start, stop, _ = desk.view()["segments"]["trajectory"][0]
+def test_digits_of_many_labels_follow_their_likelihood(tab):
+    tab.press("Home", "ArrowDown", "2")  # quicker than the answer that says which label is second
+    tab.wait_version(1)
+    first = tab.view()["segments"]["trajectory"][0]
+    tab.fix("z")
+    start, stop, _ = tab.view()["segments"]["trajectory"][0]
     query = f"level=trajectory&start={start}&stop={stop}&version=2"
-    second = desk.ask(f"/api/sequences/{desk.painted[0]}/alternatives?{query}")["items"][1]
+    second = tab.ask(f"/api/sequences/{tab.painted[0]}/alternatives?{query}")["items"][1]
     assert first[2] == second["label"]
 
 
-def test_a_reload_in_mid_work_shows_the_same(desk):
-    first = desk.painted[0]
-    desk.press("PageDown")
-    desk.wait_other(first)
-    sequence = desk.painted[0]
-    desk.fix("s")
-    shown = desk.outline("activity")
-    desk.page.reload()
-    desk.page.wait_for_selector("html[data-painted]")
-    assert desk.painted == (sequence, 1)
-    assert desk.outline("activity") == shown
-    desk.fix("z")
+def test_a_reload_in_mid_work_shows_the_same(tab):
+    first = tab.painted[0]
+    tab.press("PageDown")
+    tab.wait_other(first)
+    sequence = tab.painted[0]
+    tab.fix("s")
+    shown = tab.outline("activity")
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-painted]")
+    assert tab.painted == (sequence, 1)
+    assert tab.outline("activity") == shown
+    tab.fix("z")
 
 
 def test_a_thousand_sequences_wait_in_the_queue(new_tab, tmp_path):
     X = [[["w=a"], ["w=b"]]] * 1000
     topology = Topology({"part": ["x", "y"], "tag": ["a", "b"]})
     with serve(X, topology=topology, db=tmp_path / "many.sqlite") as session:
-        desk = new_tab(session)
-        assert desk.text("#done") == "0 of 1000 done"
-        assert desk.page.locator(".entry").count() < 60
-        desk.press("q", "End", "Enter")
-        desk.wait_other(desk.ask("/api/queue")["order"][0])
-        assert desk.painted[0] == desk.ask("/api/queue")["order"][-1]
-        assert desk.page.locator('.entry[aria-selected="true"]').is_visible()
+        tab = new_tab(session)
+        assert tab.text("#done") == "0 of 1000 done"
+        assert tab.page.locator(".entry").count() < 60
+        tab.press("q", "End", "Enter")
+        tab.wait_other(tab.ask("/api/queue")["order"][0])
+        assert tab.painted[0] == tab.ask("/api/queue")["order"][-1]
+        assert tab.page.locator('.entry[aria-selected="true"]').is_visible()
 
 
 PAN = """async () => {
-  const stage = document.getElementById("stage");
-  const box = stage.getBoundingClientRect();
+  const tracks = document.getElementById("tracks");
+  const box = tracks.getBoundingClientRect();
   const times = [];
   let last = performance.now();
   for (let i = 0; i < 60; i++) {
     const at = { clientX: box.left + 500, clientY: box.top + 100, bubbles: true, cancelable: true };
     const how = i % 6 ? { deltaX: i < 30 ? 60 : -60 } : { deltaY: i < 30 ? -40 : 40, ctrlKey: true };
-    stage.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
+    tracks.dispatchEvent(new WheelEvent("wheel", { ...how, ...at }));
     await new Promise(requestAnimationFrame);
     times.push(performance.now() - last);
     last = performance.now();
@@ -638,7 +639,7 @@ PAN = """async () => {
 }"""
 
 
-def test_a_view_that_is_older_than_the_news_is_asked_for_again(desk, session):
+def test_a_view_that_is_older_than_the_news_is_asked_for_again(tab, session):
     """The model was ready, and said so, while the first view was still on its way."""
 
     def answer_late(route):
@@ -646,9 +647,9 @@ def test_a_view_that_is_older_than_the_news_is_asked_for_again(desk, session):
         time.sleep(0.5)  # by then the page has heard the server's greeting
         route.fulfill(response=found, json={**found.json(), "exact": False, "entropy": None})
 
-    page = desk.page.context.new_page()
+    page = tab.page.context.new_page()
     page.route("**/api/sequences/*?open=1", answer_late)
-    assert "doubt" in Desk(page).open(session.url).text("#about")
+    assert "doubt" in Tab(page).open(session.url).text("#about")
 
 
 def test_ten_thousand_steps_pan_and_zoom(new_tab, tmp_path, capsys):
@@ -656,17 +657,17 @@ def test_ten_thousand_steps_pan_and_zoom(new_tab, tmp_path, capsys):
     model = HSCRF().fit(X, Y)
     long, _ = make_nested(1, sizes=(3, 4), length=10_000, n_features=6, random_state=3)
     with serve(long, model=model, db=tmp_path / "long.sqlite") as session:
-        desk = new_tab(session)
-        assert "10,000 steps" in desk.text("#about")
-        desk.press("+", "+", "+", "+")
-        assert int(desk.page.get_attribute("#overview", "aria-valuenow")) >= 0
-        times = desk.page.evaluate(PAN)
+        tab = new_tab(session)
+        assert "10,000 steps" in tab.text("#about")
+        tab.press("+", "+", "+", "+")
+        assert int(tab.page.get_attribute("#overview", "aria-valuenow")) >= 0
+        times = tab.page.evaluate(PAN)
         with capsys.disabled():
             mean = sum(times) / len(times)
             print(f"\n  10,000 steps, 6 channels: {1000 / mean:.0f} frames/s, p95 {times[57]:.0f} ms a frame")
-        desk.press("End").fix("a")
-        assert "9999" in desk.page.get_attribute("#overview", "aria-valuetext")
-        assert desk.page.locator("#outline button").count() < 200
+        tab.press("End").fix("a")
+        assert "9999" in tab.page.get_attribute("#overview", "aria-valuetext")
+        assert tab.page.locator("#outline button").count() < 200
 
 
 def test_script_in_names_labels_and_tokens_stays_text(new_tab, tmp_path):
@@ -676,17 +677,17 @@ def test_script_in_names_labels_and_tokens_stays_text(new_tab, tmp_path):
     )
     X = [[[f"{bad}"], ["<script>window.hit=1</script>"], ["w"]]]
     with serve(X, topology=topology, db=tmp_path / "bad.sqlite", names=[bad], kind="text") as session:
-        desk = new_tab(session)
-        assert desk.text("#title") == bad
-        assert bad in desk.text(".wordline")
-        assert "unlabelled" in desk.current
-        assert "no label yet" in desk.current
-        assert desk.text("#queue-order") == "in the order of the file"
-        desk.fix("1")
-        assert bad in desk.current
-        desk.press("p", "Escape", "?", "Escape")
-        assert desk.page.evaluate("window.hit") is None
-        assert desk.page.locator("main img, main svg").count() == 0
+        tab = new_tab(session)
+        assert tab.text("#title") == bad
+        assert bad in tab.text(".wordline")
+        assert "unlabelled" in tab.current
+        assert "no label yet" in tab.current
+        assert tab.text("#queue-order") == "in the order of the file"
+        tab.fix("1")
+        assert bad in tab.current
+        tab.press("p", "Escape", "?", "Escape")
+        assert tab.page.evaluate("window.hit") is None
+        assert tab.page.locator("main img, main svg").count() == 0
 
 
 def test_text_wraps_and_its_bars_are_worked_with(new_tab, tmp_path):
@@ -694,24 +695,24 @@ def test_text_wraps_and_its_bars_are_worked_with(new_tab, tmp_path):
     words = text.split()
     topology = Topology({"field": ["author", "title", "journal"], "part": ["name", "word", "mark"]})
     with serve([[[w] for w in words * 3]], topology=topology, db=tmp_path / "text.sqlite", kind="text") as session:
-        desk = new_tab(session)
-        lines = desk.page.locator(".wordline")
+        tab = new_tab(session)
+        lines = tab.page.locator(".wordline")
         assert lines.count() > 2
         assert " ".join(lines.first.locator("span").all_inner_texts()).startswith("Smith , J. and")
         spans = lines.first.locator("span")
         first, last = spans.nth(0).bounding_box(), spans.nth(6).bounding_box()
         row = first["y"] + 26 + 3 + 11
-        desk.drag((first["x"] + 3, row), (last["x"] + 3, row))
-        desk.fix("1")
-        assert desk.view()["segments"]["field"][0] == [0, 7, "author"]
+        tab.drag((first["x"] + 3, row), (last["x"] + 3, row))
+        tab.fix("1")
+        assert tab.view()["segments"]["field"][0] == [0, 7, "author"]
         edge = last["x"] + last["width"]
         wanted = spans.nth(9).bounding_box()
-        desk.saves(lambda: desk.drag((edge, row), (wanted["x"] + wanted["width"] - 2, row)))
-        assert desk.view()["segments"]["field"][0][:2] == [0, 10]
+        tab.saves(lambda: tab.drag((edge, row), (wanted["x"] + wanted["width"] - 2, row)))
+        assert tab.view()["segments"]["field"][0][:2] == [0, 10]
 
 
-def test_roles_names_and_order_of_focus(desk):
-    tree = desk.page.locator("body").aria_snapshot()
+def test_roles_names_and_order_of_focus(tab):
+    tree = tab.page.locator("body").aria_snapshot()
     for wanted in (
         'listbox "Queue"',
         'option "day_',
@@ -725,29 +726,29 @@ def test_roles_names_and_order_of_focus(desk):
         "status",
     ):
         assert wanted in tree, wanted
-    desk.fix("s")
-    desk.outline("activity")
-    separator = desk.page.locator('#outline [role="separator"]').first
+    tab.fix("s")
+    tab.outline("activity")
+    separator = tab.page.locator('#outline [role="separator"]').first
     at = int(separator.get_attribute("aria-valuenow"))
     assert int(separator.get_attribute("aria-valuemin")) <= at <= int(separator.get_attribute("aria-valuemax"))
-    desk.press("o")
-    desk.wait_focus("it.getAttribute('aria-current') === 'true'")
-    assert desk.page.locator("#outline").bounding_box()["width"] > 200
-    desk.press("ArrowLeft", "ArrowRight")
-    desk.outline("activity")
-    desk.wait_focus("it.getAttribute('aria-current') === 'true'")
-    desk.press("Shift+Tab")
-    desk.wait_focus("it.getAttribute('role') === 'separator'")
-    desk.fix("ArrowRight")
-    assert desk.view()["segments"]["activity"][0][1] == at + 1
-    order = ["queue", "undo", "accept-all", "overview", "stage", "typed"]
-    desk.page.evaluate("document.activeElement.blur()")
-    desk.page.keyboard.press("Escape")
-    desk.page.focus("#queue")
+    tab.press("o")
+    tab.wait_focus("it.getAttribute('aria-current') === 'true'")
+    assert tab.page.locator("#outline").bounding_box()["width"] > 200
+    tab.press("ArrowLeft", "ArrowRight")
+    tab.outline("activity")
+    tab.wait_focus("it.getAttribute('aria-current') === 'true'")
+    tab.press("Shift+Tab")
+    tab.wait_focus("it.getAttribute('role') === 'separator'")
+    tab.fix("ArrowRight")
+    assert tab.view()["segments"]["activity"][0][1] == at + 1
+    order = ["queue", "undo", "accept-all", "overview", "tracks", "typed"]
+    tab.page.evaluate("document.activeElement.blur()")
+    tab.page.keyboard.press("Escape")
+    tab.page.focus("#queue")
     seen = []
     for _ in range(20):
-        seen.append(desk.page.evaluate("document.activeElement.id"))
-        desk.press("Tab")
+        seen.append(tab.page.evaluate("document.activeElement.id"))
+        tab.press("Tab")
     assert [name for name in seen if name in order] == order
 
 
@@ -761,9 +762,9 @@ def test_news_for_ears_and_every_number_explained(watched):
     watched.wait_match("#readout", r"step 3 .*activity: \w+ \(suggested, \S+ % sure\)")
 
 
-def test_the_key_sheet_lists_every_key(watched):
+def test_the_list_of_keys_shows_every_key(watched):
     watched.press("?")
-    sheet = watched.text("#dialog")
+    listed = watched.text("#dialog")
     for words in (
         "undo",
         "most doubtful segment",
@@ -771,33 +772,33 @@ def test_the_key_sheet_lists_every_key(watched):
         "split before the cursor",
         "suggested by the model",
     ):
-        assert words in sheet
+        assert words in listed
     watched.press("Escape")
     watched.page.locator("#dialog").wait_for(state="hidden")
 
 
-def test_files_and_settings(desk):
-    desk.fix("a")
-    desk.page.click("#files")
-    with desk.page.expect_download() as download:
-        desk.page.click('[data-format="jsonl"]')
+def test_files_and_settings(tab):
+    tab.fix("a")
+    tab.page.click("#files")
+    with tab.page.expect_download() as download:
+        tab.page.click('[data-format="jsonl"]')
     assert download.value.suggested_filename.endswith(".jsonl")
-    with desk.page.expect_download() as download:
-        desk.page.click('[data-format="label-studio"]')
-    desk.page.set_input_files("#import", download.value.path())
-    desk.wait_text("#dialog [role=status]", "labels in")
-    desk.press("Escape")
-    desk.page.click("#settings")
-    desk.page.fill("#annotator", "grete")
-    desk.page.select_option("#theme", "dark")
-    assert desk.page.evaluate("document.documentElement.dataset.theme") == "dark"
-    desk.page.get_by_role("button", name="Save").click()
-    desk.wait_text("#message", "settings saved")
-    assert desk.ask("/api/project")["annotator"] == "grete"
+    with tab.page.expect_download() as download:
+        tab.page.click('[data-format="label-studio"]')
+    tab.page.set_input_files("#import", download.value.path())
+    tab.wait_text("#dialog [role=status]", "labels in")
+    tab.press("Escape")
+    tab.page.click("#settings")
+    tab.page.fill("#annotator", "grete")
+    tab.page.select_option("#theme", "dark")
+    assert tab.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    tab.page.get_by_role("button", name="Save").click()
+    tab.wait_text("#message", "settings saved")
+    assert tab.ask("/api/project")["annotator"] == "grete"
 
 
 OUTLINE = """([x, y, width]) => {
-  const canvas = document.querySelector("#stage canvas");
+  const canvas = document.querySelector("#tracks canvas");
   const box = canvas.getBoundingClientRect();
   const scale = canvas.width / box.width;
   const pen = canvas.getContext("2d");
@@ -808,13 +809,13 @@ OUTLINE = """([x, y, width]) => {
 }"""
 
 
-def test_accepted_and_suggested_differ_without_colour(desk):
-    start, stop, _ = desk.view()["segments"]["activity"][0]
-    (left, middle), (right, _) = desk.point("activity", start), desk.point("activity", stop)
+def test_accepted_and_suggested_differ_without_colour(tab):
+    start, stop, _ = tab.view()["segments"]["activity"][0]
+    (left, middle), (right, _) = tab.point("activity", start), tab.point("activity", stop)
     edge = [left + 8, middle - 18, min(right - left, 200) - 16]
-    assert 0.3 < desk.page.evaluate(OUTLINE, edge) < 0.8  # dashes
-    desk.press("Home").fix("a")
-    assert desk.page.evaluate(OUTLINE, edge) > 0.95  # one line
+    assert 0.3 < tab.page.evaluate(OUTLINE, edge) < 0.8  # dashes
+    tab.press("Home").fix("a")
+    assert tab.page.evaluate(OUTLINE, edge) > 0.95  # one line
 
 
 GLOW = """() => {
@@ -841,16 +842,16 @@ def first_change(before, view):
     return (other[0][0], other[-1][1]) if other else None
 
 
-def test_what_the_last_fix_changed_lights_up(desk):
-    labels = desk.ask("/api/project")["levels"][0]["labels"]
-    assert not desk.page.evaluate(GLOW)
-    desk.choose("activity", 0)
-    before = desk.view()["segments"]["trajectory"]
-    desk.fix(of_another_label(desk.view(), "activity", labels))
-    assert desk.page.evaluate(GLOW)
-    first, last = first_change(before, desk.view())
+def test_what_the_last_fix_changed_lights_up(tab):
+    labels = tab.ask("/api/project")["levels"][0]["labels"]
+    assert not tab.page.evaluate(GLOW)
+    tab.choose("activity", 0)
+    before = tab.view()["segments"]["trajectory"]
+    tab.fix(of_another_label(tab.view(), "activity", labels))
+    assert tab.page.evaluate(GLOW)
+    first, last = first_change(before, tab.view())
     old = next(start for start, _, _ in before if first < start < last)
-    assert desk.page.evaluate(INKED, [".glow", *desk.point("trajectory", old)]), "the border that was there before"
+    assert tab.page.evaluate(INKED, [".glow", *tab.point("trajectory", old)]), "the border that was there before"
 
 
 NAMES = """async () => {
@@ -895,11 +896,11 @@ def test_no_peak_is_lost_by_downsampling(watched):
     assert found == []
 
 
-FORESEEN = """async () => {
-  const { foresee } = await import("/page/foresee.js");
+PROVISIONAL = """async () => {
+  const { provisional } = await import("/page/provisional.js");
   const view = { segments: { a: [[0, 4, "x"], [4, 9, "y"]] }, by: { a: ["model", "model"] }, changed: {} };
   const track = (kind, body) => {
-    const after = foresee(view, { kind, body: { level: "a", ...body } });
+    const after = provisional(view, { kind, body: { level: "a", ...body } });
     return after.segments.a.map((segment, i) => [...segment, after.by.a[i]].join(" "));
   };
   return {
@@ -913,8 +914,8 @@ FORESEEN = """async () => {
 }"""
 
 
-def test_a_fix_is_foreseen_while_nobody_answers(watched):
-    assert watched.page.evaluate(FORESEEN) == {
+def test_a_fix_is_shown_before_the_server_answers(watched):
+    assert watched.page.evaluate(PROVISIONAL) == {
         "label": ["0 2 x model", "2 6 z fixed", "6 9 y model"],
         "split": ["0 2 x model", "2 4 x model", "4 9 y model"],
         "merge": ["0 9 x model"],

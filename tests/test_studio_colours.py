@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from browsing import Desk, start_browser
+from browsing import Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -67,13 +67,13 @@ def pixels(request, playwright, tmp_path_factory):
     page = browser.new_context(viewport=room, device_scale_factor=2, color_scheme=request.param).new_page()
     db = tmp_path_factory.mktemp("colours") / "c.sqlite"
     with serve(X, Y, topology=topology, db=db, port=0, kind="time") as session:
-        session.studio.school.stop()
-        desk = Desk(page).open(session.url)
-        session.studio.school.stop()
+        session.studio.trainer.stop()
+        tab = Tab(page).open(session.url)
+        session.studio.trainer.stop()
         frames = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         page.evaluate(frames)
         read = """() => {
-          const canvas = document.querySelector('#stage canvas');
+          const canvas = document.querySelector('#tracks canvas');
           const { width, height } = canvas;
           const under = document.createElement('canvas');
           [under.width, under.height] = [width, height];
@@ -86,7 +86,7 @@ def pixels(request, playwright, tmp_path_factory):
         }"""
         width, height, data = page.evaluate(read)
         image = np.frombuffer(base64.b64decode(data), dtype=np.uint8).reshape(height, width, 4)[..., :3]
-        assert desk.errors == []
+        assert tab.errors == []
     browser.close()
     return image
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hscrf import Topology
-from hscrf.studio.events import Invalid, State
-from hscrf.studio.evidence import imported, labels_of, levels_of, without_levels
-from hscrf.studio.store import Event
-from hscrf.studio.views import origins
+from hscrf.studio.data.database import Event
+from hscrf.studio.data.events import Invalid, State
+from hscrf.studio.data.evidence import imported, labels_of, levels_of, without_levels
+from hscrf.studio.work.views import origins
 
 TOPOLOGY = Topology({"phrase": ["NP", "VP", "O"], "tag": ["D", "N"]})
 LEVELS = levels_of(TOPOLOGY)

@@ -95,8 +95,8 @@ def test_a_text_goes_out_and_in_again_by_its_words(tmp_path):
 def test_texts_are_read_once_for_all_tasks(tmp_path, monkeypatch):
     session, person = open_studio(tmp_path, n=8, model=False)
     asked = []
-    real = session.studio.store.observations
-    monkeypatch.setattr(session.studio.store, "observations", lambda n: asked.append(n) or real(n))
+    real = session.studio.database.observations
+    monkeypatch.setattr(session.studio.database, "observations", lambda n: asked.append(n) or real(n))
     tasks = [{"data": {"text": f"nobody wrote this {n}"}, "annotations": []} for n in range(50)]
     assert len(person.post("/api/import", {"format": "label-studio", "content": tasks}).json()["refused"]) == 50
     assert sorted(asked) == list(range(1, 9))
@@ -306,7 +306,7 @@ def test_a_label_configuration_begins_a_project(tmp_path):
 
 
 def test_labels_of_all_sequences_are_looked_up_once(tmp_path, monkeypatch):
-    from hscrf.studio import events
+    from hscrf.studio.data import events
 
     session, person = open_studio(tmp_path, n=8, model=False, labelled=4)
     first = person.get("/api/queue/having", level="phrase", label="NP").json()["ids"]
@@ -326,7 +326,7 @@ def test_labels_of_all_sequences_are_looked_up_once(tmp_path, monkeypatch):
 
 def test_the_bulk_preview_decodes_each_sequence_once(tmp_path, monkeypatch):
     session, person = open_studio(tmp_path, n=8)
-    suggester = session.studio.desk.shelf.suggester
+    suggester = session.studio.workspace.model_store.suggester
     before = person.get("/api/bulk/preview", confidence=0.5).json()["sequences"]
     assert before
     decoded = []

@@ -6,8 +6,8 @@ import pytest
 
 from hscrf import LBFGS, Topology
 from hscrf.solvers.choice import solver_of
-from hscrf.studio.forecast import Forecast
-from hscrf.studio.school import School
+from hscrf.studio.model.forecast import Forecast
+from hscrf.studio.work.trainer import ModelTrainer
 from studio_fixtures import open_studio
 
 SMALL = Topology({"a": ["x", "y"], "b": ["p", "q"]})
@@ -60,13 +60,13 @@ def test_losses_that_tell_nothing_give_a_guess_all_the_same():
 
 def test_the_state_of_training_says_what_is_left(tmp_path):
     session, person = open_studio(tmp_path, n=6, model=False, labelled=4)
-    school: School = session.studio.school
-    school.wait()
+    trainer: ModelTrainer = session.studio.trainer
+    trainer.wait()
     seen = []
-    tell = school.news.tell
-    school.news.tell = lambda name, data=None: seen.append((name, data)) or tell(name, data)
+    send = trainer.notifications.send
+    trainer.notifications.send = lambda name, data=None: seen.append((name, data)) or send(name, data)
     assert person.post("/api/training", {}).status_code == 202
-    school.wait()
+    trainer.wait()
     states = [data for name, data in seen if name == "training"]
     assert all("seconds_left" in state for state in states)
     assert states[0]["running"]

@@ -10,8 +10,8 @@ import pytest
 from hscrf.datasets import make_activities
 from hscrf.io import read_columns, read_jsonl, read_table, to_labels
 from hscrf.studio import serve
+from hscrf.studio.data.sequences import shown, tokens_of
 from hscrf.studio.demonstration import demo, make_citations
-from hscrf.studio.items import shown, tokens_of
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from hscrf.studio import serve
-from hscrf.studio.locking import Locked
+from hscrf.studio.data.locking import Locked
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
@@ -114,21 +114,21 @@ def test_alternatives(person, fresh):
 
 
 def test_a_fix_is_shown_while_kernels_are_compiled(opened, person, fresh):
-    desk = opened[0].studio.desk
-    desk.warm = False
+    tab = opened[0].studio.workspace
+    tab.warm = False
     view = person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
-    desk.warm = True
+    tab.warm = True
     assert not view["exact"]
     assert (view["segments"]["phrase"][0], view["by"]["phrase"][0]) == ([0, 1, "O"], "fixed")
 
 
 def test_an_exact_answer_is_made_once_however_often_it_is_asked_for(opened, person, fresh, monkeypatch):
-    desk = opened[0].studio.desk
+    tab = opened[0].studio.workspace
     later, answers = [], []
-    suggest = desk.shelf.suggester.suggest
-    monkeypatch.setattr(desk.worker, "urgent", lambda key, task: later.append(task))
-    monkeypatch.setattr(desk.shelf.suggester, "suggest", lambda *given: answers.append(1) or suggest(*given))
-    monkeypatch.setattr(desk, "warm", False)
+    suggest = tab.model_store.suggester.suggest
+    monkeypatch.setattr(tab.worker, "urgent", lambda key, task: later.append(task))
+    monkeypatch.setattr(tab.model_store.suggester, "suggest", lambda *given: answers.append(1) or suggest(*given))
+    monkeypatch.setattr(tab, "warm", False)
     person.do(fresh, "label", level="phrase", start=0, stop=1, label="O")
     assert not person.view(fresh)["exact"]
     assert len(later) >= 2
@@ -387,11 +387,11 @@ def test_a_body_without_a_length_is_cut(person):
 @pytest.mark.parametrize(
     "path",
     [
-        "/page/../application.py",
-        "/page/%2e%2e/application.py",
-        "/page/..%2fapplication.py",
+        "/page/../session.py",
+        "/page/%2e%2e/session.py",
+        "/page/..%2fsession.py",
         "/page//etc/passwd",
-        "/page/..\\application.py",
+        "/page/..\\session.py",
         "/page/%00",
         "/page/",
         "/application.py",
@@ -445,7 +445,7 @@ def test_script_in_names_and_tokens_stays_text(tmp_path):
 def test_two_servers_on_one_database(opened):
     session, _ = opened
     with pytest.raises(Locked, match="another process"):
-        serve(sentences()[0], model=small_model(), db=session.studio.store.path, port=0)
+        serve(sentences()[0], model=small_model(), db=session.studio.database.path, port=0)
 
 
 def test_another_topology_than_the_databases_is_refused(tmp_path):
@@ -463,7 +463,7 @@ def test_another_topology_than_the_databases_is_refused(tmp_path):
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
     session, person = open_studio(tmp_path, n=2)
-    store = session.studio.store
+    store = session.studio.database
     store._connection.execute(f"PRAGMA max_page_count={store._one('PRAGMA page_count')}").fetchone()
     body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
     answers = [person.send(1, person.view(1)["version"], "label", body, uid="a" * 40 + str(k)) for k in range(60)]
@@ -479,7 +479,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
 
 def test_a_clock_that_goes_back_is_told(tmp_path):
     session, person = open_studio(tmp_path, n=2)
-    session.studio.store.clock_back = 3600.0
+    session.studio.database.clock_back = 3600.0
     assert [n["kind"] for n in person.get("/api/project").json()["notices"]] == ["clock"]
     person.close()
     session.stop()
@@ -516,7 +516,7 @@ def test_a_write_that_failed_too_late_is_recognised(tmp_path):
     """The disk has an event that was answered as not saved: the retry finds it, and work goes on."""
     session, person = open_studio(tmp_path, n=2)
     body = {"level": "tag", "start": 0, "stop": 1, "label": "D"}
-    session.studio.store.append(1, 0, "late", "label", body)
+    session.studio.database.append(1, 0, "late", "label", body)
     answer = person.send(1, 0, "label", body, uid="late").json()
     assert answer["repeated"]
     assert answer["version"] == 1

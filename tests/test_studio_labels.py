@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -85,6 +85,7 @@ def test_a_removed_label_leaves_its_steps_open_until_it_is_undone(tmp_path):
     session.stop()
 
 
+@pytest.mark.usefixtures("training_here")
 def test_edits_are_kept_when_the_studio_is_opened_again_with_the_old_labels(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)
@@ -149,93 +150,93 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture
-def desk(playwright, tmp_path):
+def tab(playwright, tmp_path):
     options = {"model": small_model(), "topology": TOPOLOGY, "port": 0, "kind": "text", "train_after": 1000}
     session = serve(sentences()[0], db=tmp_path / "labels.sqlite", **options)
     browser = start_browser(playwright)
-    desk = Desk(browser.new_context(viewport=ROOM).new_page()).open(session.url)
-    yield desk
-    assert desk.errors == []
+    tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(session.url)
+    yield tab
+    assert tab.errors == []
     browser.close()
     session.stop()
 
 
-def field(desk, name):
-    return desk.page.get_by_label(name, exact=True)
+def field(tab, name):
+    return tab.page.get_by_label(name, exact=True)
 
 
-def test_labels_are_edited_in_the_page_and_undone_as_one_step(desk):
-    before = desk.view()["segments"]
-    desk.page.focus("#stage")
-    desk.press("d")
-    field(desk, "name of N").fill("noun")
-    field(desk, "description of N").fill("names a thing")
-    field(desk, "key of N").fill("j")
-    field(desk, "colour of N").select_option("pink")
-    field(desk, "name of new label of tag").fill("P")
-    apply = desk.page.get_by_role("button", name="Apply")
+def test_labels_are_edited_in_the_page_and_undone_as_one_step(tab):
+    before = tab.view()["segments"]
+    tab.page.focus("#tracks")
+    tab.press("d")
+    field(tab, "name of N").fill("noun")
+    field(tab, "description of N").fill("names a thing")
+    field(tab, "key of N").fill("j")
+    field(tab, "colour of N").select_option("pink")
+    field(tab, "name of new label of tag").fill("P")
+    apply = tab.page.get_by_role("button", name="Apply")
     assert apply.is_disabled(), "what it does is said before"
-    desk.page.get_by_role("button", name="Check what it does").click()
-    desk.page.get_by_text("named N are named noun from now on").wait_for()
+    tab.page.get_by_role("button", name="Check what it does").click()
+    tab.page.get_by_text("named N are named noun from now on").wait_for()
     apply.click()
-    desk.wait_text("#message", "labels changed")
-    desk.page.locator('.label[data-label="NP"]').wait_for()
-    desk.press("ArrowDown")
-    button = desk.page.locator('.label[data-label="noun"]')
+    tab.wait_text("#message", "labels changed")
+    tab.page.locator('.label[data-label="NP"]').wait_for()
+    tab.press("ArrowDown")
+    button = tab.page.locator('.label[data-label="noun"]')
     button.wait_for()
     assert button.locator("kbd").inner_text() == "j"
     assert "names a thing" in button.get_attribute("title")
     pink = "getComputedStyle(document.body).getPropertyValue('--label-4')"
-    assert desk.page.evaluate(pink), "one of the colours that colour-blind people tell apart"
+    assert tab.page.evaluate(pink), "one of the colours that colour-blind people tell apart"
     swatch = """() => document.querySelector('.label[data-label="noun"] .swatch')"""  # it is drawn anew by each answer
-    desk.page.wait_for_function(f"() => getComputedStyle(({swatch})()).backgroundColor === 'rgb(255, 170, 187)'")
-    desk.fix("j")
-    assert desk.view()["segments"]["tag"][0][2] == "noun"
-    desk.fix("z")
-    desk.press("d")
-    desk.page.get_by_role("button", name="Undo: tag: N renamed to noun").click()
-    desk.wait_text("#message", "undone")
-    desk.page.locator('.label[data-label="N"]').wait_for()
-    assert desk.view()["segments"] == before
+    tab.page.wait_for_function(f"() => getComputedStyle(({swatch})()).backgroundColor === 'rgb(255, 170, 187)'")
+    tab.fix("j")
+    assert tab.view()["segments"]["tag"][0][2] == "noun"
+    tab.fix("z")
+    tab.press("d")
+    tab.page.get_by_role("button", name="Undo: tag: N renamed to noun").click()
+    tab.wait_text("#message", "undone")
+    tab.page.locator('.label[data-label="N"]').wait_for()
+    assert tab.view()["segments"] == before
 
 
-def test_a_key_of_a_command_is_not_given_to_a_label(desk):
-    desk.page.focus("#stage")
-    desk.press("d")
-    field(desk, "key of N").fill("a")
-    desk.page.get_by_role("button", name="Check what it does").click()
-    desk.page.get_by_text("the key a belongs to a command").wait_for()
-    assert desk.page.get_by_role("button", name="Apply").is_disabled()
+def test_a_key_of_a_command_is_not_given_to_a_label(tab):
+    tab.page.focus("#tracks")
+    tab.press("d")
+    field(tab, "key of N").fill("a")
+    tab.page.get_by_role("button", name="Check what it does").click()
+    tab.page.get_by_text("the key a belongs to a command").wait_for()
+    assert tab.page.get_by_role("button", name="Apply").is_disabled()
 
 
-def test_guidelines_are_written_once_and_shown_next_to_the_work(desk):
-    desk.page.focus("#stage")
-    wide = desk.page.locator("#stage").bounding_box()["width"]
-    desk.press("d")
-    desk.page.fill("#guide-text", "Marks belong to the phrase before them.")
-    desk.page.get_by_role("button", name="Save guidelines").click()
-    desk.page.get_by_text("guidelines saved").wait_for()
-    desk.press("Escape")
-    desk.press("r")
-    desk.wait_text("#guide", "Marks belong to the phrase before them.")
-    assert desk.page.locator("#stage").bounding_box()["width"] < wide - 200, "next to the tracks, not over them"
-    desk.press("r")
-    desk.page.locator("#guide").wait_for(state="hidden")
+def test_guidelines_are_written_once_and_shown_next_to_the_work(tab):
+    tab.page.focus("#tracks")
+    wide = tab.page.locator("#tracks").bounding_box()["width"]
+    tab.press("d")
+    tab.page.fill("#guide-text", "Marks belong to the phrase before them.")
+    tab.page.get_by_role("button", name="Save guidelines").click()
+    tab.page.get_by_text("guidelines saved").wait_for()
+    tab.press("Escape")
+    tab.press("r")
+    tab.wait_text("#guide", "Marks belong to the phrase before them.")
+    assert tab.page.locator("#tracks").bounding_box()["width"] < wide - 200, "next to the tracks, not over them"
+    tab.press("r")
+    tab.page.locator("#guide").wait_for(state="hidden")
 
 
-def test_children_take_shades_of_their_parents(desk):
+def test_children_take_shades_of_their_parents(tab):
     swatch = (
         "(label) => getComputedStyle(document.querySelector(`.label[data-label='${label}'] .swatch`)).backgroundColor"
     )
-    desk.page.locator('.label[data-label="NP"]').wait_for()
-    parents = [desk.page.evaluate(swatch, label) for label in ("NP", "VP", "O")]
-    desk.page.focus("#stage")
-    desk.press("ArrowDown")
-    desk.page.locator('.label[data-label="D"]').wait_for()
-    children = [desk.page.evaluate(swatch, label) for label in ("D", "V", "X")]
+    tab.page.locator('.label[data-label="NP"]').wait_for()
+    parents = [tab.page.evaluate(swatch, label) for label in ("NP", "VP", "O")]
+    tab.page.focus("#tracks")
+    tab.press("ArrowDown")
+    tab.page.locator('.label[data-label="D"]').wait_for()
+    children = [tab.page.evaluate(swatch, label) for label in ("D", "V", "X")]
     assert len({*parents, *children}) == 6, "no colour twice"
     mixed = "(hue) => { const i = document.body.appendChild(document.createElement('i')); i.style.color = hue;"
     mixed += " const found = getComputedStyle(i).color; i.remove(); return found; }"
     for hue, child in enumerate(children):
         share = f"color-mix(in srgb, var(--label-{hue}) 70%, var(--ground))"
-        assert child == desk.page.evaluate(mixed, share), "a shade of the parent"
+        assert child == tab.page.evaluate(mixed, share), "a shade of the parent"

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 from test_audio import tone, write_wave
 
 if os.environ.get("HSCRF_BROWSER") != "required":
@@ -17,7 +17,7 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 from hscrf import Topology
 from hscrf.io import TimeAxis
 from hscrf.studio import serve
-from hscrf.studio.media import kind_of, media_in
+from hscrf.studio.server.media import kind_of, media_in
 from studio_fixtures import Person
 from test_studio_cli import Command
 
@@ -98,11 +98,11 @@ def browser(playwright):
 
 
 @pytest.fixture
-def desk(browser, session):
+def tab(browser, session):
     context = browser.new_context(viewport=ROOM)
-    desk = Desk(context.new_page()).open(session.url + "#1" if "#" not in session.url else session.url)
-    yield desk
-    assert desk.errors == []
+    tab = Tab(context.new_page()).open(session.url + "#1" if "#" not in session.url else session.url)
+    yield tab
+    assert tab.errors == []
     context.close()
 
 
@@ -114,35 +114,35 @@ HEARD = """() => {
 PLAYED = "() => document.querySelector('#media audio, #media video').currentTime"
 
 
-def test_a_recording_plays_the_selection_and_its_line_moves(desk):
-    desk.page.locator("#player").wait_for()
-    desk.page.wait_for_function("() => document.querySelector('#media audio').readyState >= 3")
-    desk.page.focus("#stage")
-    desk.press("Shift+ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight")  # the first four steps: 0.2 s
-    desk.page.evaluate(HEARD)
-    desk.press(" ")
-    desk.page.wait_for_function("() => window.heard.join() === 'play,pause'")  # it stops where the selection stops
-    desk.wait_text("#play", "Play")
-    assert desk.page.evaluate(PLAYED) > 0.15
-    assert not desk.page.evaluate("() => document.querySelector('#media audio').ended")
-    desk.press("L", " ")
-    desk.page.wait_for_function(f"() => ({PLAYED})() < 0.1")
-    desk.press(" ", "S")
-    desk.page.wait_for_function("() => document.querySelector('#media audio').playbackRate === 0.5")
-    desk.press("Escape", "End")
-    desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0) < 2.1")
+def test_a_recording_plays_the_selection_and_its_line_moves(tab):
+    tab.page.locator("#player").wait_for()
+    tab.page.wait_for_function("() => document.querySelector('#media audio').readyState >= 3")
+    tab.page.focus("#tracks")
+    tab.press("Shift+ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight")  # the first four steps: 0.2 s
+    tab.page.evaluate(HEARD)
+    tab.press(" ")
+    tab.page.wait_for_function("() => window.heard.join() === 'play,pause'")  # it stops where the selection stops
+    tab.wait_text("#play", "Play")
+    assert tab.page.evaluate(PLAYED) > 0.15
+    assert not tab.page.evaluate("() => document.querySelector('#media audio').ended")
+    tab.press("L", " ")
+    tab.page.wait_for_function(f"() => ({PLAYED})() < 0.1")
+    tab.press(" ", "S")
+    tab.page.wait_for_function("() => document.querySelector('#media audio').playbackRate === 0.5")
+    tab.press("Escape", "End")
+    tab.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0) < 2.1")
 
 
-def test_time_is_shown_in_seconds_and_the_waveform_is_drawn(desk):
-    desk.page.locator("#player").wait_for()
-    desk.page.mouse.move(*desk.point("part", 10.5))
-    desk.wait_text("#readout", "step 10 (0.5 s)")
-    desk.page.locator("#stage[data-sound]").wait_for()
+def test_time_is_shown_in_seconds_and_the_waveform_is_drawn(tab):
+    tab.page.locator("#player").wait_for()
+    tab.page.mouse.move(*tab.point("part", 10.5))
+    tab.wait_text("#readout", "step 10 (0.5 s)")
+    tab.page.locator("#tracks[data-sound]").wait_for()
     frames = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    desk.page.evaluate(frames)
+    tab.page.evaluate(frames)
     inked = """() => {
-      const stage = document.querySelector('#stage canvas'), pen = stage.getContext('2d');
-      const rows = pen.getImageData(200, 0, stage.width - 220, stage.height);
+      const tracks = document.querySelector('#tracks canvas'), pen = tracks.getContext('2d');
+      const rows = pen.getImageData(200, 0, tracks.width - 220, tracks.height);
       const ink = [];
       for (let y = 0; y < rows.height; y++) {
         let count = 0;
@@ -151,9 +151,9 @@ def test_time_is_shown_in_seconds_and_the_waveform_is_drawn(desk):
       }
       return ink;
     }"""
-    ink = desk.page.evaluate(inked)
+    ink = tab.page.evaluate(inked)
     assert max(ink[150:210]) > 0.9, "the waveform covers the middle of its row"
-    assert desk.text("#readout")
+    assert tab.text("#readout")
 
 
 RECORD = """async () => {
@@ -184,60 +184,60 @@ def film(browser, tmp_path_factory):
 
 @contextlib.contextmanager
 def filmed(browser, film, folder, steps=20, **options):
-    """A desk with one sequence and its film."""
+    """A tab with one sequence and its film."""
     context = browser.new_context(viewport=ROOM)
     X = [np.random.default_rng(0).normal(size=(steps, 1))]
     with serve(X, topology=TOPOLOGY, db=folder / "f.sqlite", media=[film], port=0, **options) as session:
-        desk = Desk(context.new_page())
-        desk.page.set_default_timeout(40_000)
-        desk.open(session.url)
-        desk.page.locator("#media video, #media audio").wait_for(state="attached")
-        desk.page.wait_for_function("() => document.querySelector('#media video, #media audio').readyState >= 2")
-        desk.page.focus("#stage")
-        yield desk
-        assert desk.errors == []
+        tab = Tab(context.new_page())
+        tab.page.set_default_timeout(40_000)
+        tab.open(session.url)
+        tab.page.locator("#media video, #media audio").wait_for(state="attached")
+        tab.page.wait_for_function("() => document.querySelector('#media video, #media audio').readyState >= 2")
+        tab.page.focus("#tracks")
+        yield tab
+        assert tab.errors == []
     context.close()
 
 
 def test_a_film_is_shown_next_to_the_tracks_and_follows_the_cursor(browser, film, tmp_path):
-    with filmed(browser, film, tmp_path, rate=RATE) as desk:
+    with filmed(browser, film, tmp_path, rate=RATE) as tab:
         for _ in range(6):
-            desk.press(".")
-        desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.3) < 0.02")
-        desk.press(",")
-        desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.25) < 0.02")
-        stage, film = (desk.page.locator(name).bounding_box() for name in ("#stage", "#media"))
-        assert stage["x"] + stage["width"] <= film["x"] + 1, "nothing lies over the tracks"
-        desk.press("r")
-        desk.page.locator("#guide").wait_for()
-        desk.page.wait_for_function("""() => {
-          const stage = document.getElementById('stage').getBoundingClientRect();
+            tab.press(".")
+        tab.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.3) < 0.02")
+        tab.press(",")
+        tab.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0.25) < 0.02")
+        tracks, film = (tab.page.locator(name).bounding_box() for name in ("#tracks", "#media"))
+        assert tracks["x"] + tracks["width"] <= film["x"] + 1, "nothing lies over the tracks"
+        tab.press("r")
+        tab.page.locator("#guide").wait_for()
+        tab.page.wait_for_function("""() => {
+          const tracks = document.getElementById('tracks').getBoundingClientRect();
           const guide = document.getElementById('guide').getBoundingClientRect();
-          const drawn = parseFloat(document.querySelector('#stage canvas').style.width);
-          return stage.right <= guide.left + 1 && Math.abs(drawn - stage.width) < 2;
+          const drawn = parseFloat(document.querySelector('#tracks canvas').style.width);
+          return tracks.right <= guide.left + 1 && Math.abs(drawn - tracks.width) < 2;
         }""")
 
 
 def test_a_film_goes_on_frame_by_frame_where_frames_are_no_steps(browser, film, tmp_path):
     """Five steps a second, about twenty frames: each key shows another frame, and the cursor goes with them."""
-    with filmed(browser, film, tmp_path, steps=5, rate=5) as desk:
+    with filmed(browser, film, tmp_path, steps=5, rate=5) as tab:
         seen = []
         for key in (")", ")", ")", ")", ")", ")", "("):
-            before = desk.text("#message")
-            desk.press(key)
-            desk.page.wait_for_function(
+            before = tab.text("#message")
+            tab.press(key)
+            tab.page.wait_for_function(
                 "before => document.getElementById('message').textContent !== before", arg=before
             )
-            seen.append(float(re.fullmatch(r"film at ([\d.]+) s", desk.text("#message"))[1]))
+            seen.append(float(re.fullmatch(r"film at ([\d.]+) s", tab.text("#message"))[1]))
         assert seen[:6] == sorted(set(seen[:6]))
         assert max(np.diff(seen[:6])) < 0.2, "less than a step each"
         assert seen[6] == seen[4], "back again"
-        desk.page.click("#frame-on")
-        desk.wait_text("#message", f"film at {seen[5]:g} s")
-        desk.page.focus("#stage")
+        tab.page.click("#frame-on")
+        tab.wait_text("#message", f"film at {seen[5]:g} s")
+        tab.page.focus("#tracks")
         assert int(5 * seen[5]) > 0
-        desk.fix("s")  # splits before the cursor
-        assert desk.view()["fixed_borders"]["part"]["on"] == [int(5 * seen[5])]
+        tab.fix("s")  # splits before the cursor
+        assert tab.view()["fixed_borders"]["part"]["on"] == [int(5 * seen[5])]
 
 
 @pytest.mark.parametrize(("first", "offset"), [(0.1, 0.1), (1000.0, 0.0)])
@@ -245,35 +245,35 @@ def test_recordings_follow_times_that_are_uneven_and_begin_anywhere(browser, rec
     """Seconds of the recording where they lie in it; those of a clock begin with the first step."""
     gaps = [0.1, 0.3, 0.1, 0.5, 0.2]
     times = [first + sum(gaps[:n]) for n in range(len(gaps))]
-    with filmed(browser, recordings[0], tmp_path, steps=5, times=[times]) as desk:
+    with filmed(browser, recordings[0], tmp_path, steps=5, times=[times]) as tab:
         for n in (1, 2, 3):
-            desk.press(".")
+            tab.press(".")
             wanted = offset + sum(gaps[:n])
-            desk.page.wait_for_function(f"() => Math.abs(({PLAYED})() - {wanted}) < 0.01")
-        desk.page.evaluate(HEARD)
-        desk.press("Home", ".", ".", ".", "Shift+ArrowRight")  # steps 3 and 4
-        desk.press("S", "S", "S", " ")  # at double speed
-        desk.page.wait_for_function("() => window.heard.join() === 'play,pause'")
-        assert offset + 1.15 <= desk.page.evaluate(PLAYED) < offset + 2
+            tab.page.wait_for_function(f"() => Math.abs(({PLAYED})() - {wanted}) < 0.01")
+        tab.page.evaluate(HEARD)
+        tab.press("Home", ".", ".", ".", "Shift+ArrowRight")  # steps 3 and 4
+        tab.press("S", "S", "S", " ")  # at double speed
+        tab.page.wait_for_function("() => window.heard.join() === 'play,pause'")
+        assert offset + 1.15 <= tab.page.evaluate(PLAYED) < offset + 2
 
 
-def test_channels_are_hidden_moved_and_shown_again(desk):
+def test_channels_are_hidden_moved_and_shown_again(tab):
     names = "() => [...document.querySelectorAll('[role=menuitem]')].map(each => each.textContent)"
-    desk.page.locator("#stage[data-sound]").wait_for()
-    box = desk.page.locator("#stage").bounding_box()
-    desk.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
-    offered = desk.page.evaluate(names)
+    tab.page.locator("#tracks[data-sound]").wait_for()
+    box = tab.page.locator("#tracks").bounding_box()
+    tab.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
+    offered = tab.page.evaluate(names)
     assert offered[0] == "Hide 2"
-    desk.page.get_by_role("menuitem", name="Hide 2").click()
-    desk.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
-    assert desk.page.evaluate(names)[0] == "Hide 1"
-    desk.page.get_by_role("menuitem", name="Show all channels").click()
-    desk.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
-    assert desk.page.evaluate(names)[0] == "Hide 2"
-    desk.page.get_by_role("menuitem", name="Move up").click()
-    desk.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
-    assert desk.page.evaluate(names)[0] == "Hide 1"
-    desk.press("Escape")
+    tab.page.get_by_role("menuitem", name="Hide 2").click()
+    tab.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
+    assert tab.page.evaluate(names)[0] == "Hide 1"
+    tab.page.get_by_role("menuitem", name="Show all channels").click()
+    tab.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
+    assert tab.page.evaluate(names)[0] == "Hide 2"
+    tab.page.get_by_role("menuitem", name="Move up").click()
+    tab.page.mouse.click(600, box["y"] + box["height"] - 20, button="right")
+    assert tab.page.evaluate(names)[0] == "Hide 1"
+    tab.press("Escape")
 
 
 AXIS = """async () => {
@@ -288,16 +288,16 @@ AXIS = """async () => {
 }"""
 
 
-def test_steps_and_seconds_of_the_page(desk):
+def test_steps_and_seconds_of_the_page(tab):
     """The last step lasts as long as the median one, as in ``hscrf.io.TimeAxis``."""
     axis = TimeAxis(3, times=[5, 6, 8])
-    found = desk.page.evaluate(AXIS)
+    found = tab.page.evaluate(AXIS)
     assert found[:6] == pytest.approx([1.5, 3, axis.seconds(0), 7, axis.seconds(3), 3])
     assert found[6] == pytest.approx([0, 0.5, 1.25, 2.75])
 
 
 LEVELS = """() => {
-  const canvas = document.querySelector('#stage canvas'), pen = canvas.getContext('2d');
+  const canvas = document.querySelector('#tracks canvas'), pen = canvas.getContext('2d');
   const top = canvas.height - 90, rows = pen.getImageData(120, top, canvas.width - 140, 80);
   const inked = new Set();
   for (let i = 0; i < rows.data.length; i += 4)
@@ -306,35 +306,35 @@ LEVELS = """() => {
 }"""
 
 
-def test_channels_are_scaled_and_ordered_by_the_keyboard(desk):
-    desk.page.locator("#stage[data-sound]").wait_for()
-    desk.page.focus("#stage")
-    desk.page.wait_for_function(f"() => ({LEVELS})() > 60")  # it fills its track
-    desk.press("v")
-    desk.page.get_by_label("Largest value of the scale of 2").focus()
-    desk.page.keyboard.type("1000")
-    desk.press("Tab")
-    desk.page.wait_for_function(f"() => ({LEVELS})() < 20")  # a flat line
-    desk.page.get_by_label("Smallest value of the scale of 2").fill("2000")
-    desk.press("Tab")
-    desk.page.get_by_text("the smallest must be below the largest").wait_for()
-    desk.page.get_by_role("button", name="Automatic scale of 2").click()
-    desk.page.wait_for_function(f"() => ({LEVELS})() > 60")
-    desk.page.get_by_role("button", name="Move 2 up").focus()
-    desk.press("Enter")
+def test_channels_are_scaled_and_ordered_by_the_keyboard(tab):
+    tab.page.locator("#tracks[data-sound]").wait_for()
+    tab.page.focus("#tracks")
+    tab.page.wait_for_function(f"() => ({LEVELS})() > 60")  # it fills its track
+    tab.press("v")
+    tab.page.get_by_label("Largest value of the scale of 2").focus()
+    tab.page.keyboard.type("1000")
+    tab.press("Tab")
+    tab.page.wait_for_function(f"() => ({LEVELS})() < 20")  # a flat line
+    tab.page.get_by_label("Smallest value of the scale of 2").fill("2000")
+    tab.press("Tab")
+    tab.page.get_by_text("the smallest must be below the largest").wait_for()
+    tab.page.get_by_role("button", name="Automatic scale of 2").click()
+    tab.page.wait_for_function(f"() => ({LEVELS})() > 60")
+    tab.page.get_by_role("button", name="Move 2 up").focus()
+    tab.press("Enter")
     names = "() => [...document.querySelectorAll('.channel label')].map(each => each.textContent.trim())"
-    assert desk.page.evaluate(names) == ["2", "1"]
-    desk.wait_focus("it.getAttribute('aria-label') === 'Move 2 down' || it.getAttribute('aria-label') === 'Move 2 up'")
-    desk.page.get_by_label("Show 1").uncheck()
-    assert desk.page.get_by_label("Show 2").is_disabled(), "one channel stays"
-    desk.press("Escape")
-    desk.page.reload()
-    desk.page.wait_for_selector("html[data-painted]")
-    desk.page.focus("#stage")
-    desk.press("v")
-    assert desk.page.evaluate(names) == ["2", "1"]
-    assert not desk.page.get_by_label("Show 1").is_checked()
-    desk.press("Escape")
+    assert tab.page.evaluate(names) == ["2", "1"]
+    tab.wait_focus("it.getAttribute('aria-label') === 'Move 2 down' || it.getAttribute('aria-label') === 'Move 2 up'")
+    tab.page.get_by_label("Show 1").uncheck()
+    assert tab.page.get_by_label("Show 2").is_disabled(), "one channel stays"
+    tab.press("Escape")
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-painted]")
+    tab.page.focus("#tracks")
+    tab.press("v")
+    assert tab.page.evaluate(names) == ["2", "1"]
+    assert not tab.page.get_by_label("Show 1").is_checked()
+    tab.press("Escape")
 
 
 def test_wav_files_are_opened_labelled_and_learned_from(recordings, tmp_path):

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from browsing import ROOM, Desk, start_browser
-from hscrf.studio.claims import LEAVE, Claims, Held
+from browsing import ROOM, Tab, start_browser
+from hscrf.studio.work.claims import LEAVE, Claims, Held
 from studio_fixtures import Person, open_studio
 
 
@@ -143,7 +143,7 @@ def test_two_browsers_edit_different_sequences_and_the_second_only_reads(browser
     session._server.keys.renew()
     contexts = [browser.new_context(viewport=ROOM) for _ in range(2)]
     addresses = [session.url, session.invite("Bob")]
-    ann, bob = (Desk(context.new_page()) for context in contexts)
+    ann, bob = (Tab(context.new_page()) for context in contexts)
     ann.open(addresses[0])
     first, _ = ann.painted
     bob.open(addresses[1])
@@ -151,20 +151,20 @@ def test_two_browsers_edit_different_sequences_and_the_second_only_reads(browser
     bob.page.wait_for_selector("#about[data-held]")
     assert "read only: the person who started the studio is working on it" in bob.text("#about")
     assert bob.page.is_disabled("#accept-all")
-    bob.page.focus("#stage")
+    bob.page.focus("#tracks")
     bob.press("1")
     bob.wait_text("#message", "read only")
     assert bob.view()["version"] == 0
-    ann.page.focus("#stage")
+    ann.page.focus("#tracks")
     ann.fix("1")
     bob.wait_version(1, first)  # the second sees what the first does
     other = next(n for n in range(1, 9) if n != first)
     ann.page.evaluate(f"location.hash = '#{other}'")
     ann.wait_other(first)
     bob.page.wait_for_selector("#about:not([data-held])")
-    bob.page.focus("#stage")
+    bob.page.focus("#tracks")
     bob.fix("2")
-    ann.page.focus("#stage")
+    ann.page.focus("#tracks")
     ann.fix("1")
     assert [event["annotator"] for event in bob.ask(f"/api/sequences/{first}/history")["events"]] == ["", "Bob"]
     assert ann.errors == bob.errors == []
@@ -178,18 +178,18 @@ def test_fixes_of_a_sequence_that_another_took_meanwhile_wait_and_others_go_on(b
     bob = Person(session.invite("Bob"))
     session._server.keys.renew()
     context = browser.new_context(viewport=ROOM)
-    ann = Desk(context.new_page()).open(session.url)
+    ann = Tab(context.new_page()).open(session.url)
     first, _ = ann.painted
     other = next(n for n in range(1, 9) if n != first)
     session.studio.claims.open(other, next(iter(session._server.keys.people.values())).value)  # as if it had left
     assert bob.view(first)["held_by"] is None
-    ann.page.focus("#stage")
+    ann.page.focus("#tracks")
     ann.press("1")
     ann.wait_text("#saved", "NOT saved")
     assert "Bob is working" in ann.page.get_attribute("#saved", "title")
     ann.page.evaluate(f"location.hash = '#{other}'")
     ann.wait_other(first)
-    ann.page.focus("#stage")
+    ann.page.focus("#tracks")
     ann.press("2")
     person.wait(lambda project: person.view(other, 0)["version"] == 1)
     bob.view(next(n for n in range(1, 9) if n not in (first, other)))

@@ -11,7 +11,7 @@ import pytest
 from hscrf import load
 from hscrf.cli.main import build_parser, main
 from hscrf.cli.studio import project_of
-from hscrf.studio.studio import Studio
+from hscrf.studio.server.studio import Studio
 
 LABELS = 'lasting = ["pace"]\n[levels]\nactivity = ["rest", "run"]\npace = ["low", "high"]\n'
 DATA = ("csv", "tsv")  # formats with the observations; the others have labels only
@@ -75,8 +75,8 @@ def opened(data, db):
 
 
 def post(studio, sequence, kind, **body):
-    version = studio.desk.sheet(sequence).state.version
-    studio.desk.post(sequence, {"uid": uuid.uuid4().hex, "version": version, "kind": kind, "body": body})
+    version = studio.workspace.tracked(sequence).state.version
+    studio.workspace.post(sequence, {"uid": uuid.uuid4().hex, "version": version, "kind": kind, "body": body})
 
 
 @pytest.fixture(scope="module", params=MADE)
@@ -154,7 +154,7 @@ def test_names_and_times_of_a_series_go_out_as_they_came_in(tmp_path, capsys):
     for n, ending in enumerate(("jsonl", "csv", "tsv")):
         with opened(tmp_path / f"out.{ending}", tmp_path / f"{n}.sqlite") as studio:
             assert studio.channels == ["speed", "heart"]
-            assert studio.store.times(1) == line["time"]
+            assert studio.database.times(1) == line["time"]
     capsys.readouterr()
     assert main(["studio", "export", str(tmp_path / "x.sqlite"), "-o", str(tmp_path / "out.txt")]) == 2
     assert re.search("numbers.*write .csv, .tsv or .jsonl", capsys.readouterr().err)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Desk, start_browser
+from browsing import ROOM, Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -25,21 +25,21 @@ def browser(playwright):
 
 @pytest.fixture
 def page_on(browser, tmp_path):
-    """Open a desk on sequences; at the end no script may have failed."""
+    """Open a tab on sequences; at the end no script may have failed."""
     opened = []
 
     def start(X, room=ROOM, **options):
         session = serve(X, db=tmp_path / f"{len(opened)}.sqlite", port=0, **{"train_after": 1000, **options})
         context = browser.new_context(viewport=room)
-        desk = Desk(context.new_page()).open(session.url)
-        opened.append((session, context, desk))
-        return desk
+        tab = Tab(context.new_page()).open(session.url)
+        opened.append((session, context, tab))
+        return tab
 
     yield start
     for session, context, _ in opened:
         context.close()
         session.stop()
-    assert [error for _, _, desk in opened for error in desk.errors] == []
+    assert [error for _, _, tab in opened for error in tab.errors] == []
 
 
 def texts(page_on, n=8, **options):
@@ -50,100 +50,100 @@ def texts(page_on, n=8, **options):
 
 
 def test_accept_is_offered_only_where_there_is_something_to_accept(page_on):
-    desk = texts(page_on)
-    first = desk.painted[0]
-    accept = desk.page.locator("#accept-all")
+    tab = texts(page_on)
+    first = tab.painted[0]
+    accept = tab.page.locator("#accept-all")
     enabled = accept.evaluate("it => getComputedStyle(it).backgroundColor")
-    desk.press("A")
-    desk.wait_other(first)
-    desk.press("b")
-    desk.wait_text("#about", "done ✓")
+    tab.press("A")
+    tab.wait_other(first)
+    tab.press("b")
+    tab.wait_text("#about", "done ✓")
     assert accept.is_disabled()
     assert "accepted already" in accept.get_attribute("title")
     assert accept.evaluate("it => getComputedStyle(it).backgroundColor") != enabled, "it does not look enabled"
-    desk.press("A")
-    desk.wait_text("#message", "accepted already")
-    desk.press("i")
-    assert desk.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
-    desk.press("Escape")
-    desk.page.focus("#stage")
-    desk.fix("u")
+    tab.press("A")
+    tab.wait_text("#message", "accepted already")
+    tab.press("i")
+    assert tab.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
+    tab.press("Escape")
+    tab.page.focus("#tracks")
+    tab.fix("u")
     assert accept.is_enabled(), "what was released can be accepted again"
 
 
 def test_an_empty_text_says_what_to_do_and_offers_nothing_to_accept(page_on):
-    desk = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]}))
-    assert "Drag over steps" in desk.text("#empty")
-    assert desk.page.locator("#accept-all").is_disabled()
-    desk.press("i")
-    assert desk.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
-    desk.press("Escape")
-    desk.page.focus("#stage")
-    desk.fix("1")
-    assert desk.page.locator("#empty").is_hidden()
+    tab = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]}))
+    assert "Drag over steps" in tab.text("#empty")
+    assert tab.page.locator("#accept-all").is_disabled()
+    tab.press("i")
+    assert tab.page.get_by_role("menuitem", name="Accept the segment").get_attribute("aria-disabled") == "true"
+    tab.press("Escape")
+    tab.page.focus("#tracks")
+    tab.fix("1")
+    assert tab.page.locator("#empty").is_hidden()
 
 
-def accept_many(desk):
-    desk.page.click("#more")
-    desk.page.get_by_role("menuitem", name="Accept many sequences").click()
-    desk.page.fill("#least", "0.5")
-    desk.press("Tab")
-    desk.page.locator(".bulk-list b").wait_for()
-    desk.page.get_by_role("button", name="Accept them").click()
-    desk.page.get_by_text("accepted.").wait_for()
-    desk.press("Escape")
-    return desk.ask("/api/queue")["done"]
+def accept_many(tab):
+    tab.page.click("#more")
+    tab.page.get_by_role("menuitem", name="Accept many sequences").click()
+    tab.page.fill("#least", "0.5")
+    tab.press("Tab")
+    tab.page.locator(".bulk-list b").wait_for()
+    tab.page.get_by_role("button", name="Accept them").click()
+    tab.page.get_by_text("accepted.").wait_for()
+    tab.press("Escape")
+    return tab.ask("/api/queue")["done"]
 
 
 def test_many_acceptances_are_taken_back_by_one_undo_after_the_dialog_is_closed(page_on):
-    desk = texts(page_on)
-    count = accept_many(desk)
+    tab = texts(page_on)
+    count = accept_many(tab)
     assert count > 1
-    desk.page.focus("#stage")
-    assert f"{count} sequences" in desk.page.get_attribute("#undo", "title")
-    desk.press("z")
-    desk.wait_text("#message", f"{count} taken back")
-    assert desk.ask("/api/queue")["done"] == 0
-    assert accept_many(desk) == count
-    desk.page.reload()  # nothing but the database remembers it
-    desk.page.wait_for_selector("html[data-painted]")
-    desk.page.click("#more")
-    desk.page.get_by_role("menuitem", name=f"Undo accepting {count} sequences").click()
-    desk.wait_text("#message", f"{count} taken back")
-    assert desk.ask("/api/queue")["done"] == 0
-    assert desk.ask("/api/project")["batch"] is None
+    tab.page.focus("#tracks")
+    assert f"{count} sequences" in tab.page.get_attribute("#undo", "title")
+    tab.press("z")
+    tab.wait_text("#message", f"{count} taken back")
+    assert tab.ask("/api/queue")["done"] == 0
+    assert accept_many(tab) == count
+    tab.page.reload()  # nothing but the database remembers it
+    tab.page.wait_for_selector("html[data-painted]")
+    tab.page.click("#more")
+    tab.page.get_by_role("menuitem", name=f"Undo accepting {count} sequences").click()
+    tab.wait_text("#message", f"{count} taken back")
+    assert tab.ask("/api/queue")["done"] == 0
+    assert tab.ask("/api/project")["batch"] is None
 
 
 # -- the queue
 
 
 def test_the_queue_is_filtered_by_doubt(page_on):
-    desk = texts(page_on)
+    tab = texts(page_on)
     rated = "async () => (await (await fetch('/api/queue')).json()).items.every(item => item.doubt !== null)"
-    desk.page.wait_for_function(rated)
-    doubts = {str(item["id"]): item["doubt"] for item in desk.ask("/api/queue")["items"]}
-    assert desk.page.locator("#doubt").is_hidden()
-    desk.page.select_option("#filter", "doubtful")
-    desk.page.locator("#doubt").wait_for()
+    tab.page.wait_for_function(rated)
+    doubts = {str(item["id"]): item["doubt"] for item in tab.ask("/api/queue")["items"]}
+    assert tab.page.locator("#doubt").is_hidden()
+    tab.page.select_option("#filter", "doubtful")
+    tab.page.locator("#doubt").wait_for()
     limit = sorted(doubts.values())[len(doubts) // 3]
-    desk.page.fill("#doubt", f"{limit:.6f}")
+    tab.page.fill("#doubt", f"{limit:.6f}")
     for name, holds in (
         ("doubtful", lambda d: d >= float(f"{limit:.6f}")),
         ("sure", lambda d: d <= float(f"{limit:.6f}")),
     ):
-        desk.page.select_option("#filter", name)
+        tab.page.select_option("#filter", name)
         wanted = {n for n, doubt in doubts.items() if holds(doubt)}
         shown = "() => [...document.querySelectorAll('.entry')].map(each => each.dataset.id).sort().join()"
-        desk.page.wait_for_function(f"wanted => ({shown})() === wanted", arg=",".join(sorted(wanted)))
-    desk.page.select_option("#filter", "all")
-    assert desk.page.locator("#doubt").is_hidden()
+        tab.page.wait_for_function(f"wanted => ({shown})() === wanted", arg=",".join(sorted(wanted)))
+    tab.page.select_option("#filter", "all")
+    assert tab.page.locator("#doubt").is_hidden()
 
 
 def test_names_in_the_queue_are_not_cut_next_to_free_space(page_on):
     names = [f"recording_{n:02d}_kitchen" for n in range(len(WORDS))]
-    desk = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"]}, max_duration={"phrase": None}), names=names)
+    tab = page_on(WORDS, topology=Topology({"phrase": ["NP", "VP"]}, max_duration={"phrase": None}), names=names)
     cut = "() => [...document.querySelectorAll('.entry .head')].map(each => each.scrollWidth - each.clientWidth)"
-    assert desk.page.evaluate(cut) == [0, 0]
+    assert tab.page.evaluate(cut) == [0, 0]
 
 
 # -- models
@@ -151,17 +151,17 @@ def test_names_in_the_queue_are_not_cut_next_to_free_space(page_on):
 
 def test_the_side_does_not_say_that_the_first_model_waits(page_on):
     X, Y = sentences(6)
-    desk = page_on(X, Y=[*Y[:4], None, None], topology=TOPOLOGY, kind="text")
-    desk.wait_text("#training", "model 1, trained on 4 sequences", timeout=90_000)
-    desk.wait_text("#message", "model 1, trained on 4 sequences is ready")
-    assert "takes over" not in desk.text("#training") + desk.text("#message")
-    desk.wait_text("#about", "model 1")
-    desk.page.click("#train")
-    desk.wait_text("#training", "model 2, trained on 4 sequences: takes over with the next sequence", timeout=90_000)
-    desk.page.reload()
-    desk.page.wait_for_selector("html[data-painted]")  # opening a sequence lets it take over
-    desk.wait_text("#training", "model 2, trained on 4 sequences")
-    assert "takes over" not in desk.text("#training")
+    tab = page_on(X, Y=[*Y[:4], None, None], topology=TOPOLOGY, kind="text")
+    tab.wait_text("#training", "model 1, trained on 4 sequences", timeout=90_000)
+    tab.wait_text("#message", "model 1, trained on 4 sequences is ready")
+    assert "takes over" not in tab.text("#training") + tab.text("#message")
+    tab.wait_text("#about", "model 1")
+    tab.page.click("#train")
+    tab.wait_text("#training", "model 2, trained on 4 sequences: takes over with the next sequence", timeout=90_000)
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-painted]")  # opening a sequence lets it take over
+    tab.wait_text("#training", "model 2, trained on 4 sequences")
+    assert "takes over" not in tab.text("#training")
 
 
 # -- narrow windows and large zoom: 640 x 400 CSS pixels are 1280 x 800 at 200 %
@@ -189,14 +189,14 @@ APART = """() => {
 @pytest.mark.parametrize("room", [(640, 400), (450, 800), (320, 640), (900, 420), (900, 700), (1280, 800)])
 def test_nothing_overlaps_and_everything_is_within_reach(page_on, room):
     width, height = room
-    desk = texts(page_on, room={"width": width, "height": height}, Y=[*sentences(2)[1], *[None] * 6])
-    assert desk.page.evaluate(APART) == []
-    assert desk.page.evaluate(COVERED, list(BUTTONS)) == []
-    assert desk.page.evaluate("document.documentElement.scrollWidth") <= width, "no scrolling to the side"
-    desk.page.locator("#train").click()
-    desk.wait_match("#training", "training model 2|model 2, trained")
-    desk.page.locator("#settings").click()
-    dialog = desk.page.locator("dialog[open]").bounding_box()
+    tab = texts(page_on, room={"width": width, "height": height}, Y=[*sentences(2)[1], *[None] * 6])
+    assert tab.page.evaluate(APART) == []
+    assert tab.page.evaluate(COVERED, list(BUTTONS)) == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width, "no scrolling to the side"
+    tab.page.locator("#train").click()
+    tab.wait_match("#training", "training model 2|model 2, trained")
+    tab.page.locator("#settings").click()
+    dialog = tab.page.locator("dialog[open]").bounding_box()
     assert dialog["x"] >= 0
     assert dialog["x"] + dialog["width"] <= width
-    desk.press("Escape")
+    tab.press("Escape")

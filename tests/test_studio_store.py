@@ -7,23 +7,23 @@ import sys
 
 import pytest
 
-from hscrf.studio.locking import Locked
-from hscrf.studio.store import SCHEMA, Behind, NotSaved, Store
+from hscrf.studio.data.database import SCHEMA, Behind, Database, NotSaved
+from hscrf.studio.data.locking import Locked
 from processes import SOURCE
 
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path / "a.sqlite") as store:
+    with Database(tmp_path / "a.sqlite") as store:
         store.add("day", 3, '["a", "b", "c"]', "0")
         yield store
 
 
 def test_an_event_is_there_after_opening_again(tmp_path):
-    with Store(tmp_path / "a.sqlite") as store:
+    with Database(tmp_path / "a.sqlite") as store:
         store.add("day", 3, "[]", "0")
         store.append(1, 0, "u", "label", {"level": "tag", "label": "é \ud83d\ude00 </script>"}, "ann", 4)
-    with Store(tmp_path / "a.sqlite") as store:
+    with Database(tmp_path / "a.sqlite") as store:
         (event,) = store.events(1)
         assert (event.version, event.kind, event.annotator, event.model) == (1, "label", "ann", 4)
         assert event.body["label"].endswith("</script>")
@@ -64,17 +64,17 @@ def test_the_log_is_written_before_the_answer(store):
 
 
 def test_one_process_a_database(store):
-    code = f"from hscrf.studio.store import Store; Store({store.path!r})"
+    code = f"from hscrf.studio.data.database import Database; Database({store.path!r})"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)},
                           capture_output=True, text=True)  # fmt: skip
     assert f"stop process {os.getpid()} first" in done.stderr
     with pytest.raises(Locked, match="another process"):
-        Store(store.path)
+        Database(store.path)
 
 
 def test_reading_needs_no_lock(store):
     store.append(1, 0, "u", "label", {})
-    with Store(store.path, reading=True) as other:
+    with Database(store.path, reading=True) as other:
         assert len(other.events(1)) == 1
         with pytest.raises(NotSaved) as failure:
             other.append(1, 1, "v", "label", {})
@@ -104,8 +104,8 @@ def test_a_full_disk_says_so_and_loses_nothing(store):
 
 LIMITED = """
 import resource, sys
-from hscrf.studio.store import NotSaved, Store
-store = Store(sys.argv[1])
+from hscrf.studio.data.database import NotSaved, Database
+store = Database(sys.argv[1])
 store.add("day", 3, "[]", "0")
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 done = 0
@@ -127,7 +127,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     assert run.returncode == 0, run.stderr
     done, reason = run.stdout.split()
     assert reason in ("full", "disk")
-    with Store(path) as store:
+    with Database(path) as store:
         assert [event.uid for event in store.events(1)] == [f"u{k}" for k in range(int(done))]
         assert int(done) > 5
         store.append(1, int(done), "more", "label", {})
@@ -136,16 +136,16 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
 @pytest.mark.parametrize("version", [SCHEMA + 1, 0])
 def test_a_database_of_another_version_is_left_alone(tmp_path, version):
     path = tmp_path / "a.sqlite"
-    Store(path).close()
+    Database(path).close()
     with sqlite3.connect(path) as other:
         other.execute(f"PRAGMA user_version={version}")
     other.close()
     with pytest.raises(ValueError, match=f"version {version} of the studio's tables"):
-        Store(path)
+        Database(path)
     with sqlite3.connect(path) as other:
         other.execute(f"PRAGMA user_version={SCHEMA}")
     other.close()
-    Store(path).close()
+    Database(path).close()
 
 
 def test_a_file_of_another_program_is_left_alone(tmp_path):
@@ -154,22 +154,22 @@ def test_a_file_of_another_program_is_left_alone(tmp_path):
         other.execute("CREATE TABLE song(title)")
     other.close()
     with pytest.raises(ValueError, match="another program"):
-        Store(path)
+        Database(path)
     path = tmp_path / "text.sqlite"
     path.write_text("this is no database at all, but it is long enough to look at\n" * 20)
     with pytest.raises(ValueError, match="no database of a studio"):
-        Store(path)
+        Database(path)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Store(tmp_path / "nowhere" / "a.sqlite")
+        Database(tmp_path / "nowhere" / "a.sqlite")
     with pytest.raises(FileNotFoundError):
-        Store(tmp_path / "a.sqlite", reading=True)
+        Database(tmp_path / "a.sqlite", reading=True)
 
 
 def test_a_clock_that_goes_back_keeps_the_order(store, monkeypatch):
-    import hscrf.studio.store as module
+    import hscrf.studio.data.database as module
 
     class Past(module.datetime):
         @classmethod

@@ -12,13 +12,13 @@ from hscrf import HSCRF, InfeasibleError, Labels, Topology
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
-from hscrf.studio import suggestions
-from hscrf.studio.conflicts import groups_of, only
-from hscrf.studio.events import Invalid, State
-from hscrf.studio.evidence import labels_of, levels_of
-from hscrf.studio.queue import Candidate, is_random, ordered
-from hscrf.studio.store import Event
-from hscrf.studio.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
+from hscrf.studio.data.conflicts import groups_of, only
+from hscrf.studio.data.database import Event
+from hscrf.studio.data.events import Invalid, State
+from hscrf.studio.data.evidence import labels_of, levels_of
+from hscrf.studio.model import suggestions
+from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
+from hscrf.studio.work.queue import Candidate, is_random, ordered
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 LEVELS = levels_of(TOPOLOGY)
@@ -108,6 +108,30 @@ def test_alternatives_are_differences_of_log_z(suggester):
             found = suggester.alternatives(1, state.knowledge, "phrase", start, stop)
             expected = posterior[start, stop - start - 1]
             np.testing.assert_allclose(np.exp(list(found.values())), expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("level", ["phrase", "tag"])
+def test_alternatives_by_shared_passes_equal_those_of_a_pass_for_each_label(suggester, monkeypatch, level):
+    """Of segments with borders, of a step of a unit level, and of several steps, which share no passes."""
+    state = state_of(1, fixed("tag", 4, 5, "X"), fixed("phrase", 0, 1, "NP"))
+    monkeypatch.setattr(suggestions, "SHARED", 1)
+    shared = {
+        (i, j): suggester.alternatives(1, state.knowledge, level, i, j) for i in range(4) for j in range(i + 1, 5)
+    }
+    monkeypatch.setattr(suggestions, "SHARED", 1000)
+    for (start, stop), found in shared.items():
+        alone = suggester.alternatives(1, state.knowledge, level, start, stop)
+        assert list(found) == list(alone)
+        np.testing.assert_allclose(list(found.values()), list(alone.values()), rtol=1e-9, atol=1e-11)
+
+
+def test_improbable_alternatives_have_a_pass_of_their_own(suggester, monkeypatch):
+    state = state_of(1)
+    expected = suggester.alternatives(1, state.knowledge, "phrase", 0, 2)
+    monkeypatch.setattr(suggestions, "SHARED", 1)
+    monkeypatch.setattr(suggestions, "SMALL", 0.5)
+    found = suggester.alternatives(1, state.knowledge, "phrase", 0, 2)
+    np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9)
 
 
 def test_alternatives_do_not_count_the_fix_of_the_segment_itself(suggester):
@@ -292,7 +316,7 @@ def test_alternatives_of_yesterday_are_not_finished(suggester):
     asked = iter([True, False])
     state = state_of(1)
     assert suggester.alternatives(1, state.knowledge, "phrase", 0, 2, wanted=lambda: next(asked)) is None
-    assert next(asked, None) is None, "asked before each label"
+    assert next(asked, None) is None, "asked before each pass"
 
 
 def shown(suggester, n, *events):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from browsing import GUTTER, ROOM, Desk, start_browser
+from browsing import GUTTER, ROOM, Tab, start_browser
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -103,7 +103,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path, labels, arguments, words, cap
 
 
 def test_a_model_of_texts_reads_texts(tmp_path, labels, read, monkeypatch):
-    monkeypatch.setattr("hscrf.studio.school.Training", TrainingHere)
+    monkeypatch.setattr("hscrf.studio.work.trainer.TrainingRun", TrainingHere)
     with open_texts(tmp_path, train_after=1) as session:
         person = Person(session.url)
         cut(person, "blanks")
@@ -258,66 +258,66 @@ def browser(playwright):
 
 
 @pytest.fixture
-def new_desk(browser):
-    desks = []
+def new_tab(browser):
+    tabs = []
 
     def open_desk(session, **options):
-        desks.append(Desk(browser.new_context(**{"viewport": ROOM, **options}).new_page()).open(session.url))
-        return desks[-1]
+        tabs.append(Tab(browser.new_context(**{"viewport": ROOM, **options}).new_page()).open(session.url))
+        return tabs[-1]
 
     yield open_desk
-    errors = [error for desk in desks for error in desk.errors]
-    for desk in desks:
-        desk.page.context.close()
+    errors = [error for tab in tabs for error in tab.errors]
+    for tab in tabs:
+        tab.page.context.close()
     assert errors == []
 
 
 @pytest.fixture
-def desk(tmp_path, new_desk):
+def tab(tmp_path, new_tab):
     with open_texts(tmp_path) as session:
-        yield new_desk(session)
+        yield new_tab(session)
 
 
-def words(desk):
-    return desk.page.locator(".paper .wordline > span").all_inner_texts()
+def words(tab):
+    return tab.page.locator(".paper .wordline > span").all_inner_texts()
 
 
-def boxes(desk):
+def boxes(tab):
     """Where the words of the open text are on the screen."""
-    return [word.bounding_box() for word in desk.page.locator(".paper .wordline > span").all()]
+    return [word.bounding_box() for word in tab.page.locator(".paper .wordline > span").all()]
 
 
-def track(desk, box, level=0):
+def track(tab, box, level=0):
     """The middle of the track below a word."""
     return box["x"] + box["width"] / 2, box["y"] + 26 + 3 + 25 * level + 11
 
 
-def open_named(desk, name):
-    desk.page.fill("#search", name)
-    desk.page.locator(".entry").first.click()
-    desk.wait_text("#title", name)
-    desk.page.fill("#search", "")
-    desk.page.focus("#stage")
+def open_named(tab, name):
+    tab.page.fill("#search", name)
+    tab.page.locator(".entry").first.click()
+    tab.wait_text("#title", name)
+    tab.page.fill("#search", "")
+    tab.page.focus("#tracks")
 
 
-def test_a_drag_and_a_digit_label_words_of_a_plain_text(desk):
-    open_named(desk, "notes:1")
-    assert words(desk) == ["Ada", "met", "Mr", ".", "Babbage", "in", "London", "."]
-    glued = desk.page.locator(".paper .wordline > .glued").all_inner_texts()
+def test_a_drag_and_a_digit_label_words_of_a_plain_text(tab):
+    open_named(tab, "notes:1")
+    assert words(tab) == ["Ada", "met", "Mr", ".", "Babbage", "in", "London", "."]
+    glued = tab.page.locator(".paper .wordline > .glued").all_inner_texts()
     assert glued == [".", "."]
-    found = boxes(desk)
-    desk.drag(track(desk, found[2]), track(desk, found[4]))
-    desk.fix("1")
-    assert [2, 5, "person"] in desk.view()["segments"]["entity"]
+    found = boxes(tab)
+    tab.drag(track(tab, found[2]), track(tab, found[4]))
+    tab.fix("1")
+    assert [2, 5, "person"] in tab.view()["segments"]["entity"]
 
 
-def test_tokens_are_seen_and_changed_in_the_settings(desk):
-    open_named(desk, "notes:3")
-    desk.page.click("#settings")
-    desk.wait_text("#tokens-said", "26 tokens")
-    desk.page.select_option("#tokens", "blanks")
-    desk.wait_text("#tokens-said", "17 tokens (blanks only)")
-    assert desk.page.locator("#tokens-sample span").all_inner_texts() == [
+def test_tokens_are_seen_and_changed_in_the_settings(tab):
+    open_named(tab, "notes:3")
+    tab.page.click("#settings")
+    tab.wait_text("#tokens-said", "26 tokens")
+    tab.page.select_option("#tokens", "blanks")
+    tab.wait_text("#tokens-said", "17 tokens (blanks only)")
+    assert tab.page.locator("#tokens-sample span").all_inner_texts() == [
         "They",
         "went",
         "to",
@@ -325,102 +325,102 @@ def test_tokens_are_seen_and_changed_in_the_settings(desk):
         "then",
         "home.",
     ]
-    desk.page.click("#cut")
-    desk.page.locator("dialog[open]").wait_for(state="detached")
-    desk.page.wait_for_function("() => document.querySelectorAll('.paper .wordline > span').length === 6")
-    assert words(desk) == ["They", "went", "to", "Rome,", "then", "home."]
-    desk.press("End").fix("1")
-    desk.page.click("#settings")
-    desk.page.click("#uncut")
-    desk.page.wait_for_function("() => document.querySelectorAll('.paper .wordline > span').length === 8")
-    assert desk.view()["segments"]["entity"][-1] == [0, 8, "person"]
+    tab.page.click("#cut")
+    tab.page.locator("dialog[open]").wait_for(state="detached")
+    tab.page.wait_for_function("() => document.querySelectorAll('.paper .wordline > span').length === 6")
+    assert words(tab) == ["They", "went", "to", "Rome,", "then", "home."]
+    tab.press("End").fix("1")
+    tab.page.click("#settings")
+    tab.page.click("#uncut")
+    tab.page.wait_for_function("() => document.querySelectorAll('.paper .wordline > span').length === 8")
+    assert tab.view()["segments"]["entity"][-1] == [0, 8, "person"]
 
 
-def test_a_cut_that_would_lose_labels_is_explained(desk):
-    open_named(desk, "notes:3")
-    found = boxes(desk)
-    desk.drag(track(desk, found[2]), track(desk, found[3]))
-    desk.fix("2")
-    desk.page.click("#settings")
-    desk.page.select_option("#tokens", "blanks")
-    desk.wait_text("#tokens-said", "would be lost")
-    assert desk.page.locator("#cut").is_disabled()
+def test_a_cut_that_would_lose_labels_is_explained(tab):
+    open_named(tab, "notes:3")
+    found = boxes(tab)
+    tab.drag(track(tab, found[2]), track(tab, found[3]))
+    tab.fix("2")
+    tab.page.click("#settings")
+    tab.page.select_option("#tokens", "blanks")
+    tab.wait_text("#tokens-said", "would be lost")
+    assert tab.page.locator("#cut").is_disabled()
 
 
-def test_lines_of_a_file_stay_lines(tmp_path, new_desk):
+def test_lines_of_a_file_stay_lines(tmp_path, new_tab):
     with open_texts(tmp_path, ["Dear Ada,\nI am well.\n\nYours"]) as session:
-        desk = new_desk(session)
-        lines = desk.page.locator(".paper .wordline").all_inner_texts()
+        tab = new_tab(session)
+        lines = tab.page.locator(".paper .wordline").all_inner_texts()
         assert ["".join(line.split()) for line in lines] == ["DearAda,", "Iamwell.", "Yours"]
 
 
 # -- several sequences at once
 
 
-def panels(desk):
-    return desk.page.locator(".neighbour b").all_inner_texts()
+def panels(tab):
+    return tab.page.locator(".neighbour b").all_inner_texts()
 
 
-def test_other_sequences_are_around_the_open_one_and_open_by_click_and_key(desk):
-    order = [item["name"] for item in desk.ask("/api/queue")["items"]]
-    desk.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
-    assert desk.text("#title") == order[0]
-    assert panels(desk) == order[1:]
-    assert "not begun" in desk.page.locator(".neighbour").first.inner_text()
-    panel = desk.page.locator(".neighbour", has_text=order[2])
+def test_other_sequences_are_around_the_open_one_and_open_by_click_and_key(tab):
+    order = [item["name"] for item in tab.ask("/api/queue")["items"]]
+    tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
+    assert tab.text("#title") == order[0]
+    assert panels(tab) == order[1:]
+    assert "not begun" in tab.page.locator(".neighbour").first.inner_text()
+    panel = tab.page.locator(".neighbour", has_text=order[2])
     top = panel.bounding_box()["y"]
     panel.click()
-    desk.wait_text("#title", order[2])
-    desk.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
-    assert panels(desk) == [order[0], order[1], order[3]]
-    assert abs(desk.page.locator(".paper").bounding_box()["y"] - top) < 40, "it stays where it was clicked"
-    found = boxes(desk)
-    desk.page.mouse.click(*track(desk, found[1]))
-    desk.fix("1")
-    desk.press("PageUp")
-    desk.wait_text("#title", order[1])
-    desk.page.wait_for_function(
+    tab.wait_text("#title", order[2])
+    tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
+    assert panels(tab) == [order[0], order[1], order[3]]
+    assert abs(tab.page.locator(".paper").bounding_box()["y"] - top) < 40, "it stays where it was clicked"
+    found = boxes(tab)
+    tab.page.mouse.click(*track(tab, found[1]))
+    tab.fix("1")
+    tab.press("PageUp")
+    tab.wait_text("#title", order[1])
+    tab.page.wait_for_function(
         "name => document.querySelector('.neighbours:last-child')?.textContent.includes(name)", arg=order[2]
     )
-    assert "begun" in desk.page.locator(".neighbour", has_text=order[2]).inner_text()
-    desk.page.locator(".neighbour", has_text=order[0]).focus()
-    desk.press("Enter")
-    desk.wait_text("#title", order[0])
+    assert "begun" in tab.page.locator(".neighbour", has_text=order[2]).inner_text()
+    tab.page.locator(".neighbour", has_text=order[0]).focus()
+    tab.press("Enter")
+    tab.wait_text("#title", order[0])
 
 
-def test_words_have_the_size_that_is_chosen(desk):
-    before = boxes(desk)[0]
-    desk.page.click("#settings")
-    desk.page.select_option("#text-size", "very large")
-    desk.page.select_option("#around", "no")
-    desk.press("Escape")
-    desk.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 0")
-    after = boxes(desk)[0]
+def test_words_have_the_size_that_is_chosen(tab):
+    before = boxes(tab)[0]
+    tab.page.click("#settings")
+    tab.page.select_option("#text-size", "very large")
+    tab.page.select_option("#around", "no")
+    tab.press("Escape")
+    tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 0")
+    after = boxes(tab)[0]
     assert after["width"] > 1.3 * before["width"]
     assert after["height"] > 1.4 * before["height"]
-    desk.page.reload()
-    desk.page.wait_for_selector("html[data-painted]")
-    assert boxes(desk)[0]["width"] == after["width"]
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-painted]")
+    assert boxes(tab)[0]["width"] == after["width"]
 
 
 # -- from right to left
 
 
 @pytest.fixture
-def hebrew(tmp_path, new_desk):
+def hebrew(tmp_path, new_tab):
     with open_texts(tmp_path, HEBREW) as session:
-        desk = new_desk(session)
-        open_named(desk, "notes:1")
-        yield desk
+        tab = new_tab(session)
+        open_named(tab, "notes:1")
+        yield tab
 
 
 def test_words_run_from_right_to_left(hebrew):
     found = boxes(hebrew)
     assert len(found) == len(tokenize(HEBREW[0]))
     assert all(left["x"] < right["x"] for right, left in pairwise(found))
-    stage = hebrew.page.locator("#stage").bounding_box()
-    assert stage["x"] + stage["width"] - 40 < found[0]["x"] + found[0]["width"] <= stage["x"] + stage["width"]
-    assert found[-1]["x"] > stage["x"] + GUTTER
+    tracks = hebrew.page.locator("#tracks").bounding_box()
+    assert tracks["x"] + tracks["width"] - 40 < found[0]["x"] + found[0]["width"] <= tracks["x"] + tracks["width"]
+    assert found[-1]["x"] > tracks["x"] + GUTTER
 
 
 def test_the_pointer_and_the_arrows_follow(hebrew):

@@ -1,4 +1,4 @@
-"""Training beside the person's work: partial labels, take-over between sequences, death of the process."""
+"""Training in the background: partial labels, take-over between sequences, death of the process."""
 
 import os
 import signal
@@ -8,21 +8,17 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from hscrf import HHMM, HSCRF, LBFGS, Init, Labels, Token, Topology, Trans
+from hscrf import HHMM, HSCRF, LBFGS, ChainCRF, Init, Labels, Token, Topology, Trans, load
 from hscrf.cli.recipe import load_model
 from hscrf.io import Document
-from hscrf.studio import school, serve
-from hscrf.studio.learning import Job, learn
-from hscrf.studio.training import Training
-from hscrf.studio.worker import Worker
-from studio_fixtures import TOPOLOGY, Person, TrainingHere, open_studio, sentences, small_model
-
-
-@pytest.fixture
-def training_here(monkeypatch):
-    """Models are trained in a thread: for tests of what is learned, not of the process that learns it."""
-    monkeypatch.setattr(school, "Training", TrainingHere)
+from hscrf.studio import serve
+from hscrf.studio.model import training_process
+from hscrf.studio.model.training_process import Job, learn
+from hscrf.studio.model.training_run import TrainingRun
+from hscrf.studio.work.worker import Worker
+from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
 def trained(project):
@@ -100,7 +96,7 @@ def test_a_first_model_of_plain_words_has_the_levels_that_have_labels(tmp_path, 
         assert person.post("/api/training", {}).status_code == 202
         person.wait(trained)
         assert list(session.model.topology_.levels[1:]) == levels
-        file = session.studio.desk.shelf.newest_file()
+        file = session.studio.workspace.model_store.newest_file()
         person.close()
     model, recipe = load_model(str(file))
     assert model.predict([recipe.observe(Document(WORDS[0]))])[0].length == 3, "the file says how to read words"
@@ -204,7 +200,7 @@ def test_a_training_process_that_is_killed_harms_nothing(tmp_path):
     listener.start()
     assert listening.wait(300)
     person.post("/api/training", {})
-    os.kill(session.studio.school.training.process.pid, signal.SIGKILL)
+    os.kill(session.studio.trainer.training.process.pid, signal.SIGKILL)
     assert seen.wait(300)
     listener.join()
     project = person.get("/api/project").json()
@@ -226,6 +222,41 @@ def test_training_can_be_stopped(tmp_path):
     assert len(person.get("/api/progress").json()["models"]) == 1
     person.close()
     session.stop()
+
+
+def partly_labelled():
+    """Sequences of which half have labels of the top level only."""
+    X, Y = sentences()
+    Y = [y if n % 2 else {"phrase": y.column("phrase")} for n, y in enumerate(Y)]
+    return X, [y if isinstance(y, Labels) else Labels.from_columns(TOPOLOGY, y) for y in Y]
+
+
+@pytest.mark.parametrize("family", ["nested", "chain"])
+def test_training_in_the_studio_is_fit(tmp_path, family):
+    """The same start at complete sequences and the same stopping rule; each iteration is reported."""
+    entries = []
+    if family == "nested":
+        topology, (X, Y) = TOPOLOGY, partly_labelled()
+        plain = HSCRF(topology)
+    else:
+        topology = Topology({"tag": ["D", "N", "V", "X"]})
+        X, Y = sentences()
+        Y = [Labels.from_columns(topology, {"tag": y.column("tag")}) for y in Y]
+        plain = ChainCRF(topology, c2=1e-4)
+    learn(Job(clone(plain), topology, X, Y, str(tmp_path / "m.hscrf")), entries.append)
+    plain.fit(X, Y)
+    np.testing.assert_array_equal(load(tmp_path / "m.hscrf").coef_, plain.coef_)
+    assert [entry["iteration"] for entry in entries] == list(range(1, plain.n_iter_ + 1))
+
+
+def test_learning_around_a_chain_keeps_its_stopping_rule(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(training_process, "Around", lambda solver: seen.append(solver) or solver)
+    topology = Topology({"tag": ["D", "N", "V", "X"]})
+    X, Y = sentences()
+    Y = [Labels.from_columns(topology, {"tag": y.column("tag")}) for y in Y]
+    learn(Job(ChainCRF(topology).fit(X, Y), topology, X, Y, str(tmp_path / "m.hscrf"), around=True))
+    assert seen == [LBFGS(delta=1e-5)]
 
 
 def test_a_given_model_stays_the_teacher(tmp_path):
@@ -267,7 +298,7 @@ def test_an_error_in_training_is_told_in_words(tmp_path):
 
     X, Y = sentences(2)
     job = Job(HSCRF(TOPOLOGY, c2=-1.0), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
-    training = Training(job, lambda *_: None, done.append, fail)
+    training = TrainingRun(job, lambda *_: None, done.append, fail)
     assert failed.wait(300)
     assert "c2 is -1" in words[0]
     training.thread.join()
@@ -288,7 +319,7 @@ def test_what_libraries_print_is_not_taken_for_progress(tmp_path):
     X, Y = sentences(2)
     Y = small_model().predict(X)
     job = Job(HSCRF(TOPOLOGY, solver=Printing()), TOPOLOGY, X, Y, str(tmp_path / "m.hscrf"))
-    training = Training(
+    training = TrainingRun(
         job, lambda n, loss: told.append(n), lambda found: done.append(found) or ended.set(), lambda _: ended.set()
     )
     assert ended.wait(300)
@@ -301,7 +332,7 @@ def test_a_closed_studio_leaves_no_process(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)
     person.post("/api/training", {})
-    process = session.studio.school.training.process
+    process = session.studio.trainer.training.process
     person.close()
     session.stop()
     assert process.poll() is not None

@@ -130,7 +130,7 @@ def with_media(args: argparse.Namespace, project: Any) -> Any:
     """The project with its rate, and with the files of its sequences in a folder."""
     from dataclasses import replace
 
-    from hscrf.studio.media import media_in
+    from hscrf.studio.server.media import media_in
 
     if args.rate is not None:
         project = replace(project, rate=args.rate)
@@ -154,15 +154,15 @@ def recorded(args: argparse.Namespace, database: str) -> Any:
     from hscrf.families.loading import load
     from hscrf.io.audio import read_audio
     from hscrf.io.labelfile import read_label_file
-    from hscrf.studio.items import Item, uniquely_named
-    from hscrf.studio.project import Project
+    from hscrf.studio.data.project import Project
+    from hscrf.studio.data.sequences import InputSequence, uniquely_named
 
     if not args.model and not args.labels:
         raise UserError("recordings have no labels: give --labels, a file that names levels and labels, or a model")
     rate = args.rate or 50.0
     documents = [read_audio(path, rate) for path in args.data]
     model = load(args.model) if args.model else None
-    items = uniquely_named(Item(d.name, d.tokens, np.array(d.tokens)) for d in documents)
+    items = uniquely_named(InputSequence(d.name, d.tokens, np.array(d.tokens)) for d in documents)
     return Project(
         items,
         read_label_file(args.labels).topology if model is None else model.topology_,
@@ -178,8 +178,8 @@ def recorded(args: argparse.Namespace, database: str) -> Any:
 
 def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
     """Serve projects until Ctrl-C."""
-    from hscrf.studio.serving import Server
-    from hscrf.studio.studio import Studio
+    from hscrf.studio.server.serving import Server
+    from hscrf.studio.server.studio import Studio
 
     servers: list[Any] = []
     try:
@@ -212,10 +212,10 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
 
 def train_first(studio: Any) -> None:
     """Train the first model of a demonstration before its page opens: suggestions are there at once."""
-    if studio.desk.shelf.suggester is None and studio.school.labelled():
+    if studio.workspace.model_store.suggester is None and studio.trainer.labelled():
         note(f"{studio.project.name}: training a first model")
-        studio.school.train()
-        studio.school.wait()
+        studio.trainer.train()
+        studio.trainer.wait()
 
 
 def tell(name: str, url: str) -> None:
@@ -242,24 +242,24 @@ def run_demo(args: argparse.Namespace) -> int:
 
 def run_agree(args: argparse.Namespace) -> int:
     """Print how two people agree; with --db, settle their differences in a database of both."""
-    from hscrf.studio.agreement import (
+    from hscrf.studio.data.evidence import levels_of
+    from hscrf.studio.exchange.agreement import (
         agreement,
+        annotations_of,
+        common_annotations,
         common_settings,
-        common_works,
         settle,
         settled_project,
         table_of,
-        works_of,
     )
-    from hscrf.studio.evidence import levels_of
 
     if len(args.data) != 3:
         raise UserError("expected: hscrf studio agree A.sqlite B.sqlite [--db BOTH.sqlite]")
-    (topology, one, first), (other_topology, other, second) = map(works_of, args.data[1:])
+    (topology, one, first), (other_topology, other, second) = map(annotations_of, args.data[1:])
     names = (first, second) if first != second else (f"{first} (A)", f"{second} (B)")
     if topology.states != other_topology.states or topology.levels != other_topology.levels:
         raise UserError(f"{args.data[1]} and {args.data[2]} have different levels or labels: nothing can be compared")
-    pairs = list(common_works(one, other))
+    pairs = list(common_annotations(one, other))
     if not pairs:
         raise UserError("there is no sequence that both have labelled")
     print(table_of(agreement(one, other, levels_of(topology), args.tolerance), names, args.tolerance))
@@ -284,7 +284,7 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
     from hscrf.cli.recipe import save_model
     from hscrf.cli.studio_items import items_from
     from hscrf.cli.studio_text import text_project
-    from hscrf.studio.project import Project, save_plainly
+    from hscrf.studio.data.project import Project, save_plainly
 
     model, recipe = open_model(args, args.data)
     if recipe.format == "text":
@@ -312,7 +312,7 @@ def cold(args: argparse.Namespace, database: str) -> Any:
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.features.specifications import default_specifications
     from hscrf.io.labelfile import read_label_file
-    from hscrf.studio.project import Project
+    from hscrf.studio.data.project import Project
 
     topology = None if args.labels is None else read_label_file(args.labels).topology
     if topology is not None and not args.levels:
@@ -352,8 +352,8 @@ def columns_of(recipe: Any, documents: list[Any]) -> tuple[str, ...]:
 def run_export(args: argparse.Namespace) -> int:
     """Write the labels of a database, or its newest model; a studio may be working on it."""
     from hscrf.files.replacing import replacing
-    from hscrf.studio.formats import export, has_numbers
-    from hscrf.studio.studio import Studio
+    from hscrf.studio.exchange.formats import export, has_numbers
+    from hscrf.studio.server.studio import Studio
 
     if len(args.data) != 2 or not args.output:
         raise UserError("expected: hscrf studio export DATABASE -o FILE")
@@ -371,8 +371,8 @@ def run_export(args: argparse.Namespace) -> int:
         studio.close()
     with replacing(args.output) as file:
         file.write(found.content)
-    done = sum(sheet.state.status == "done" for sheet in studio.desk.sheets.values())
-    note(f"{args.output}: {form}, {done} of {len(studio.desk.sheets)} sequences accepted whole")
+    done = sum(tracked.state.status == "done" for tracked in studio.workspace.sequences.values())
+    note(f"{args.output}: {form}, {done} of {len(studio.workspace.sequences)} sequences accepted whole")
     return 0
 
 
@@ -384,9 +384,9 @@ def export_format(path: str) -> str | None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Take the labels of other programs' files into a database."""
-    from hscrf.studio.events import Invalid
-    from hscrf.studio.formats import take_file
-    from hscrf.studio.studio import Studio
+    from hscrf.studio.data.events import Invalid
+    from hscrf.studio.exchange.formats import take_file
+    from hscrf.studio.server.studio import Studio
 
     if len(args.data) < 3:
         raise UserError("expected: hscrf studio import DATABASE FILE [FILE ...]")
@@ -426,18 +426,18 @@ def stored_project(database: str, model_path: str | None, predict: bool) -> Any:
 
     from hscrf.cli.recipe import load_model
     from hscrf.io.documents import Document
-    from hscrf.studio.items import Item
-    from hscrf.studio.project import Project
-    from hscrf.studio.store import Store
+    from hscrf.studio.data.database import Database
+    from hscrf.studio.data.project import Project
+    from hscrf.studio.data.sequences import InputSequence
     from hscrf.topology import Topology
 
-    with Store(database, reading=True) as store:
-        topology = Topology.from_dict(store.setting("topology"))
-        rows = [(row.name, json.loads(store.observations(row.id))) for row in store.sequences()]
-        files = [Path(store.path + ".models") / entry["path"] for entry in store.models()]
+    with Database(database, reading=True) as opened:
+        topology = Topology.from_dict(opened.setting("topology"))
+        rows = [(row.name, json.loads(opened.observations(row.id))) for row in opened.sequences()]
+        files = [Path(opened.path + ".models") / entry["path"] for entry in opened.models()]
     path = model_path or next((str(file) for file in reversed(files) if file.is_file()), None)
     model, recipe = load_model(path) if path and predict else (None, None)
     if recipe is None:
         return Project([], topology)
-    items = [Item(name, tokens, recipe.observe(Document(tokens))) for name, tokens in rows]
+    items = [InputSequence(name, tokens, recipe.observe(Document(tokens))) for name, tokens in rows]
     return Project(items, topology, model=model)

@@ -8,7 +8,7 @@ from hscrf import io
 from hscrf.cli.stray import UnknownLabels
 from hscrf.io.axis import seconds_in
 from hscrf.io.texts import located
-from hscrf.studio.items import Item, uniquely_named
+from hscrf.studio.data.sequences import InputSequence, uniquely_named
 
 
 def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
@@ -21,6 +21,6 @@ def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = 
         column = document.extra.get(recipe.time or "time")
         times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
         text, offsets = located(tokens, document.extra) or (None, None)
-        found.append(Item(document.name, tokens, recipe.observe(document), labels, times, text, offsets))
+        found.append(InputSequence(document.name, tokens, recipe.observe(document), labels, times, text, offsets))
     unknown.say()
     return uniquely_named(found)

@@ -63,8 +63,8 @@ def text_project(args: argparse.Namespace, database: str) -> Any:
     """Plain texts, with a model or with the labels to begin with."""
     from hscrf.cli.recipe import save_model
     from hscrf.io.labelfile import read_label_file
-    from hscrf.studio.project import Project
-    from hscrf.studio.texts import Texts
+    from hscrf.studio.data.project import Project
+    from hscrf.studio.data.texts import Texts
 
     if not args.model and not args.labels:
         raise UserError("plain text has no labels: give --labels, a file that names levels and labels, or a model")
@@ -120,12 +120,12 @@ def unique(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def tokens_in(database: str, asked: str | None) -> str | None:
     """How the texts of a database are cut; for a new one, as is asked for; None: as the model has it, or into words."""
-    from hscrf.studio.store import Store
+    from hscrf.studio.data.database import Database
 
     if not os.path.exists(database):
         return asked
-    with Store(database, reading=True) as store:
-        cuts = store.setting("cuts", [])
+    with Database(database, reading=True) as opened:
+        cuts = opened.setting("cuts", [])
     now = str(cuts[-1]["tokens"]) if cuts else asked
     if asked not in (None, now):
         raise UserError(

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, Random
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.ties import Tied, tied_sets
 from hscrf.solvers import LBFGS, Monitor, Penalty
-from hscrf.solvers.course import INTERRUPTED, Result
+from hscrf.solvers.course import INTERRUPTED, Result, Solver
 
 START = 100  # iterations on the complete sequences, at most
 PARTIAL_DELTA = 1e-2  # delta of the default solver where some labels are complete and others partial
@@ -27,19 +27,22 @@ MANY = 10_000  # weights from which on equal ones are taken as one
 
 
 def descend(
-    solver: LBFGS,
+    solver: Solver,
     objective: ShardedLoss,
     weights: Floats,
     c1: Penalty,
     c2: Penalty,
     monitor: Monitor,
+    random_state: Random = None,
     *,
     own_rule: bool = False,
 ) -> Result:
-    """Minimise the penalised loss from some weights on; zero weights are replaced by those of complete sequences.
+    """Minimise the penalised loss from some weights on; L-BFGS replaces zero weights by those of complete sequences.
 
     ``own_rule`` says that the user chose the solver and its ``delta``, which then also holds for partial labels.
     """
+    if not isinstance(solver, LBFGS):
+        return solver.minimize(objective, weights, c1, c2, monitor, random_state)
     tied = ties_of(objective, weights) if weights.size >= MANY else None
     if tied is None:
         return descend_from_complete(solver, objective, weights, c1, c2, monitor, own_rule)

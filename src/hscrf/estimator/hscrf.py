@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -173,7 +173,7 @@ class HSCRF(Predictor):
         self.open_duration: Any = open_duration
 
     factors_: dict[str, float]  # by level, and of transitions
-    _solver_of = staticmethod(solvers.solver_of)
+    solver_of = staticmethod(solvers.solver_of)  # a family may have a rule of its own for a name
     _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
 
     # -- learning ----------------------------------------------------------------------------------------------------
@@ -190,6 +190,7 @@ class HSCRF(Predictor):
         groups: Any = None,
         lengths: Any = None,
         client: Any = None,
+        callback: Callable[[dict[str, Any]], None] | None = None,
     ) -> Self:
         """Learn from sequences X and their labels Y, complete or partial; Ctrl-C keeps the best weights so far.
 
@@ -202,10 +203,10 @@ class HSCRF(Predictor):
             iterations, and the best model is kept.
         patience : int
         checkpoint : file that is written as training goes on and resumed from if it exists.
-        groups : sequence (n,) of names, with ``c2="auto"`` only: sequences of one group (a person, a document) are held
-            out together.
+        groups : names (n,), with ``c2="auto"`` only: sequences of one group (a person, a document) stay together.
         lengths : steps of each sequence, if X and Y are stacks: tables that hold all sequences below each other.
         client : Dask client whose workers evaluate shards.
+        callback : function that is called with the entry of ``history_`` of each iteration.
 
         Returns
         -------
@@ -222,12 +223,10 @@ class HSCRF(Predictor):
             weights = self._choose_penalties(objective, weights, groups)
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
-            monitor = self._monitor(development, patience, saver, client)
-            solver, penalties = self._solver_of(self.solver), self._penalties()
-            if isinstance(solver, solvers.LBFGS):
-                result = descend(solver, objective, weights, *penalties, monitor, own_rule=self.solver != "lbfgs")
-            else:
-                result = solver.minimize(objective, weights, *penalties, monitor, self.random_state)
+            monitor = self._monitor(development, patience, saver, client, callback)
+            own = self.solver != "lbfgs"  # the user's stopping rule
+            solver, penalties = self.solver_of(self.solver), self._penalties()
+            result = descend(solver, objective, weights, *penalties, monitor, self.random_state, own_rule=own)
         report_logarithms(self, before)
         self._keep(result)
         return self
@@ -427,7 +426,7 @@ class HSCRF(Predictor):
         return search.first_weights()
 
     def _monitor(
-        self, development: Any, patience: int, saver: Checkpoint | None, client: Any = None
+        self, development: Any, patience: int, saver: Checkpoint | None, client: Any, callback: Any
     ) -> solvers.Monitor:
         evaluate: Any = None
         if isinstance(development, Store):
@@ -439,6 +438,7 @@ class HSCRF(Predictor):
             patience if development else None,
             saver.write if saver else None,
             verbose=self.verbose,
+            report=callback,
             done=len(saver.former) if saver else 0,
             state=saver.state if saver else None,
         )

@@ -72,7 +72,8 @@ class ChainCRF(HSCRF):
         self.edges = edges
 
     @staticmethod
-    def _solver_of(solver: Any) -> Any:
+    def solver_of(solver: Any) -> Any:
+        """Return the solver of a name; ``"lbfgs"`` ends by CRFsuite's rule."""
         return LBFGS(delta=1e-5) if solver == "lbfgs" else solver_of(solver)
 
     def _narrowed(self, topology: Topology) -> Topology:

@@ -10,8 +10,8 @@ from hscrf.datasets import make_activities
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.labels.labels import Labels
 from hscrf.solvers.lbfgs import LBFGS
-from hscrf.studio.items import Item, items_of
-from hscrf.studio.project import Project
+from hscrf.studio.data.project import Project
+from hscrf.studio.data.sequences import InputSequence, items_of
 from hscrf.topology import Topology
 
 DEMOS = ("days", "citations")
@@ -41,7 +41,7 @@ def demo(which: str, seed: int = 0) -> Project:
         )
     words, Y = make_citations(40, seed)
     found = [
-        Item(f"citation_{n:03d}", tokens, seen_of(tokens), labels)
+        InputSequence(f"citation_{n:03d}", tokens, seen_of(tokens), labels)
         for n, (tokens, labels) in enumerate(zip(words, halved(Y), strict=True), start=1)
     ]
     return Project(
@@ -64,7 +64,7 @@ def make_citations(n: int, seed: int = 0) -> tuple[list[list[str]], list[Labels]
     ['author', 'title', 'venue', 'date']
     """
     topology = Topology({"field": list(FIELDS), "part": list(PARTS)}, children={"field": CHILDREN})
-    writer = Writer(np.random.default_rng(seed))
+    writer = CitationWriter(np.random.default_rng(seed))
     found = [writer.citation() for _ in range(n)]
     words = [[word for _, part in tree for word, _ in part] for tree in found]
     trees = [[(field, [tag for _, tag in part]) for field, part in tree] for tree in found]
@@ -74,7 +74,7 @@ def make_citations(n: int, seed: int = 0) -> tuple[list[list[str]], list[Labels]
 Part = list[tuple[str, str]]  # of (word, label of the part) pairs
 
 
-class Writer:
+class CitationWriter:
     """Someone who writes citations, never in the same way."""
 
     def __init__(self, random: np.random.Generator) -> None:

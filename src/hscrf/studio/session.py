@@ -9,20 +9,20 @@ from typing import Any
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels
-from hscrf.studio.conflicts import feasible
-from hscrf.studio.evidence import labels_of
-from hscrf.studio.items import Item, items_of
-from hscrf.studio.media import AUDIO, VIDEO, kind_of
-from hscrf.studio.project import Project, plain_texts, save_plainly, with_features
-from hscrf.studio.serving import Server
-from hscrf.studio.studio import Studio
-from hscrf.studio.suggestions import agrees
-from hscrf.studio.texts import Texts
+from hscrf.studio.data.conflicts import feasible
+from hscrf.studio.data.evidence import labels_of
+from hscrf.studio.data.project import Project, plain_texts, save_plainly, with_features
+from hscrf.studio.data.sequences import InputSequence, items_of
+from hscrf.studio.data.texts import Texts
+from hscrf.studio.model.suggestions import agrees
+from hscrf.studio.server.media import AUDIO, VIDEO, kind_of
+from hscrf.studio.server.serving import Server
+from hscrf.studio.server.studio import Studio
 from hscrf.topology import Topology
 
 
 class Session:
-    """A studio that runs beside you."""
+    """A studio that runs in a background thread."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -34,7 +34,7 @@ class Session:
         return self._server.url
 
     def invite(self, name: str) -> str:
-        """Return an address for another person: their browser works beside yours, under their name.
+        """Return an address for another person: their browser works at the same time as yours, under their name.
 
         A sequence that one person has open is read-only for the others.
 
@@ -54,17 +54,17 @@ class Session:
         """What people said of each sequence, in their order; None where they said nothing, or accepted nothing."""
         found: list[Labels | None] = []
         topology = self.studio.project.topology
-        for sheet in self.studio.desk.sheets.values():
-            with sheet.guard:
-                said = sheet.state.status == "done" if accepted_only else bool(sheet.state.in_force)
-                known = feasible(sheet.state.knowledge, 0, lambda some: agrees(some, topology))[0] if said else None
+        for tracked in self.studio.workspace.sequences.values():
+            with tracked.guard:
+                said = tracked.state.status == "done" if accepted_only else bool(tracked.state.in_force)
+                known = feasible(tracked.state.knowledge, 0, lambda some: agrees(some, topology))[0] if said else None
                 found.append(None if known is None else labels_of(known, topology))
         return found
 
     @property
     def model(self) -> Any:
         """The model that answers, None before there is one."""
-        suggester = self.studio.desk.shelf.suggester
+        suggester = self.studio.workspace.model_store.suggester
         return None if suggester is None else suggester.model
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ def serve(
     return Session(server)
 
 
-def _media(items: Sequence[Item], media: Sequence[str | os.PathLike[str] | None] | None) -> dict[str, str]:
+def _media(items: Sequence[InputSequence], media: Sequence[str | os.PathLike[str] | None] | None) -> dict[str, str]:
     """The file of each sequence by its name."""
     if media is None:
         return {}

@@ -48,7 +48,7 @@ function drawSheet(pen, x, y) {
   pen.fillRect(x + 2, y + 1, 4, 1);
 }
 
-/** ✓ accepted, ? suggested, a lock for fixed, a sheet for what came with the file.
+/** ✓ accepted, ? suggested, a lock for fixed, a paper sign for what came with the file.
  * @param {Pen} pen @param {import("./types.js").By} by @param {number} x @param {number} y */
 function drawSign(pen, by, x, y) {
   pen.lineWidth = 1.4;

@@ -65,7 +65,7 @@ export function showAllChannels(project) {
   keep(project, { hidden: [] });
 }
 
-/** The sheet of channels. @param {Project | null} project @param {Observations} seen @param {() => void} changed draws the tracks */
+/** The dialog of channels. @param {Project | null} project @param {Observations} seen @param {() => void} changed draws the tracks */
 export function openChannels(project, seen, changed) {
   const list = make("div", { className: "channels", role: "list" });
   const show = (/** @type {string} */ focus = "") => {

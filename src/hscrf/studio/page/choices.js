@@ -194,7 +194,7 @@ export class Choices {
   choose(label) {
     this.clear();
     this.take(label);
-    byId("stage").focus({ preventScroll: true });
+    byId("tracks").focus({ preventScroll: true });
   }
 
   /** The label of a digit. Where digits follow the likelihoods, wait for them; without them no label has a digit.
@@ -220,7 +220,7 @@ export class Choices {
       if (first && this.input.value.trim()) this.choose(first.label);
     } else if (event.key === "Escape") {
       this.clear();
-      byId("stage").focus({ preventScroll: true });
+      byId("tracks").focus({ preventScroll: true });
     } else return;
     event.preventDefault();
   }

@@ -21,27 +21,27 @@ const NAMES = [
   "label-none",
 ];
 
-/** @type {Record<string, string>} */ let sheet = {};
+/** @type {Record<string, string>} */ let palette = {};
 /** @type {Map<string, CanvasPattern>} */ const hatchings = new Map();
 
-/** Read the colours of the theme that is shown. The sheet names two for each; only a painted property has chosen. */
+/** Read the colours of the theme that is shown. The style sheet names two colours for each; only a painted property has the chosen one. */
 export function readColours() {
   const probe = document.body.appendChild(document.createElement("i"));
   const names = [...NAMES, ...Array.from({ length: HUES }, (_, i) => `label-${i}`)];
   const style = getComputedStyle(probe);
   const read = (/** @type {string} */ name) => ((probe.style.color = `var(--${name})`), style.color);
-  sheet = Object.fromEntries(names.map((name) => [name, read(name)]));
+  palette = Object.fromEntries(names.map((name) => [name, read(name)]));
   for (let hue = 0; hue < HUES; hue++)
     for (const share of SHADES.slice(1)) {
       probe.style.color = `color-mix(in srgb, var(--label-${hue}) ${share}%, var(--ground))`;
-      sheet[`label-${hue}-${share}`] = style.color;
+      palette[`label-${hue}-${share}`] = style.color;
     }
   probe.remove();
   hatchings.clear();
 }
 
 /** @param {string} name */
-export const colour = (name) => sheet[name] || "#888";
+export const colour = (name) => palette[name] || "#888";
 
 /** @param {number} hue */
 export const nameHue = (hue) => HUE_NAMES[hue];

@@ -1,4 +1,4 @@
-// The sheets that lie over the page: keys, progress, files, settings.
+// The dialogs over the page: keys, progress, files, settings.
 
 import { Refused, ask, named, tell } from "./api.js";
 import { agreementChart, correctionChart, qualityChart } from "./charts.js";
@@ -27,9 +27,9 @@ export function open(title, ...content) {
   close.focus();
 }
 
-/** @param {{keys: string[], words: string}[]} sheet @param {...Node} first what stands above it */
-export function openKeys(sheet, ...first) {
-  const rows = sheet.map(({ keys, words }) =>
+/** @param {{keys: string[], words: string}[]} lines @param {...Node} first what stands above it */
+export function openKeys(lines, ...first) {
+  const rows = lines.map(({ keys, words }) =>
     make("div", {}, make("dt", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "])), make("dd", {}, words)),
   );
   const legend = [
@@ -37,12 +37,12 @@ export function openKeys(sheet, ...first) {
     ["✓ and a solid outline", "accepted by a person"],
     ["lock and a solid outline", "fixed by a person: the model works around it"],
     ["lock and a stroke below", "these steps are fixed; the model made the segment longer"],
-    ["sheet and a solid outline", "came with the file"],
+    ["paper sign and a solid outline", "came with the file"],
     ["wedge on a border", "a border fixed by a person; a stroke below: no border there"],
     ["! and a red dashed frame", "contradicts another label: release one of them"],
     ["purple strip and line", "doubt: 1 − probability of the label shown"],
   ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
-  open("Keys and signs", ...first, make("dl", { className: "sheet" }, ...rows), make("dl", { className: "legend" }, ...legend));
+  open("Keys and signs", ...first, make("dl", { className: "keylist" }, ...rows), make("dl", { className: "legend" }, ...legend));
 }
 
 export async function openProgress() {

@@ -112,7 +112,7 @@ function showProject(state) {
   const { project } = state;
   if (!project) return;
   write(byId("project"), project.name);
-  mark(byId("stage"), "class", project.kind === "text" ? "stage text" : "stage");
+  mark(byId("tracks"), "class", project.kind === "text" ? "tracks text" : "tracks");
   byId("notices").replaceChildren(
     ...[...project.notices, ...state.notices].map(({ message }) => make("li", {}, message)),
   );

@@ -52,15 +52,15 @@ export async function openHistory(state) {
   open(`History of ${view.name}`, rows.length ? list : make("p", { className: "quiet" }, "Nothing has happened yet."));
 }
 
-/** @param {import("./state.js").State} state @param {import("./hands.js").Hands} hands */
-export function openNote(state, hands) {
+/** @param {import("./state.js").State} state @param {import("./actions.js").Actions} actions */
+export function openNote(state, actions) {
   const { view } = state;
   if (!view) return;
   const note = make("textarea", { id: "note", rows: 6, maxlength: 2000, "aria-label": "Note" });
   note.value = view.marks.note || "";
   const save = () => {
     byId("dialog").close();
-    if (note.value.trim() !== (view.marks.note || "")) hands.then(() => hands.mark({ note: note.value }));
+    if (note.value.trim() !== (view.marks.note || "")) actions.then(() => actions.mark({ note: note.value }));
   };
   open(
     `Note on ${view.name}`,

@@ -1,18 +1,18 @@
-// The keyboard. One table: what the key sheet shows is what the keys do. A person may give commands other keys.
+// The keyboard. One table: what the list of keys shows is what the keys do. A person may give commands other keys.
 
 import { bindTable, keysOf, showKey } from "./bindings.js";
 
 /** @typedef {{id: string, keys: string[], words: string, row?: string, once?: boolean, fixed?: boolean,
  *    run: (event: KeyboardEvent) => void}} Key
- *    `row`: commands that share a line of the sheet; `once`: a key that is held down counts once; `fixed`: the keys stay */
+ *    `row`: commands that share a line of the list; `once`: a key that is held down counts once; `fixed`: the keys stay */
 
-/** @param {import("./hands.js").Hands} hands @param {import("./stage.js").Stage} stage @param {Record<string, (...rest: any[]) => any>} page
+/** @param {import("./actions.js").Actions} actions @param {import("./tracks.js").TrackView} tracks @param {Record<string, (...rest: any[]) => any>} page
  * @returns {Key[]} */
-export function keyTable(hands, stage, page) {
-  const zoom = (/** @type {number} */ factor) => stage.look((window) => window.zoom(factor, page.cursor()));
-  const turn = (/** @type {() => unknown} */ work) => () => hands.then(work);
+export function keyTable(actions, tracks, page) {
+  const zoom = (/** @type {number} */ factor) => tracks.look((window) => window.zoom(factor, page.cursor()));
+  const turn = (/** @type {() => unknown} */ work) => () => actions.then(work);
   /** Steps to the right of the screen: back, in a text from right to left. @param {number} by */
-  const along = (by) => (stage.layout.rtl ? -by : by);
+  const along = (by) => (tracks.layout.rtl ? -by : by);
   /** @param {string} id @param {string} keys separated by blanks @param {string} words @param {(event: KeyboardEvent) => void} run
    * @param {Partial<Key>} [more] @returns {Key} */
   const key = (id, keys, words, run, more = {}) => ({ id, keys: keys.split(" "), words, run, ...more });
@@ -30,40 +30,40 @@ export function keyTable(hands, stage, page) {
   const shows = { row: "show all; show the segment" };
   const queue = { row: "sequence after, before, in the queue" };
   return [
-    key("left", "ArrowLeft", "segment to the left", turn(() => hands.step(along(-1))), sides),
-    key("right", "ArrowRight", "segment to the right", turn(() => hands.step(along(1))), sides),
-    key("up", "ArrowUp", "level above", turn(() => hands.climb(-1)), levels),
-    key("down", "ArrowDown", "level below", turn(() => hands.climb(1)), levels),
-    key("first", "Home", "first segment", turn(() => hands.step(-1e9)), ends),
-    key("last", "End", "last segment", turn(() => hands.step(1e9)), ends),
-    key("doubt", "n", "most doubtful segment; again: the next one", turn(() => hands.nextDoubt())),
-    key("label", "1 2 3 4 5 6 7 8 9", "give the segment this label", (e) => hands.then(() => page.pick(Number(e.key))), {
+    key("left", "ArrowLeft", "segment to the left", turn(() => actions.step(along(-1))), sides),
+    key("right", "ArrowRight", "segment to the right", turn(() => actions.step(along(1))), sides),
+    key("up", "ArrowUp", "level above", turn(() => actions.climb(-1)), levels),
+    key("down", "ArrowDown", "level below", turn(() => actions.climb(1)), levels),
+    key("first", "Home", "first segment", turn(() => actions.step(-1e9)), ends),
+    key("last", "End", "last segment", turn(() => actions.step(1e9)), ends),
+    key("doubt", "n", "most doubtful segment; again: the next one", turn(() => actions.nextDoubt())),
+    key("label", "1 2 3 4 5 6 7 8 9", "give the segment this label", (e) => actions.then(() => page.pick(Number(e.key))), {
       fixed: true,
     }),
     key("type", "Enter l /", "type the beginning of a label, Enter takes it", () => page.type()),
-    key("startLeft", "[ Ctrl+ArrowLeft", "first border to the left", () => hands.nudge(along(-1)), starts),
-    key("startRight", "] Ctrl+ArrowRight", "first border to the right", () => hands.nudge(along(1)), starts),
-    key("stopLeft", "{", "last border to the left", () => hands.nudge(along(-1), true), stops),
-    key("stopRight", "}", "last border to the right", () => hands.nudge(along(1), true), stops),
-    key("cursorLeft", ",", "cursor one step left", turn(() => hands.creep(along(-1), false)), cursor),
-    key("cursorRight", ".", "cursor one step right", turn(() => hands.creep(along(1), false)), cursor),
-    key("chooseLeft", "Shift+ArrowLeft", "choose steps to the left", turn(() => hands.creep(along(-1), true)), range),
-    key("chooseRight", "Shift+ArrowRight", "choose steps to the right", turn(() => hands.creep(along(1), true)), range),
+    key("startLeft", "[ Ctrl+ArrowLeft", "first border to the left", () => actions.nudge(along(-1)), starts),
+    key("startRight", "] Ctrl+ArrowRight", "first border to the right", () => actions.nudge(along(1)), starts),
+    key("stopLeft", "{", "last border to the left", () => actions.nudge(along(-1), true), stops),
+    key("stopRight", "}", "last border to the right", () => actions.nudge(along(1), true), stops),
+    key("cursorLeft", ",", "cursor one step left", turn(() => actions.creep(along(-1), false)), cursor),
+    key("cursorRight", ".", "cursor one step right", turn(() => actions.creep(along(1), false)), cursor),
+    key("chooseLeft", "Shift+ArrowLeft", "choose steps to the left", turn(() => actions.creep(along(-1), true)), range),
+    key("chooseRight", "Shift+ArrowRight", "choose steps to the right", turn(() => actions.creep(along(1), true)), range),
     key(
       "split",
       "s",
       "split before the cursor (in the middle, if the cursor is on the first step)",
-      turn(() => hands.split()),
+      turn(() => actions.split()),
       once,
     ),
-    key("merge", "m", "merge with the next segment", turn(() => hands.merge()), once),
-    key("mergeBefore", "M", "merge with the segment before", turn(() => hands.merge(true)), once),
-    key("accept", "a", "accept the segment, go on to the next", turn(() => hands.accept())),
-    key("acceptAll", "A", "accept the sequence, go on to the next", turn(() => hands.acceptAll()), once),
-    key("release", "u", "release: forget what is fixed here", turn(() => hands.release())),
-    key("undo", "z Ctrl+z", "undo", turn(() => hands.undo())),
-    key("redo", "y Ctrl+y Ctrl+Shift+z Ctrl+Z", "redo", turn(() => hands.redo())),
-    key("flag", "x", "flag the sequence, or take the flag away", turn(() => hands.flag()), once),
+    key("merge", "m", "merge with the next segment", turn(() => actions.merge()), once),
+    key("mergeBefore", "M", "merge with the segment before", turn(() => actions.merge(true)), once),
+    key("accept", "a", "accept the segment, go on to the next", turn(() => actions.accept())),
+    key("acceptAll", "A", "accept the sequence, go on to the next", turn(() => actions.acceptAll()), once),
+    key("release", "u", "release: forget what is fixed here", turn(() => actions.release())),
+    key("undo", "z Ctrl+z", "undo", turn(() => actions.undo())),
+    key("redo", "y Ctrl+y Ctrl+Shift+z Ctrl+Z", "redo", turn(() => actions.redo())),
+    key("flag", "x", "flag the sequence, or take the flag away", turn(() => actions.flag()), once),
     key("skip", "k", "skip the sequence: it waits at the end of the queue", () => page.skip(), once),
     key("note", "e", "write a note", () => page.note()),
     key("history", "h", "history of the sequence", () => page.history()),
@@ -91,12 +91,12 @@ export function keyTable(hands, stage, page) {
     key("queue", "q", "to the queue", () => page.queue()),
     key("train", "t", "train now, or stop training", () => page.train(), once),
     key("progress", "p", "progress curves", () => page.progress()),
-    key("keys", "?", "this sheet", () => page.keys()),
+    key("keys", "?", "this list of keys", () => page.keys()),
     key("escape", "Escape", "let go: border, chosen steps, list", () => page.escape(), { fixed: true }),
   ];
 }
 
-/** Lines of the sheet: keys as people read them, and what they do. @param {Key[]} table */
+/** Lines of the list: keys as people read them, and what they do. @param {Key[]} table */
 export function sheetRows(table) {
   /** @type {Map<string, string[]>} */ const rows = new Map();
   for (const { id, words, row } of table) {

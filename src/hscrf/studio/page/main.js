@@ -12,7 +12,7 @@ import { openLabels, relabelled, showGuide, toggleGuide } from "./labels.js";
 import { Media } from "./media.js";
 import { openMenu } from "./menu.js";
 import { byId, make, mark, write } from "./dom.js";
-import { Hands } from "./hands.js";
+import { Actions } from "./actions.js";
 import { bindHeader, showEmpty } from "./header.js";
 import { bindKeys, keyTable, sheetRows } from "./keys.js";
 import { placeAt } from "./layout.js";
@@ -25,31 +25,31 @@ import { chosen, sentence } from "./segments.js";
 import { openRemap } from "./remap.js";
 import { textFields } from "./settings.js";
 import { Settle } from "./settle.js";
-import { Stage } from "./stage.js";
+import { TrackView } from "./tracks.js";
 import { State } from "./state.js";
 import { Studio } from "./studio.js";
 import { tokenFields } from "./tokens.js";
 import { Tour } from "./tour.js";
 
 const state = new State();
-const stage = new Stage(state, byId("stage"));
-const studio = new Studio(state, stage);
+const tracks = new TrackView(state, byId("tracks"));
+const studio = new Studio(state, tracks);
 const say = (/** @type {string} */ words) => studio.say(words);
 const send = (/** @type {string} */ kind, /** @type {any} */ body) => studio.send(kind, body);
 const settled = async () => studio.outbox?.settled();
-const hands = new Hands(state, send, say, settled);
-hands.undoMany = async () => say(await undoBulk(studio));
-const choices = new Choices(state, (label) => hands.then(() => hands.label(label)));
-const conflict = new Conflict(state, (kind, body) => hands.then(() => send(kind, body)));
+const actions = new Actions(state, send, say, settled);
+actions.undoMany = async () => say(await undoBulk(studio));
+const choices = new Choices(state, (label) => actions.then(() => actions.label(label)));
+const conflict = new Conflict(state, (kind, body) => actions.then(() => send(kind, body)));
 
-const settle = new Settle(state, (kind, body) => hands.then(() => send(kind, body)), say);
+const settle = new Settle(state, (kind, body) => actions.then(() => send(kind, body)), say);
 
 useTheme(localStorage.getItem("hscrf-studio-theme") || "auto");
 bindHeader(state);
-new Overview(state, stage, byId("overview"));
-new Pointer(state, stage, hands, (words) => write(byId("readout"), words));
-const outline = new Outline(state, hands);
-const media = new Media(state, stage, say);
+new Overview(state, tracks, byId("overview"));
+new Pointer(state, tracks, actions, (words) => write(byId("readout"), words));
+const outline = new Outline(state, actions);
+const media = new Media(state, tracks, say);
 const queue = new QueueList(state, (id) => studio.open(id));
 const neighbours = new Neighbours(studio, () => queue.items);
 
@@ -65,21 +65,21 @@ function fit(all) {
   if (!state.shown) return;
   const { start, stop } = chosen(state.shown, state.selection);
   const room = 0.2 * (stop - start) + 1;
-  stage.look((window) => (all ? window.set(0, window.length) : window.set(start - room, stop - start + 2 * room)));
+  tracks.look((window) => (all ? window.set(0, window.length) : window.set(start - room, stop - start + 2 * room)));
 }
 
 function escape() {
   if (tour.box) return tour.stop();
-  hands.cancel();
+  actions.cancel();
   state.select({});
-  byId("stage").focus({ preventScroll: true });
+  byId("tracks").focus({ preventScroll: true });
 }
 
-const table = keyTable(hands, stage, {
+const table = keyTable(actions, tracks, {
   cursor: () => state.selection.step + 0.5,
   pick: async (digit) => {
     const label = await choices.pick(digit);
-    if (label !== undefined) hands.label(label);
+    if (label !== undefined) actions.label(label);
     else say(`no label has the digit ${digit} here`);
   },
   type: () => byId("typed").focus(),
@@ -88,7 +88,7 @@ const table = keyTable(hands, stage, {
   go,
   next: () => state.queue?.next && studio.open(state.queue.next),
   back: () => studio.previous && studio.open(studio.previous),
-  outline: () => hands.then(() => outline.focus()),
+  outline: () => actions.then(() => outline.focus()),
   queue: () => byId("queue").focus(),
   train: () => studio.train(),
   settle: (which) => settle.take(which),
@@ -98,7 +98,7 @@ const table = keyTable(hands, stage, {
   frame: (by) => media.step(by),
   channels,
   skip: () => skip(),
-  note: () => openNote(state, hands),
+  note: () => openNote(state, actions),
   history: () => openHistory(state).catch((error) => studio.explain(error)),
   menu: () => openMore(),
   labels: () => openLabels(studio, isCommand),
@@ -112,7 +112,7 @@ bindKeys(
   () => state.shown !== null,
   (key) => {
     const label = choices.keysOf(state.selection.level).get(key);
-    if (label) hands.then(() => hands.label(label));
+    if (label) actions.then(() => actions.label(label));
     return Boolean(label);
   },
 );
@@ -142,28 +142,28 @@ function nameKeys() {
 }
 onKeys(nameKeys);
 nameKeys();
-const tour = new Tour(state, () => byId("stage").focus({ preventScroll: true }));
+const tour = new Tour(state, () => byId("tracks").focus({ preventScroll: true }));
 studio.relabelled = (anew) => relabelled(studio, anew);
 state.on("project", () => {
   if (state.project) colourLabels(state.project);
-  stage.paint();
+  tracks.paint();
   showGuide(state);
 });
 
 state.on("selection", () => {
-  stage.follow();
-  stage.chosen();
+  tracks.follow();
+  tracks.chosen();
   showGuide(state);
   if (state.shown)
     write(byId("spoken"), sentence(state.shown, state.selection.level, chosen(state.shown, state.selection).index));
 });
-state.on("moving", () => stage.paintOver());
+state.on("moving", () => tracks.paintOver());
 state.on("view", () =>
-  mark(byId("stage"), "aria-label", `Tracks of ${state.view?.name}: arrows choose, ? shows all keys`),
+  mark(byId("tracks"), "aria-label", `Tracks of ${state.view?.name}: arrows choose, ? shows all keys`),
 );
-state.on("theme", () => stage.paint());
-stage.painted = () => {
-  showEmpty(state, stage.width);
+state.on("theme", () => tracks.paint());
+tracks.painted = () => {
+  showEmpty(state, tracks.width);
   mark(document.documentElement, "data-painted", state.shown ? `${state.shown.id}:${state.shown.version}` : null);
 };
 
@@ -171,15 +171,15 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   readColours();
   state.say("theme");
 });
-byId("undo").addEventListener("click", () => hands.then(() => hands.undo()));
-byId("redo").addEventListener("click", () => hands.then(() => hands.redo()));
-byId("accept-all").addEventListener("click", () => hands.then(() => hands.acceptAll()));
+byId("undo").addEventListener("click", () => actions.then(() => actions.undo()));
+byId("redo").addEventListener("click", () => actions.then(() => actions.redo()));
+byId("accept-all").addEventListener("click", () => actions.then(() => actions.acceptAll()));
 /** Skip the sequence and go on to the next; or let it wait among the others again. */
 async function skip() {
   const { view } = state;
   if (!view) return;
   const marks = { skip: !view.marks.skip };
-  await hands.then(() => hands.mark(marks));
+  await actions.then(() => actions.mark(marks));
   await studio.outbox?.settled(3000);
   await studio.refreshQueue();
   const next = state.queue?.next;
@@ -190,47 +190,47 @@ async function skip() {
 function entries() {
   const { view, shown } = state;
   const marks = view?.marks || {};
-  const { segment, segments, index, by, unit } = hands.now();
+  const { segment, segments, index, by, unit } = actions.now();
   const held = Boolean(view?.held_by);
   const batch = state.project?.batch;
-  const then = (/** @type {() => unknown} */ work) => () => hands.then(work);
+  const then = (/** @type {() => unknown} */ work) => () => actions.then(work);
   return [
     {
       words: "Split before the cursor",
       key: keyFor("split"),
       off: held || unit || segment[1] - segment[0] < 2,
-      run: then(() => hands.split()),
+      run: then(() => actions.split()),
     },
     {
       words: "Merge with the next segment",
       key: keyFor("merge"),
       off: held || index + 1 >= segments.length,
-      run: then(() => hands.merge()),
+      run: then(() => actions.merge()),
     },
-    { words: "Merge with the segment before", key: keyFor("mergeBefore"), off: held || index < 1, run: then(() => hands.merge(true)) },
+    { words: "Merge with the segment before", key: keyFor("mergeBefore"), off: held || index < 1, run: then(() => actions.merge(true)) },
     {
       words: "Accept the segment",
       key: keyFor("accept"),
       off: held || segment[2] === null || by === "accepted",
-      run: then(() => hands.accept()),
+      run: then(() => actions.accept()),
     },
     {
       words: "Release what is fixed here",
       key: keyFor("release"),
       off: held || !shown?.fixes.length,
-      run: then(() => hands.release()),
+      run: then(() => actions.release()),
     },
-    { words: "Zoom to the segment", key: keyFor("fit"), off: stage.layout.wraps, run: () => fit(false) },
-    { words: "Show all", key: keyFor("all"), off: stage.layout.wraps, run: () => fit(true) },
+    { words: "Zoom to the segment", key: keyFor("fit"), off: tracks.layout.wraps, run: () => fit(false) },
+    { words: "Show all", key: keyFor("all"), off: tracks.layout.wraps, run: () => fit(true) },
     {
       words: "Channels: order, scale, which are shown…",
       key: keyFor("channels"),
-      off: !state.observations?.channels.length || stage.layout.wraps,
+      off: !state.observations?.channels.length || tracks.layout.wraps,
       run: () => channels(),
     },
-    { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: keyFor("flag"), run: then(() => hands.flag()) },
+    { words: marks.flag ? "Take the flag away" : "Flag the sequence", key: keyFor("flag"), run: then(() => actions.flag()) },
     { words: marks.skip ? "Do not skip the sequence" : "Skip the sequence", key: keyFor("skip"), run: () => skip() },
-    { words: marks.note ? "Change the note…" : "Write a note…", key: keyFor("note"), run: () => openNote(state, hands) },
+    { words: marks.note ? "Change the note…" : "Write a note…", key: keyFor("note"), run: () => openNote(state, actions) },
     { words: "Edit labels and guidelines…", key: keyFor("labels"), run: () => openLabels(studio, isCommand) },
     { words: "Show or hide the guidelines", key: keyFor("guide"), run: () => toggleGuide(state) },
     { words: "History of the sequence…", key: keyFor("history"), run: () => openHistory(state).catch((e) => studio.explain(e)) },
@@ -243,7 +243,7 @@ function entries() {
 
 /** The channel under the pointer. @param {MouseEvent} event */
 function channelAt(event) {
-  const { layout, element } = stage;
+  const { layout, element } = tracks;
   if (layout.wraps || !layout.lines.length) return null;
   const y = event.clientY - element.getBoundingClientRect().top + element.scrollTop;
   const { row } = placeAt(layout, y);
@@ -253,10 +253,10 @@ function channelAt(event) {
 /** @param {string} name of a channel */
 function channelEntries(name) {
   const { project } = state;
-  const names = stage.layout.rows.filter((row) => row.kind === "channel").map((row) => row.name);
+  const names = tracks.layout.rows.filter((row) => row.kind === "channel").map((row) => row.name);
   const then = (/** @type {() => void} */ change) => () => {
     change();
-    stage.resize();
+    tracks.resize();
   };
   return [
     { words: `Hide ${name}`, off: names.length < 2, run: then(() => hideChannel(project, name)) },
@@ -267,10 +267,10 @@ function channelEntries(name) {
   ];
 }
 
-/** The sheet of channels; what is changed there is drawn at once. */
+/** The dialog of channels; what is changed there is drawn at once. */
 function channels() {
   const { project, observations } = state;
-  if (observations?.channels.length && !stage.layout.wraps) openChannels(project, observations, () => stage.resize());
+  if (observations?.channels.length && !tracks.layout.wraps) openChannels(project, observations, () => tracks.resize());
   else say("this sequence has no channels of numbers");
 }
 
@@ -280,7 +280,7 @@ function openMore() {
 }
 
 byId("more").addEventListener("click", openMore);
-byId("stage").addEventListener("contextmenu", (/** @type {MouseEvent} */ event) => {
+byId("tracks").addEventListener("contextmenu", (/** @type {MouseEvent} */ event) => {
   event.preventDefault();
   const channel = channelAt(event);
   openMenu("What can be done here", channel ? channelEntries(channel) : entries(), event.clientX, event.clientY);
@@ -292,8 +292,8 @@ byId("settings").addEventListener("click", () =>
 
 /** Words have another size, or other sequences are shown around or not. */
 function relook() {
-  stage.widths = null;
-  stage.resize();
+  tracks.widths = null;
+  tracks.resize();
   neighbours.update();
 }
 byId("keys").addEventListener("click", openHelp);

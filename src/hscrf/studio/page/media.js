@@ -13,11 +13,11 @@ const PROBES = 60; // attempts to find where the next frame begins
 const SHOWN = 150; // milliseconds within which a browser shows the frame it went to
 
 export class Media {
-  /** @param {import("./state.js").State} state @param {import("./stage.js").Stage} stage
+  /** @param {import("./state.js").State} state @param {import("./tracks.js").TrackView} tracks
    * @param {(words: string) => void} say */
-  constructor(state, stage, say) {
+  constructor(state, tracks, say) {
     this.state = state;
-    this.stage = stage;
+    this.tracks = tracks;
     this.say = say;
     this.box = byId("media");
     /** @type {HTMLMediaElement | null} */ this.player = null;
@@ -47,8 +47,8 @@ export class Media {
     this.player = null;
     this.length = this.showing = 0;
     this.box.replaceChildren();
-    this.stage.sound = null;
-    delete byId("stage").dataset.sound;
+    this.tracks.sound = null;
+    delete byId("tracks").dataset.sound;
     const { view, project, observations } = this.state;
     const kind = this.state.queue?.items.find((item) => item.id === id)?.media ?? null;
     byId("player").hidden = kind === null;
@@ -84,9 +84,9 @@ export class Media {
       const sound = await decoder.decodeAudioData(await answer.arrayBuffer());
       if (id !== this.open) return;
       axis.fit(sound.duration);
-      this.stage.sound = new Sound(sound.getChannelData(0), axis);
-      this.stage.resize();
-      byId("stage").dataset.sound = "drawn";
+      this.tracks.sound = new Sound(sound.getChannelData(0), axis);
+      this.tracks.resize();
+      byId("tracks").dataset.sound = "drawn";
     } catch {
       // a film without sound, or a format without a decoder: only the tracks are drawn
     }
@@ -110,8 +110,8 @@ export class Media {
     const { player, range } = this;
     if (!player || !range) return;
     const step = this.axis.step(player.currentTime);
-    this.stage.playhead = step;
-    this.stage.paintOver();
+    this.tracks.playhead = step;
+    this.tracks.paintOver();
     if (step >= range[1] || player.ended) {
       if (!this.loops) player.pause();
       else {
@@ -130,7 +130,7 @@ export class Media {
     const { start } = chosen(this.state.shown, this.state.selection);
     const at = range || step !== start ? step : start;
     player.currentTime = Math.max(0, this.axis.seconds(at + 0.001));
-    this.stage.playhead = at;
+    this.tracks.playhead = at;
   }
 
   /** One frame of the film back or on; the cursor goes with it. @param {number} by -1 or 1 */
@@ -145,8 +145,8 @@ export class Media {
       if (found === null) return this.say(`this is the ${by < 0 ? "first" : "last"} frame of the film`);
       const place = this.axis.step(found + 1e-4);
       this.state.select({ step: Math.floor(place) });
-      this.stage.playhead = place;
-      this.stage.paintOver();
+      this.tracks.playhead = place;
+      this.tracks.paintOver();
       this.say(`film at ${seconds(Math.round(1000 * found) / 1000)}`);
     } finally {
       this.stepping = false;
@@ -193,7 +193,7 @@ export class Media {
   stop() {
     cancelAnimationFrame(this.frame);
     this.player?.pause();
-    this.stage.playhead = null;
+    this.tracks.playhead = null;
   }
 
   loop() {

@@ -7,7 +7,7 @@ import { colour } from "./colours.js";
 import { make, soon } from "./dom.js";
 import { GUTTER, layText, measure } from "./layout.js";
 import { showsAround, textSize } from "./settings.js";
-import { EDGE } from "./stage.js";
+import { EDGE } from "./tracks.js";
 import { runsLeft, wordsOf } from "./words.js";
 
 /** @typedef {import("./types.js").View} View */
@@ -27,12 +27,12 @@ export class Neighbours {
   constructor(studio, listed) {
     this.studio = studio;
     this.state = studio.state;
-    this.stage = studio.stage;
+    this.tracks = studio.tracks;
     this.listed = listed;
     this.before = make("div", { className: "neighbours" });
     this.after = make("div", { className: "neighbours" });
-    this.stage.element.prepend(this.before);
-    this.stage.paper.after(this.after);
+    this.tracks.element.prepend(this.before);
+    this.tracks.paper.after(this.after);
     /** @type {Map<number, Known>} */ this.known = new Map();
     /** @type {{id: number, above: number[], below: number[]}} */ this.placed = { id: 0, above: [], below: [] };
     this.turn = 0;
@@ -41,8 +41,8 @@ export class Neighbours {
     const later = soon(() => this.update());
     this.state.on("queue theme training", later);
     this.state.on("view", () => this.remember() && Promise.resolve().then(() => this.update())); // after it is laid out
-    new ResizeObserver(later).observe(this.stage.element);
-    this.stage.element.addEventListener("click", (event) => this.click(event));
+    new ResizeObserver(later).observe(this.tracks.element);
+    this.tracks.element.addEventListener("click", (event) => this.click(event));
   }
 
   /** What is open is a neighbour later on; whether it is another one. */
@@ -95,7 +95,7 @@ export class Neighbours {
   async update() {
     const turn = ++this.turn;
     const { view, observations } = this.state;
-    const { layout, height } = this.stage;
+    const { layout, height } = this.tracks;
     if (!view || !observations) return;
     const ready = this.state.project?.warming.done; // what is open comes first
     const room = ready && observations.kind === "text" && showsAround() && layout.height < 1.5 * height;
@@ -125,30 +125,30 @@ export class Neighbours {
 
   /** Show them; what is open stays where it is on the screen. @param {number} id @param {HTMLElement[]} above @param {HTMLElement[]} below */
   put(id, above, below) {
-    const { stage } = this;
-    const at = stage.above - stage.element.scrollTop;
+    const { tracks } = this;
+    const at = tracks.above - tracks.element.scrollTop;
     this.before.replaceChildren(...above);
     this.after.replaceChildren(...below);
-    stage.element.classList.toggle("many", above.length + below.length > 0);
-    stage.above = this.before.offsetHeight;
+    tracks.element.classList.toggle("many", above.length + below.length > 0);
+    tracks.above = this.before.offsetHeight;
     const other = id !== this.openId;
     this.openId = id;
-    const wanted = !other ? at : (this.anchor ?? Math.min(stage.above, 0.4 * stage.height));
+    const wanted = !other ? at : (this.anchor ?? Math.min(tracks.above, 0.4 * tracks.height));
     this.anchor = null;
-    stage.element.scrollTop = stage.above - Math.min(wanted, Math.max(0, stage.height - stage.layout.height));
-    if (other) stage.follow();
-    stage.paint();
+    tracks.element.scrollTop = tracks.above - Math.min(wanted, Math.max(0, tracks.height - tracks.layout.height));
+    if (other) tracks.follow();
+    tracks.paint();
     this.state.say("window");
   }
 
   /** One sequence with its name and tracks. @param {Item} item @param {Known} known */
   panel(item, { view, seen }) {
-    const { stage, state } = this;
+    const { tracks, state } = this;
     const tokens = (seen.tokens || []).slice(0, LONGEST);
     const rtl = runsLeft(tokens);
     const size = textSize();
-    const widths = measure(tokens, `${size}px ${FAMILY}`, stage.width - GUTTER - EDGE, seen.gaps);
-    const layout = layText(state.levels, widths, stage.width, { size, gaps: seen.gaps, rtl, doubt: false });
+    const widths = measure(tokens, `${size}px ${FAMILY}`, tracks.width - GUTTER - EDGE, seen.gaps);
+    const layout = layText(state.levels, widths, tracks.width, { size, gaps: seen.gaps, rtl, doubt: false });
     const canvas = make("canvas", { "aria-hidden": "true" });
     const words = make("span", { className: "words", "aria-hidden": "true" });
     words.style.fontSize = `${size}px`;
@@ -156,8 +156,8 @@ export class Neighbours {
     words.append(...layout.lines.map((line) => wordsOf(line, tokens, seen.gaps, rtl)));
     const left = view.length - tokens.length;
     const said = `${STATES[item.status]}${left > 0 ? ` · ${left.toLocaleString("en")} more steps` : ""}`;
-    const sheet = make("span", { className: "sheetlet" }, canvas, words);
-    sheet.style.height = `${layout.height}px`;
+    const strip = make("span", { className: "strip" }, canvas, words);
+    strip.style.height = `${layout.height}px`;
     const title = make("span", { className: "title" }, make("b", {}, item.name), ` ${said}`);
     const element = make(
       "button",
@@ -165,7 +165,7 @@ export class Neighbours {
       make("span", { className: "hidden" }, "Open "),
       title,
       make("span", { className: "hidden" }, tokens.join(" ")),
-      sheet,
+      strip,
     );
     this.paint(canvas, view, layout);
     return { element, tall: layout.height + 24 };
@@ -173,8 +173,8 @@ export class Neighbours {
 
   /** @param {HTMLCanvasElement} canvas @param {View} view @param {import("./layout.js").Layout} layout */
   paint(canvas, view, layout) {
-    const { stage, state } = this;
-    const pen = sharpen(canvas, stage.width, layout.height);
+    const { tracks, state } = this;
+    const pen = sharpen(canvas, tracks.width, layout.height);
     for (const line of layout.lines)
       for (const row of layout.rows) {
         if (row.kind !== "level") continue;
@@ -186,7 +186,7 @@ export class Neighbours {
         pen.fillText(fitted(pen, row.name, GUTTER - 22), GUTTER - 12, top + row.height / 2);
         pen.textAlign = "left";
         pen.font = `${Math.max(12, Math.round(0.8 * textSize()))}px ${FAMILY}`;
-        drawBars(pen, view, state.level(row.name), line, top, row.height, GUTTER, stage.width - EDGE);
+        drawBars(pen, view, state.level(row.name), line, top, row.height, GUTTER, tracks.width - EDGE);
       }
   }
 
@@ -194,8 +194,8 @@ export class Neighbours {
   click(event) {
     const panel = event.target instanceof Element ? event.target.closest(".neighbour") : null;
     if (!(panel instanceof HTMLElement)) return;
-    this.anchor = panel.getBoundingClientRect().top - this.stage.element.getBoundingClientRect().top;
-    this.stage.element.focus({ preventScroll: true });
+    this.anchor = panel.getBoundingClientRect().top - this.tracks.element.getBoundingClientRect().top;
+    this.tracks.element.focus({ preventScroll: true });
     this.studio.open(Number(panel.dataset.id));
   }
 }

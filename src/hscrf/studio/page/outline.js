@@ -10,10 +10,10 @@ const PAUSE = 80; // milliseconds
 /** @typedef {import("./types.js").View} View */
 
 export class Outline {
-  /** @param {import("./state.js").State} state @param {import("./hands.js").Hands} hands */
-  constructor(state, hands) {
+  /** @param {import("./state.js").State} state @param {import("./actions.js").Actions} actions */
+  constructor(state, actions) {
     this.state = state;
-    this.hands = hands;
+    this.actions = actions;
     this.element = byId("outline");
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     state.on("shown selection moving", () => this.later());
@@ -21,7 +21,7 @@ export class Outline {
     this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
   }
 
-  /** Some time after the picture: eyes and hands come first. */
+  /** Some time after the picture: drawing comes first. */
   later() {
     clearTimeout(this.timer);
     mark(this.element, "aria-busy", "true");
@@ -104,7 +104,7 @@ export class Outline {
   /** Arrows on a border move it; everywhere else they do what they do on the tracks. @param {KeyboardEvent} event */
   key(event) {
     const target = event.target;
-    if (event.key === "Escape") byId("stage").focus({ preventScroll: true });
+    if (event.key === "Escape") byId("tracks").focus({ preventScroll: true });
     if (!(target instanceof HTMLElement) || target.getAttribute("role") !== "separator") return;
     const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
     if (by === undefined) return;
@@ -112,6 +112,6 @@ export class Outline {
     event.stopPropagation();
     const from = Number(target.dataset.from);
     if (!this.state.moving) this.state.select({ level: target.dataset.level, step: from });
-    this.hands.nudge(by);
+    this.actions.nudge(by);
   }
 }

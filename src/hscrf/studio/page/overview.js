@@ -4,15 +4,15 @@ import { colour, hueOf } from "./colours.js";
 import { make, mark, soon } from "./dom.js";
 import { GUTTER } from "./layout.js";
 import { sharpen } from "./canvas.js";
-import { EDGE } from "./stage.js";
+import { EDGE } from "./tracks.js";
 
 const BAND = 10; // pixels of the top level's colours
 
 export class Overview {
-  /** @param {import("./state.js").State} state @param {import("./stage.js").Stage} stage @param {HTMLElement} element */
-  constructor(state, stage, element) {
+  /** @param {import("./state.js").State} state @param {import("./tracks.js").TrackView} tracks @param {HTMLElement} element */
+  constructor(state, tracks, element) {
     this.state = state;
-    this.stage = stage;
+    this.tracks = tracks;
     this.element = element;
     this.base = make("canvas", { "aria-hidden": "true" });
     this.over = make("canvas", { "aria-hidden": "true" });
@@ -40,7 +40,7 @@ export class Overview {
   /** @param {number} step */
   x(step) {
     const length = this.state.shown ? this.state.shown.length : 1;
-    const share = this.stage.layout.rtl ? 1 - step / length : step / length;
+    const share = this.tracks.layout.rtl ? 1 - step / length : step / length;
     return GUTTER + share * (this.width - GUTTER - EDGE);
   }
 
@@ -55,7 +55,7 @@ export class Overview {
     const length = this.state.shown ? this.state.shown.length : 1;
     const x = event.clientX - this.element.getBoundingClientRect().left;
     const share = (x - GUTTER) / (this.width - GUTTER - EDGE);
-    return (this.stage.layout.rtl ? 1 - share : share) * length;
+    return (this.tracks.layout.rtl ? 1 - share : share) * length;
   }
 
   paint() {
@@ -82,14 +82,14 @@ export class Overview {
 
   /** @param {CanvasRenderingContext2D} pen @param {number} height */
   paintDoubt(pen, height) {
-    const { worst } = this.stage.doubtPyramids();
+    const { worst } = this.tracks.doubtPyramids();
     /** @type {[number, number]} */ const found = [0, 0];
     const length = this.state.shown ? this.state.shown.length : 1;
     const wide = this.width - GUTTER - EDGE;
     const room = height - BAND - 5;
     pen.fillStyle = colour("doubt-ink");
     for (let i = 0; i < wide; i++) {
-      const start = Math.floor(((this.stage.layout.rtl ? wide - 1 - i : i) / wide) * length);
+      const start = Math.floor(((this.tracks.layout.rtl ? wide - 1 - i : i) / wide) * length);
       worst.range(start, Math.max(start + 1, Math.floor(start + length / wide)), found);
       if (found[1] > 0) pen.fillRect(GUTTER + i, height - 1 - (found[1] / 255) * room, 1, (found[1] / 255) * room);
     }
@@ -100,7 +100,7 @@ export class Overview {
     const { shown } = this.state;
     if (!shown) return;
     const pen = sharpen(this.over, this.width, this.height);
-    const [start, stop] = this.stage.seen();
+    const [start, stop] = this.tracks.seen();
     const { height } = this;
     const [left, right] = this.sides(start, stop);
     if (stop - start < shown.length) {
@@ -124,7 +124,7 @@ export class Overview {
   down(event) {
     if (!this.state.shown || event.button !== 0) return;
     this.element.setPointerCapture(event.pointerId);
-    const [start, stop] = this.stage.seen();
+    const [start, stop] = this.tracks.seen();
     const step = this.step(event);
     const x = event.clientX - this.element.getBoundingClientRect().left;
     const whole = stop - start >= this.state.shown.length;
@@ -155,17 +155,17 @@ export class Overview {
 
   /** @param {number} start @param {number} span */
   go(start, span) {
-    if (!this.stage.layout.wraps) return this.stage.look((window) => window.set(start, span));
-    const line = this.stage.layout.lines.find((each) => each.stop > start);
-    if (line) this.stage.scrollTop = line.top - 8;
+    if (!this.tracks.layout.wraps) return this.tracks.look((window) => window.set(start, span));
+    const line = this.tracks.layout.lines.find((each) => each.stop > start);
+    if (line) this.tracks.scrollTop = line.top - 8;
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const [start, stop] = this.stage.seen();
+    const [start, stop] = this.tracks.seen();
     const far = { ArrowLeft: -0.1, ArrowRight: 0.1, PageUp: -0.9, PageDown: 0.9 }[event.key];
     if (far === undefined) return;
-    const way = this.stage.layout.rtl && event.key.startsWith("Arrow") ? -1 : 1;
+    const way = this.tracks.layout.rtl && event.key.startsWith("Arrow") ? -1 : 1;
     event.preventDefault();
     event.stopPropagation();
     this.go(start + way * far * (stop - start), stop - start);

@@ -1,4 +1,4 @@
-// The mouse and the finger on the stage: choose, drag a border, choose a range, pan and zoom.
+// The mouse and the finger on the tracks: choose, drag a border, choose a range, pan and zoom.
 
 import { stepWords } from "./time.js";
 import { GUTTER, placeAt } from "./layout.js";
@@ -10,15 +10,15 @@ const GRIP = 5; // pixels on both sides of a border
 const SLACK = 4; // pixels a press may slip and still be a click
 
 export class Pointer {
-  /** @param {import("./state.js").State} state @param {import("./stage.js").Stage} stage @param {import("./hands.js").Hands} hands
+  /** @param {import("./state.js").State} state @param {import("./tracks.js").TrackView} tracks @param {import("./actions.js").Actions} actions
    * @param {(words: string) => void} read shows what is under the pointer */
-  constructor(state, stage, hands, read) {
+  constructor(state, tracks, actions, read) {
     this.state = state;
-    this.stage = stage;
-    this.hands = hands;
+    this.tracks = tracks;
+    this.actions = actions;
     this.read = read;
     /** @type {any} */ this.press = null;
-    const element = stage.element;
+    const element = tracks.element;
     element.addEventListener("pointerdown", (event) => this.down(event));
     element.addEventListener("pointermove", (event) => this.moved(event));
     element.addEventListener("pointerup", () => this.up());
@@ -30,9 +30,9 @@ export class Pointer {
 
   /** @param {MouseEvent} event */
   place(event) {
-    const box = this.stage.paper.getBoundingClientRect();
+    const box = this.tracks.paper.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { line, row } = placeAt(this.stage.layout, y);
+    const { line, row } = placeAt(this.tracks.layout, y);
     const exact = line.step(Math.max(GUTTER, x));
     const length = this.state.shown ? this.state.shown.length : 1;
     const step = Math.max(0, Math.min(length - 1, Math.floor(exact)));
@@ -47,7 +47,7 @@ export class Pointer {
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;
       const border = segments[index][0];
-      if (border <= line.start && this.stage.layout.wraps) continue;
+      if (border <= line.start && this.tracks.layout.wraps) continue;
       const room = Math.min(
         Math.abs(line.x(segments[index][1]) - line.x(border)),
         Math.abs(line.x(border) - line.x(segments[index - 1][0])),
@@ -68,28 +68,28 @@ export class Pointer {
       if (row?.kind === "level") this.state.select({ level: row.name });
       return;
     }
-    this.stage.element.setPointerCapture(event.pointerId);
-    this.stage.element.focus({ preventScroll: true });
+    this.tracks.element.setPointerCapture(event.pointerId);
+    this.tracks.element.focus({ preventScroll: true });
     if (row?.kind === "level") {
       const border = this.borderAt(row.name, line, x);
       this.press = { kind: border === null ? "choose" : "border", level: row.name, border, step, x };
-      if (border !== null) this.hands.carry(row.name, border, border);
-    } else if (!this.stage.layout.wraps) this.press = { kind: "pan", x, start: this.stage.window.start, step };
+      if (border !== null) this.actions.carry(row.name, border, border);
+    } else if (!this.tracks.layout.wraps) this.press = { kind: "pan", x, start: this.tracks.window.start, step };
     else if (row?.kind === "tokens") this.press = { kind: "choose", level: this.state.selection.level, step, x };
   }
 
   /** @param {PointerEvent} event */
   moved(event) {
-    if (!this.state.shown || !this.stage.layout.lines.length) return;
+    if (!this.state.shown || !this.tracks.layout.lines.length) return;
     if (!this.press && event.target instanceof Element && event.target.closest(".neighbour")) return this.left();
     const place = this.place(event);
     if (!this.press) return this.hover(place);
     const press = this.press;
-    if (press.kind === "border") this.hands.carry(press.level, press.border, Math.round(place.exact));
+    if (press.kind === "border") this.actions.carry(press.level, press.border, Math.round(place.exact));
     if (press.kind === "pan") this.pan(place.x);
     if (
       press.kind === "choose" &&
-      (press.range || Math.abs(place.x - press.x) > SLACK || this.stage.layout.wraps) &&
+      (press.range || Math.abs(place.x - press.x) > SLACK || this.tracks.layout.wraps) &&
       place.step !== press.step
     ) {
       press.range = true;
@@ -101,8 +101,8 @@ export class Pointer {
   /** @param {number} x */
   pan(x) {
     const press = this.press;
-    this.stage.look((window) => {
-      const scale = window.span / (this.stage.width - GUTTER - 12);
+    this.tracks.look((window) => {
+      const scale = window.span / (this.tracks.width - GUTTER - 12);
       window.set(press.start - (x - press.x) * scale, window.span);
     });
     if (Math.abs(x - press.x) > SLACK) press.panned = true;
@@ -114,7 +114,7 @@ export class Pointer {
     if (!press) return;
     if (press.kind === "border") {
       const still = this.state.moving?.at === press.border;
-      this.hands.then(() => {});
+      this.actions.then(() => {});
       if (still) this.state.select({ level: press.level, step: press.border });
     } else if (press.kind === "choose" && !press.range) this.state.select({ level: press.level, step: press.step });
     else if (press.kind === "pan" && !press.panned) this.state.select({ step: press.step });
@@ -122,12 +122,12 @@ export class Pointer {
 
   lost() {
     this.press = null;
-    this.hands.cancel();
+    this.actions.cancel();
   }
 
   left() {
-    this.stage.hover = null;
-    this.stage.paintOver();
+    this.tracks.hover = null;
+    this.tracks.paintOver();
     this.read("");
   }
 
@@ -137,36 +137,36 @@ export class Pointer {
     if (row?.kind !== "level" || !this.state.shown) return;
     const segments = this.state.shown.segments[row.name];
     const [start, stop] = segments[indexAt(segments, step)];
-    this.stage.look((window) => window.set(start - 0.2 * (stop - start) - 1, 1.4 * (stop - start) + 2));
+    this.tracks.look((window) => window.set(start - 0.2 * (stop - start) - 1, 1.4 * (stop - start) + 2));
   }
 
   /** @param {WheelEvent} event */
   wheel(event) {
-    if (this.stage.layout.wraps || !this.state.shown) return;
-    const { clientHeight, clientWidth } = this.stage.element;
-    const scrolls = this.stage.layout.height > clientHeight + 1;
+    if (this.tracks.layout.wraps || !this.state.shown) return;
+    const { clientHeight, clientWidth } = this.tracks.element;
+    const scrolls = this.tracks.layout.height > clientHeight + 1;
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
       const about = this.place(event).exact;
-      this.stage.look((window) => window.zoom(Math.exp(-event.deltaY / 240), about));
+      this.tracks.look((window) => window.zoom(Math.exp(-event.deltaY / 240), about));
       return;
     }
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     if (scrolls && !sideways) return;
     event.preventDefault();
     const far = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.deltaY;
-    this.stage.look((window) => window.pan((far * window.span) / clientWidth));
+    this.tracks.look((window) => window.pan((far * window.span) / clientWidth));
   }
 
   /** @param {ReturnType<Pointer["place"]>} place */
   hover({ x, line, row, step }) {
     const border = row?.kind === "level" && x > GUTTER ? this.borderAt(row.name, line, x) : null;
-    const panning = row && row.kind !== "level" && !this.stage.layout.wraps;
-    this.stage.element.style.cursor = border !== null ? "col-resize" : panning ? "grab" : "default";
+    const panning = row && row.kind !== "level" && !this.tracks.layout.wraps;
+    this.tracks.element.style.cursor = border !== null ? "col-resize" : panning ? "grab" : "default";
     this.read(x < GUTTER ? explain(row) : this.describe(row, step, border));
-    if (this.stage.hover !== step) {
-      this.stage.hover = step;
-      this.stage.paintOver();
+    if (this.tracks.hover !== step) {
+      this.tracks.hover = step;
+      this.tracks.paintOver();
     }
   }
 

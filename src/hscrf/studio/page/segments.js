@@ -88,7 +88,7 @@ export function whose(view, level, index) {
     : WORDS[by];
 }
 
-/** Segments that nobody has confirmed, most doubtful first. @param {View} view @param {string[]} levels */
+/** Unconfirmed segments, the most doubtful first. @param {View} view @param {string[]} levels */
 export function doubtful(view, levels) {
   const found = [];
   for (const level of levels)

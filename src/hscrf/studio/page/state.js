@@ -1,4 +1,4 @@
-// What the page knows. One object; whoever changes a part says so, whoever shows it listens.
+// What the page knows. One object: code that changes a part announces it, code that shows it listens.
 
 /** @typedef {import("./types.js").View} View */
 

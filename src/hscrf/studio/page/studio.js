@@ -4,8 +4,8 @@ import { keyFor } from "./bindings.js";
 import { Offline, Refused, ask, identify, named, readObservations, readView, tell } from "./api.js";
 import { correctionChart } from "./charts.js";
 import { byId, write } from "./dom.js";
-import { foresee } from "./foresee.js";
-import { listen } from "./news.js";
+import { provisional } from "./provisional.js";
+import { listen } from "./notifications.js";
 import { Outbox } from "./outbox.js";
 import { countChanged } from "./segments.js";
 
@@ -15,10 +15,10 @@ import { countChanged } from "./segments.js";
 const PATIENCE = 3000; // milliseconds between two attempts to start
 
 export class Studio {
-  /** @param {import("./state.js").State} state @param {import("./stage.js").Stage} stage */
-  constructor(state, stage) {
+  /** @param {import("./state.js").State} state @param {import("./tracks.js").TrackView} tracks */
+  constructor(state, tracks) {
     this.state = state;
-    this.stage = stage;
+    this.tracks = tracks;
     /** @type {Outbox | null} */ this.outbox = null;
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
@@ -153,7 +153,7 @@ export class Studio {
       history.replaceState(null, "", `#${id}`);
       this.take(readView(raw));
       if (raw.exact === false || raw.entropy === null) this.reload(); // news may have come before the view
-      this.stage.open();
+      this.tracks.open();
       this.state.say("selection window");
       if (["opening…", this.state.project?.warming.words].includes(byId("message").textContent)) this.say("");
     } catch (error) {
@@ -191,9 +191,9 @@ export class Studio {
     const { view, unsaved } = this.state;
     if (!view) return;
     const fixes = unsaved.late && this.outbox ? this.outbox.of(view.id) : [];
-    this.state.shown = fixes.reduce((shown, fix) => foresee(shown, fix), view);
+    this.state.shown = fixes.reduce((shown, fix) => provisional(shown, fix), view);
     this.state.say("shown");
-    this.stage.paint();
+    this.tracks.paint();
   }
 
   /** @param {string} kind @param {any} body */
@@ -224,10 +224,10 @@ export class Studio {
     if (state.view?.id !== view.id) return;
     const fixes = /** @type {Outbox} */ (this.outbox).fixes;
     state.unsaved = { count: fixes.length, late: state.unsaved.late && fixes.length > 0, reason: "" };
-    this.stage.flashing = true;
+    this.tracks.flashing = true;
     state.former = state.view.segments;
     this.take(view);
-    this.stage.paint.now(); // the frame that comes next has it
+    this.tracks.paint.now(); // the frame that comes next has it
     const changed = countChanged(view);
     if (view.conflict) this.say(`these labels contradict each other: release one (${keyFor("conflict")}) or undo (${keyFor("undo")})`, true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · ${keyFor("back")} goes back to it`);

@@ -1,4 +1,4 @@
-// A short tour: what to do in the first minute. It lies beside the work, goes on when its step is done, and can be left.
+// A short tour: what to do in the first minute. It is shown next to the work, goes on when its step is done, and can be closed.
 
 import { keyFor } from "./bindings.js";
 import { byId, make } from "./dom.js";
@@ -14,12 +14,12 @@ function steps(state) {
   const what = text ? "words" : "steps";
   return [
     {
-      at: "stage",
+      at: "tracks",
       title: "One sequence, a track for each level",
       words: `Below the ${text ? "words" : "axis"} each level has a track of segments. A dashed outline with ? is a suggestion of the model; a lock or ✓ is yours. ${text ? "The sequences before and after are around it: a click opens one." : "The other mouse button has a menu."}`,
     },
     {
-      at: "stage",
+      at: "tracks",
       title: `Drag over some ${what}`,
       words: `Press the mouse on a track, drag to the last of the ${what} and let go. Or, on the keyboard: ${keyFor("chooseRight")} and ${keyFor("chooseLeft")} choose ${what}, ${keyFor("up")} and ${keyFor("down")} another level. Try it now.`,
       done: "range",
@@ -134,7 +134,7 @@ export class Tour {
     const before = document.activeElement;
     this.go(this.at + 1);
     if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
-    else byId("stage").focus({ preventScroll: true });
+    else byId("tracks").focus({ preventScroll: true });
   }
 
   stop() {

@@ -1,0 +1,1 @@
+"""What a studio stores: sequences, events, and what the events say."""

@@ -1,0 +1,1 @@
+"""The HTTP server: routes, access control, media, and the studio behind them."""

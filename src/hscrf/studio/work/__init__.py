@@ -1,0 +1,1 @@
+"""Work on sequences: the workspace, the queue, acceptance in bulk, training, messages to the pages."""

@@ -57,7 +57,7 @@ def percent(value: float) -> str:
 
 def plain(study: Study) -> list[list[str]]:
     """`HSCRF()` against the best pipeline of each data set."""
-    from plain import BY_HAND, FORGETTING, PLAIN, marks, sign_test
+    from plain import OWN, PLAIN, TREES, marks, sign_test
 
     rows = []
     for data in dict.fromkeys(record["data"] for record in study.select("marks", system=PLAIN)):
@@ -65,7 +65,7 @@ def plain(study: Study) -> list[list[str]]:
         exact = data not in BY_STEPS
         measure = "whole" if exact else "states"
         others = [r["system"] for r in study.select("marks", data=data)]
-        pipelines = [name for name in dict.fromkeys(others) if name not in (PLAIN, FORGETTING, BY_HAND)]
+        pipelines = [name for name in dict.fromkeys(others) if name not in (*OWN, TREES)]
         complete = [name for name in pipelines if len(marks(study, data, name)[0]) == len(whole)]
         if not complete:
             continue

@@ -10,6 +10,7 @@ of the token before and of the token itself, as CRF++ and Wapiti write it. A sma
     suffixes = 4               # its last ones
     lower = true               # in small letters
     shape = true               # "McX-12" is "AaA-0"
+    shapes = 2                 # the shapes of the tokens at -2, -1, 0, 1, 2, and of pairs of neighbours
     regex = { year = "^(19|20)[0-9]{2}$" }   # word.year=true where the column matches
 
     [lexicon.cities]           # words and phrases, one a line; cities=B where one begins, cities=I inside
@@ -81,7 +82,7 @@ def default_template(features: Sequence[str]) -> Template:
     >>> default_template(["word"]).apply([["The"], ["cat"]])[0][:6]
     ['word[-2]=_B-2', 'word[-1]=_B-1', 'word[0]=The', 'word[1]=cat', 'word[2]=_B+1', 'word[-1]|word[0]=_B-1|The']
     """
-    first = {"window": 2, "conjunctions": 2, "prefixes": 4, "suffixes": 4, "lower": True, "shape": True}
+    first = {"window": 2, "conjunctions": 2, "prefixes": 4, "suffixes": 4, "lower": True, "shapes": 2}
     settings: dict[str, Any] = {name: {"window": 2, "conjunctions": 3} for name in features}
     settings[features[0]] = first
     return from_settings(settings, Columns({name: name for name in features}, list(features)))
@@ -107,6 +108,7 @@ _KEYS: dict[str, Any] = {
     "suffixes": int,
     "lower": bool,
     "shape": bool,
+    "shapes": int,
     "regex": dict,
 }
 
@@ -194,7 +196,7 @@ def _check_table(called: str, table: Any) -> None:
 
 def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterator[Feature]:
     """The features that a table of a column asks for."""
-    window = table.get("window", 0)
+    window, shapes = table.get("window", 0), table.get("shapes", 0)
     for offset in range(-window, window + 1):
         yield _conjunction(name, column, [offset])
     for size in range(2, table.get("conjunctions", 0) + 1):
@@ -207,6 +209,10 @@ def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterat
         yield (f"{name}.lower=", TemplateCell("X", 0, column))
     if table.get("shape"):
         yield (f"{name}.shape=", TemplateCell("shape", 0, column))
+    for offset in range(-shapes, shapes + 1):
+        yield _named([(f"{name}.shape", column, offset)], "shape")
+    for offset in (-1, 0) if shapes else ():
+        yield _named([(f"{name}.shape", column, offset + k) for k in (0, 1)], "shape")
     for called, pattern in table.get("regex", {}).items():
         yield (f"{name}.{called}=", TemplateCell("t", 0, column, str(pattern)))
 
@@ -215,11 +221,11 @@ def _conjunction(name: str, column: int, offsets: Sequence[int]) -> Feature:
     return _named([(name, column, offset) for offset in offsets])
 
 
-def _named(cells: Sequence[tuple[str, int, int]]) -> Feature:
-    """A feature ``a[0]|b[1]=...|...`` of cells (name, column, offset)."""
+def _named(cells: Sequence[tuple[str, int, int]], kind: str = "x") -> Feature:
+    """A feature ``a[0]|b[1]=...|...`` of cells (name, column, offset) of one kind."""
     parts: list[str | TemplateCell] = ["|".join(f"{name}[{offset}]" for name, _, offset in cells) + "="]
     for k, (_, column, offset) in enumerate(cells):
-        parts += ["|"] * (k > 0) + [TemplateCell("x", offset, column)]
+        parts += ["|"] * (k > 0) + [TemplateCell(kind, offset, column)]
     return tuple(parts)
 
 

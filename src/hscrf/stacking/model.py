@@ -65,7 +65,8 @@ class StackedCRF(BaseEstimator):
         The group of each training sequence, such as the person or the document: no group is in two folds. ``fit`` takes
         groups, too.
     passthrough : bool
-        Whether the CRF also sees the observations themselves.
+        Whether the CRF also sees the observations themselves. On training folds of two sets of sensors it was better
+        off without them: mean of segment F1 and steps 83.5 against 80.4 (kitchen), 45.6 against 45.1 (CAD-120).
     random_state : int or None
         Deals the sequences to folds. The classifier has a seed of its own.
 
@@ -93,7 +94,7 @@ class StackedCRF(BaseEstimator):
         window: int = 5,
         cv: Any = 5,
         groups: Any = None,
-        passthrough: bool = True,
+        passthrough: bool = False,
         random_state: Any = None,
     ) -> None:
         self.crf = crf

@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define LANES 8
@@ -37,6 +40,16 @@ INLINE V splat(double x) {
 }
 INLINE V larger(V a, V b) { return a > b ? a : b; }
 INLINE V smaller(V a, V b) { return a < b ? a : b; }
+// Whether a lane of a comparison is true.
+INLINE bool any(I mask) {
+#if LANES == 8
+    return _mm512_movepi64_mask((__m512i)mask) != 0;
+#elif LANES == 4
+    return _mm256_movemask_pd((__m256d)mask) != 0;
+#else
+    return (mask[0] | mask[1]) != 0;
+#endif
+}
 INLINE double sum(V a) {
     double total = 0;
     for (int k = 0; k < W; ++k) total += a[k];

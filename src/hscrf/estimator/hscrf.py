@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.engine.tally import COUNTER
 from hscrf.estimator.checkpoint import Checkpoint, fingerprint_of
 from hscrf.estimator.checks import (
     check_development,
@@ -20,7 +19,7 @@ from hscrf.estimator.checks import (
     unchanged_on_failure,
     warn_of_weights,
 )
-from hscrf.estimator.cost import foresee, report_logarithms
+from hscrf.estimator.cost import foresee, telling_of_logarithms
 from hscrf.estimator.descent import descend
 from hscrf.estimator.frame import Frame, NestedMeetings
 from hscrf.estimator.online import partial_fit
@@ -214,8 +213,7 @@ class HSCRF(Predictor):
         check_development(development)
         warn_of_weights(sample_weight)
         data = data_of(X, Y, lengths, client)
-        before = COUNTER.total
-        with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
+        with unchanged_on_failure(self), telling_of_logarithms(self), Workers(self.n_jobs) as workers:
             packed, weights = self._learn(data)
             objective = self._loss(packed, sample_weight, workers)
             weights = self._choose_penalties(objective, weights, groups)
@@ -227,7 +225,6 @@ class HSCRF(Predictor):
                 result = descend(solver, objective, weights, *penalties, monitor)
             else:
                 result = solver.minimize(objective, weights, *penalties, monitor, self.random_state)
-        report_logarithms(self, before)
         self._keep(result)
         return self
 

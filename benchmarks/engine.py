@@ -42,6 +42,7 @@ import numpy as np
 from checkouts import child
 
 SHAPES = {  # states of the levels below the root, longest segments (0: a Markov level), title
+    "chain": ((22,), (0,), "chain of 22 states"),
     "markov": ((3, 12), (0, 0), "Markov, 3 x 12 states"),
     "wide": ((4, 32), (0, 0), "Markov, 4 x 32 states"),
     "sentences": ((12, 44), (0, 0), "Markov, 12 x 44 states"),
@@ -64,6 +65,9 @@ CASES = [  # shape, T, number of sequences
     ("unlimited", 800, 1),
     ("known", 10_000, 1),
     ("two", 1_000, 1),
+    ("chain", 25, 32),
+    ("chain", 1_000, 1),
+    ("markov", 50, 32),
     ("markov", 200, 32),
     ("wide", 200, 32),
     ("sentences", 24, 100),
@@ -120,7 +124,10 @@ def ends_of(case, topology, length):
 
 def work_of(case, length):
     """The multiply-adds of one forward pass."""
-    (upper, lower), (longest, child_longest), _ = SHAPES[case]
+    sizes, limits, _ = SHAPES[case]
+    if len(sizes) == 1:
+        return length * sizes[0] ** 2
+    (upper, lower), (longest, child_longest) = sizes, limits
     inner, outer = upper * lower**2, length * upper**2
     if not longest or case == "known":
         return length * inner + outer

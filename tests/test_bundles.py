@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hscrf
-from comparing import batch_of, in_logarithms, like_the_reference
+from comparing import batch_of, in_logarithms, like_the_reference, reference_of, same_expectations
 from drawing import draw_evidence, draw_model, parts_of
 from hscrf.engine import Batch, Evidence
 from hscrf.inference.posterior import values_of
@@ -178,3 +178,34 @@ def test_a_very_long_sequence_among_short_ones(core):
     alone = [packed([p]) for p in models]
     np.testing.assert_allclose(whole, [own.log_partition(given)[0] for own, given in alone], rtol=1e-12)
     np.testing.assert_allclose(scores, [own.best(given)[2][0] for own, given in alone], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------
+# Logarithms
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", [60.0, 1e4])
+@pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
+def test_bundles_in_logarithms(poisoned, kinds, scale, weighted):
+    """Tables that scaled numbers cannot hold, impossible events, and weights of both signs."""
+    lengths = [4, 17, 1, 9, 9, 9, 3, 8, 2, 12, 12, 12, 12]
+    models = lengths_of_one_topology(kinds, lengths, size=5, scale=scale, forbidden=0.02)
+    batch, values = packed(models)
+    values = {key: array * 400.0 if key[0] == "trans" else array for key, array in values.items()}
+    weights = np.where(np.arange(len(lengths)) % 3 == 0, -0.5, 2.0) if weighted else None
+    assert in_logarithms(batch, values) == len(lengths)
+    expected = reference_of(batch).expectations(values, weights)
+    same_expectations(expected, batch.expectations(values, weights), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(batch.log_partition(values), expected.log_z, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [50.0, 1e4])
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+def test_starts_side_by_side_in_logarithms(poisoned, kinds, scale):
+    """Segments whose masses drift far within their longest duration."""
+    rng = np.random.default_rng(int(scale))
+    p = draw_model(rng, kinds, 24, size=3, longest=20, scale=scale, forbidden=0.01)
+    batch, values = batch_of(p), values_of(p)
+    assert in_logarithms(batch, values) == 1
+    like_the_reference(batch, values, rtol=1e-9, atol=1e-9)

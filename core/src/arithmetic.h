@@ -26,6 +26,7 @@ struct Max {
 };
 
 struct Log {
+    static constexpr double FAINTEST = -60;  // fainter posteriors add nothing to counts
     static constexpr double zero = -INF, one = 0.0;
     static INLINE V times(V a, V b) { return a + b; }
     static __attribute__((noinline)) V plus(V a, V b) {
@@ -33,7 +34,10 @@ struct Log {
         return high > splat(-INF) ? high + ISA::log(1.0 + exp(low - high)) : high;
     }
     static INLINE V probability(V value, V bar) { return exp(value + bar); }
-    static INLINE V count(V total, V a, V b, V p) { return total + exp(a + b + p); }
+    static INLINE V count(V total, V a, V b, V p) {
+        const V value = a + b + p;
+        return any(value > splat(FAINTEST)) ? total + exp(value) : total;
+    }
     static double read(double log_value) { return log_value; }
     static double log(double value) { return value; }
 };

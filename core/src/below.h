@@ -1,8 +1,8 @@
 // Segments of a layer's bottom level as the leaves of a trie meet them: with the tokens of the Markov levels above
 // them.
 //
-// LINEAR: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above one, and
-// sums over lags need no exponentials. What is possible but fainter than exp(-faint) is raised to that.
+// LINEAR and LOG: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above
+// one, and sums over lags need no exponentials. LINEAR raises what is possible but fainter than exp(-faint) to that.
 #pragma once
 #include "beyond.h"
 
@@ -15,8 +15,11 @@ struct Below {
     const Trie* trie = nullptr;
     const Columns* columns = nullptr;
     const double* mass = nullptr;             // (lines, leaves)
+    const double* logs = nullptr;             // LOG: their logarithms, with the gauge
     double *post = nullptr, *peak = nullptr;  // posteriors (lines, leaves); the gauge (T)
+    std::vector<double> gained;               // (T + 1): the sum of the gauge before each step
     int leaves = 0;
+    double depth = 0;                              // how far the faintest is below the gauge
     double drop = 0, faint = FAINT, faintest = 0;  // how far a step may fall because of its segments; exp(-faint)
     bool clipped = false;
     Beyond beyond;
@@ -30,8 +33,8 @@ struct Below {
                 std::equal(trie->state.begin() + trie->inner, trie->state.end(), other.state.begin() + other.inner));
     }
 
-    // Read the log masses ``logs`` of the bottom's segments; ``levels`` are the layer's, see ``Tokens``.
-    void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* logs,
+    // Read the log masses of the bottom's segments; ``levels`` are the layer's, see ``Tokens``.
+    void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* log_masses,
               Space& space, bool counted, double reach) {
         trie = &given, columns = &c, leaves = given.leaves();
         faint = std::min(FAINT, 450 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
@@ -39,12 +42,16 @@ struct Below {
         find_path(levels, space);
         bool same = !path && leaves == c.wide && !is_linear<A>;
         for (int x = 0; same && x < leaves; ++x) same = given.state[given.inner + x] == std::min(x, c.states);
-        if (same)
-            mass = logs;
-        else {
+        mass = log_masses;
+        if (!same) {
+            double* to = space.get(is_log<A> ? LOGS : MASS, size_t(c.lines) * leaves);
+            stack(log_masses, to);
+            mass = to;
+        }
+        if constexpr (!std::is_same_v<A, Max>) {
+            logs = mass;
             double* to = space.get(MASS, size_t(c.lines) * leaves);
-            stack(logs, to);
-            if constexpr (is_linear<A>) take_off_gauge(to, space);
+            take_off_gauge(to, space);
             mass = to;
         }
         const auto above = [&](int t, int x) { return path ? path[size_t(t) * parents() + parent_of(x)] : 0.0; };
@@ -131,37 +138,40 @@ struct Below {
         }
     }
 
-    // Replace log masses by exponentials without the gauge.
+    // Write the exponentials of log masses without the gauge, maybe in their place.
     void take_off_gauge(double* to, Space& space) {
         const Columns& c = *columns;
-        const V impossible = splat(-INF), lifted = splat(-faint);
+        const V impossible = splat(-INF), lifted = splat(is_log<A> ? -INF : -faint);
         V lowest = splat(0.0);
         peak = space.get(GAUGE, c.steps);
         for (int t = 0; t < c.steps; ++t) {
             peak[t] = 0.0;
             if (!c.ends(t)) continue;
             V best = impossible;
-            double gained = 0;
+            double passed = 0;
             for (int lag = 0; lag < c.until[t]; ++lag) {
-                if (lag) gained += peak[t - lag];
+                if (lag) passed += peak[t - lag];
                 if (lag < c.skip[t]) continue;
-                const double* from = to + line(t, lag);
-                for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - gained);
+                const double* from = logs + line(t, lag);
+                for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - passed);
             }
             peak[t] = highest(best) > -INF ? highest(best) : 0.0;
-            gained = 0;
+            passed = 0;
             for (int lag = 0; lag < c.until[t]; ++lag) {
-                gained += peak[t - lag];
+                passed += peak[t - lag];
                 if (lag < c.skip[t]) continue;
-                double* from = to + line(t, lag);
+                const size_t at = line(t, lag);
                 for (int x = 0; x < leaves; x += W) {
-                    const V value = load(from + x) - gained;
+                    const V value = load(logs + at + x) - passed;
                     lowest = smaller(lowest, value > impossible ? value : lowest);
-                    store(from + x, exp(value > impossible ? larger(value, lifted) : value));
+                    store(to + at + x, exp(value > impossible ? larger(value, lifted) : value));
                 }
             }
         }
-        drop = highest(-lowest), faintest = exp(lifted)[0];
+        gained.assign(c.steps + 1, 0.0);
+        for (int t = 0; t < c.steps; ++t) gained[t + 1] = gained[t] + peak[t];
+        depth = highest(-lowest);
+        drop = depth, faintest = exp(lifted)[0];
         clipped = drop > faint;
         drop = std::min(drop, faint) + std::log(double(c.longest));
     }

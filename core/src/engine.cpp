@@ -70,15 +70,17 @@ struct Native final : Engine {
 
     // ---------------------------------------------------------------------------------- sequences side by side
 
-    // Call with(number, which) for bundles of sequences of like length that may walk side by side; return the others.
+    // Call with(number, which) for bundles of some sequences of like length that may walk side by side; return the
+    // others.
     template <class With>
-    std::vector<int> bundles(const Batch& batch, const std::vector<Shared>& shared, Workshop& work, With with) const {
+    std::vector<int> bundles(const Batch& batch, const std::vector<Shared>& shared, Workshop& work,
+                             const std::vector<int>& some, With with) const {
         std::vector<int> which, alone;
         const auto length = [&](int k) { return batch.offsets[k + 1] - batch.offsets[k]; };
         const bool able = model.layers.size() == 1 && model.layers[0]->leaf != SEGMENTS && !shared[0].varies &&
-                          batch.sequences * 3 >= R * 2 && model.topology.states[0] == 1;
+                          some.size() * 3 >= R * 2 && model.topology.states[0] == 1;
         work.gates.resize(model.layers.size());
-        for (int k = 0; k < batch.sequences; ++k) {
+        for (int k : some) {
             bool free = able && length(k) * model.layers[0]->tries[0]->nodes <= 1 << 16;
             if (free && batch.evidence.may_end) {
                 work.gates[0].plan(batch, *model.layers[0], batch.offsets[k], int(length(k)));
@@ -97,6 +99,11 @@ struct Native final : Engine {
         }
         return alone;
     }
+    std::vector<int> all(const Batch& batch) const {
+        std::vector<int> numbers(batch.sequences);
+        std::iota(numbers.begin(), numbers.end(), 0);
+        return numbers;
+    }
 
     // Walk some sequences side by side and let use(walk, kind) go on; false if LINEAR cannot hold them.
     template <class A, class Use>
@@ -111,8 +118,7 @@ struct Native final : Engine {
             first[r] = batch.offsets[which[r]], length[r] = int(batch.offsets[which[r] + 1] - first[r]);
         Tokens<A, R> tokens(model.topology, batch, layer, work.space, rows, first, length, false, reach);
         Sequences<A, R> kind(layer, *layer.dense, work.gates[0], work.space, counts, nullptr, reach, tokens, rows);
-        Walk<A, Sequences<A, R>> walk(kind, work.space, (is_linear<A> ? shared[0].exps : shared[0].logs).data(), 0,
-                                      keep);
+        Walk<A, Sequences<A, R>> walk(kind, work.space, shared[0].numbers<A>(layer.tables), 0, keep);
         walk.forward();
         use(walk, kind);
         return !tokens.lost;
@@ -123,91 +129,106 @@ struct Native final : Engine {
     int log_partition(const Batch& batch, double* log_z) const override {
         Workshop& work = workshop();
         const std::vector<Shared> shared = read(batch, true, false);
+        const std::vector<int> doubtful = sum<Linear>(batch, shared, work, all(batch), log_z);
+        sum<Log>(batch, shared, work, doubtful, log_z);
+        work.space.tidy();
+        return int(doubtful.size());
+    }
+
+    // Log Z of some sequences; return those of which LINEAR is not sure.
+    template <class A>
+    std::vector<int> sum(const Batch& batch, const std::vector<Shared>& shared, Workshop& work,
+                         const std::vector<int>& some, double* log_z) const {
         std::vector<int> doubtful;
-        std::vector<int> alone = bundles(batch, shared, work, [&](int rows, const int* which) {
-            const bool held =
-                side_by_side<Linear>(batch, shared, work, nullptr, rows, which, false, [&](auto&, auto& kind) {
-                    for (int r = 0; r < rows; ++r) {
-                        log_z[which[r]] =
-                            kind.total[r] + Pass<Linear>(model, batch, shared, work, nullptr, which[r]).own_of_root(0);
-                        if (kind.unsure[r] || kind.tokens.faint[r]) doubtful.push_back(which[r]);
-                    }
-                });
-            if (!held) doubtful.insert(doubtful.end(), which, which + rows);
+        const std::vector<int> alone = bundles(batch, shared, work, some, [&](int rows, const int* which) {
+            bool sure[R] = {};
+            const bool held = side_by_side<A>(batch, shared, work, nullptr, rows, which, false, [&](auto&, auto& kind) {
+                for (int r = 0; r < rows; ++r) {
+                    log_z[which[r]] = with_root<A>(batch, shared, work, which[r], kind.total[r]);
+                    sure[r] = !kind.unsure[r] && !kind.tokens.faint[r];
+                }
+            });
+            for (int r = 0; r < rows; ++r)
+                if (!held || !sure[r]) doubtful.push_back(which[r]);
         });
         for (int k : alone) {
-            Pass<Linear> pass(model, batch, shared, work, nullptr, k);
+            Pass<A> pass(model, batch, shared, work, nullptr, k);
             pass.plan();
             if (!pass.run(false) || pass.unsure) doubtful.push_back(k);
             log_z[k] = pass.log_z;
         }
-        int logs = 0;
-        if (!doubtful.empty()) {  // was what LINEAR has raised of any weight
-            Unwanted counts(model.topology, batch.steps());
-            for (int k : doubtful) logs += one(batch, shared, work, k, 0.0, log_z, counts, nullptr);
-        }
-        work.space.tidy();
-        return logs;
+        return doubtful;
     }
 
-    // Log Z and counts of one sequence, in LOG if LINEAR fails; did it. ``totals`` may be nullptr.
-    bool one(const Batch& batch, const std::vector<Shared>& shared, Workshop& work, int k, double weight, double* log_z,
-             Counts& counts, std::vector<Shared>* totals, bool again = false) const {
-        {
-            Pass<Linear> pass(model, batch, shared, work, &counts, k);
-            pass.plan();
-            if (pass.run(again)) {
-                log_z[k] = pass.log_z;
-                if (totals) pass.commit(weight, *totals);
-                return false;
-            }
-        }
-        Pass<Log> pass(model, batch, shared, work, &counts, k);
-        pass.run(true);
-        log_z[k] = pass.log_z;
-        if (totals) pass.commit(weight, *totals);
-        return true;
+    template <class A>
+    double with_root(const Batch& batch, const std::vector<Shared>& shared, Workshop& work, int k, double total) const {
+        return total + Pass<A>(model, batch, shared, work, nullptr, k).own_of_root(0);
     }
 
     int expectations(const Batch& batch, const double* weights, double* log_z, Counts& counts) const override {
         Workshop& work = workshop();
         std::vector<Shared> shared = read(batch, true, true);
-        std::vector<int> again;
-        std::vector<int> alone = bundles(batch, shared, work, [&](int rows, const int* which) {
-            work.grads.resize(1), work.grads[0].assign(model.layers[0]->tables.counted, 0.0);
-            bool sure = true;
-            const bool held =
-                side_by_side<Linear>(batch, shared, work, &counts, rows, which, true, [&](auto& walk, auto& kind) {
-                    for (int r = 0; r < rows; ++r) {
-                        log_z[which[r]] =
-                            kind.total[r] + Pass<Linear>(model, batch, shared, work, nullptr, which[r]).own_of_root(0);
-                        kind.weight[r] = log_z[which[r]] == -INF ? 0.0 : weights ? weights[which[r]] : 1.0;
-                    }
-                    walk.backward(work.grads[0].data(), 0);
-                    for (int r = 0; r < rows; ++r) {
-                        sure &= kind.doubt[r] <= DOUBT * std::fabs(kind.weight[r]);
-                        sure &= kind.weight[r] != 0.0 || (!kind.unsure[r] && !kind.tokens.faint[r]) ||
-                                log_z[which[r]] == -INF;
-                    }
-                });
-            if (!held || !sure) {
-                again.insert(again.end(), which, which + rows);
-                return;
-            }
-            for (size_t k = 0; k < work.grads[0].size(); ++k) shared[0].counts[k] += work.grads[0][k];
-            for (int r = 0; r < rows; ++r) {
-                Pass<Linear> pass(model, batch, shared, work, &counts, which[r]);
-                pass.roots_found.assign(1, 1.0);
-                if (log_z[which[r]] > -INF) pass.count_roots(weights ? weights[which[r]] : 1.0);
-            }
-        });
-        int logs = 0;
-        for (int k : alone) logs += one(batch, shared, work, k, weights ? weights[k] : 1.0, log_z, counts, &shared);
-        for (int k : again)
-            logs += one(batch, shared, work, k, weights ? weights[k] : 1.0, log_z, counts, &shared, true);
+        const auto [doubtful, again] = count<Linear>(batch, weights, shared, work, all(batch), log_z, counts, false);
+        const auto [more, none] = count<Linear>(batch, weights, shared, work, again, log_z, counts, true);
+        std::vector<int> unsure = doubtful;
+        unsure.insert(unsure.end(), more.begin(), more.end());
+        count<Log>(batch, weights, shared, work, unsure, log_z, counts, true);
         write(batch, shared, counts);
         work.space.tidy();
-        return logs;
+        return int(unsure.size());
+    }
+
+    // Log Z and counts of some sequences. Return those of which LINEAR is not sure, and those that were walked next to
+    // them: their counts are missing. ``again``: there may be other counts in their places.
+    template <class A>
+    std::pair<std::vector<int>, std::vector<int>> count(const Batch& batch, const double* weights,
+                                                        std::vector<Shared>& shared, Workshop& work,
+                                                        const std::vector<int>& some, double* log_z, Counts& counts,
+                                                        bool again) const {
+        std::vector<int> doubtful, next_to;
+        const auto weight_of = [&](int k) { return weights ? weights[k] : 1.0; };
+        const auto one = [&](int k) {
+            Pass<A> pass(model, batch, shared, work, &counts, k);
+            pass.plan();
+            const bool held = pass.run(again);
+            log_z[k] = pass.log_z;
+            if (held)
+                pass.commit(weight_of(k), shared);
+            else
+                doubtful.push_back(k);
+        };
+        const std::vector<int> alone = bundles(batch, shared, work, some, [&](int rows, const int* which) {
+            if (is_log<A> && std::any_of(which, which + rows, [&](int k) { return !(weight_of(k) > 0.0); }))
+                return std::for_each(which, which + rows, one), void();  // a bar is the logarithm of a weight
+            work.grads.resize(1), work.grads[0].assign(model.layers[0]->tables.counted, 0.0);
+            bool sure[R] = {};
+            const auto back = [&](auto& walk, auto& kind) {
+                for (int r = 0; r < rows; ++r) {
+                    log_z[which[r]] = with_root<A>(batch, shared, work, which[r], kind.total[r]);
+                    kind.weight[r] = log_z[which[r]] == -INF ? 0.0 : weight_of(which[r]);
+                }
+                walk.backward(work.grads[0].data(), 0);
+                for (int r = 0; r < rows; ++r) {
+                    const bool raised = kind.unsure[r] || kind.tokens.faint[r];
+                    sure[r] = kind.doubt[r] <= DOUBT * std::fabs(kind.weight[r]) &&
+                              (kind.weight[r] != 0.0 || !raised || log_z[which[r]] == -INF);
+                }
+            };
+            const bool held = side_by_side<A>(batch, shared, work, &counts, rows, which, true, back);
+            if (!is_log<A> && !(held && std::all_of(sure, sure + rows, [](bool yes) { return yes; }))) {
+                for (int r = 0; r < rows; ++r) (held && sure[r] ? next_to : doubtful).push_back(which[r]);
+                return;
+            }
+            std::vector<double>& to = is_linear<A> ? shared[0].counts : shared[0].log_counts;
+            for (size_t k = 0; k < to.size(); ++k) to[k] += work.grads[0][k];
+            for (int r = 0; r < rows; ++r) {
+                Pass<A> pass(model, batch, shared, work, &counts, which[r]);
+                pass.roots_found.assign(1, 1.0);
+                if (log_z[which[r]] > -INF) pass.count_roots(weight_of(which[r]));
+            }
+        });
+        std::for_each(alone.begin(), alone.end(), one);
+        return {doubtful, next_to};
     }
 
     // ---------------------------------------------------------------------------------- the way back
@@ -216,7 +237,7 @@ struct Native final : Engine {
         Workshop& work = workshop();
         const std::vector<Shared> shared = read(batch, false, false);
         const Written to{states, ends, batch.steps()};
-        const std::vector<int> alone = bundles(batch, shared, work, [&](int rows, const int* which) {
+        const std::vector<int> alone = bundles(batch, shared, work, all(batch), [&](int rows, const int* which) {
             side_by_side<Max>(batch, shared, work, nullptr, rows, which, true, [&](auto& walk, auto& kind) {
                 Trace<Max, Sequences<Max, R>> way{walk};
                 Item item[R];

@@ -16,17 +16,13 @@ INLINE void sum_lags(const double* entered, size_t step, const double* mass, int
             const auto term = [&](int lag) ALWAYS {
                 return A::times(load(from - lag * step), load(factor + size_t(lag) * leaves));
             };
-            if constexpr (is_log<A>) {
-                store(out + x, reduce<A>(splat(A::zero), n, term));
-            } else {  // four sums that do not wait for each other
-                V total[4];
-                for (V& part : total) part = splat(A::zero);
-                int lag = 0;
-                for (; lag + 4 <= n; lag += 4)
-                    UNROLL for (int k = 0; k < 4; ++k) total[k] = A::plus(total[k], term(lag + k));
-                for (; lag < n; ++lag) total[0] = A::plus(total[0], term(lag));
-                store(out + x, A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3])));
-            }
+            V total[4];  // four sums that do not wait for each other
+            for (V& part : total) part = splat(A::zero);
+            int lag = 0;
+            for (; lag + 4 <= n; lag += 4)
+                UNROLL for (int k = 0; k < 4; ++k) total[k] = A::plus(total[k], term(lag + k));
+            for (; lag < n; ++lag) total[0] = A::plus(total[0], term(lag));
+            store(out + x, A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3])));
         }
     } else {
         constexpr int H = R / W, X = 4;  // X leaves at a time
@@ -43,9 +39,9 @@ INLINE void sum_lags(const double* entered, size_t step, const double* mass, int
     }
 }
 
-// Reverse of ``sum_lags``: started[x, r] so many steps before += mass[x] * bar[x, r]; and the posterior of each
+// LINEAR. Reverse of ``sum_lags``: started[x, r] so many steps before += mass[x] * bar[x, r]; and the posterior of each
 // segment, post[x] of the lag += the sum over rows of entered * mass * bar.
-template <class A, int R>
+template <int R>
 INLINE void spread_lags(const double* entered, double* started, size_t step, const double* mass, double* post,
                         const double* bar, int n, int leaves) {
     if constexpr (R == 1) {
@@ -54,9 +50,9 @@ INLINE void spread_lags(const double* entered, double* started, size_t step, con
             const double *from = entered + x, *factor = mass + x;
             double *to = started + x, *found = post + x;
             for (int lag = 0; lag < n; ++lag, from -= step, to -= step, factor += leaves, found += leaves) {
-                const V pair = A::times(load(factor), out);
-                store(to, A::plus(load(to), pair));
-                store(found, load(found) + A::probability(load(from), pair));
+                const V pair = load(factor) * out;
+                store(to, load(to) + pair);
+                store(found, load(found) + load(from) * pair);
             }
         }
     } else {

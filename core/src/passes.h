@@ -70,15 +70,17 @@ struct Pass {
     // The numbers of the tables of a layer, from the first step on, and from one step to the next.
     std::pair<const double*, size_t> numbers(size_t n) {
         const Tables& tables = model.layers[n]->tables;
-        if (!shared[n].varies) return {(is_linear<A> ? shared[n].exps : shared[n].logs).data(), 0};
-        double* flat = space.get(FLAT_OF + n, tables.size * steps);
+        if (!shared[n].varies) return {shared[n].template numbers<A>(tables), 0};
+        const size_t size = is_log<A> ? tables.lifted_size() : tables.size;
+        double* flat = space.get(FLAT_OF + n, size * steps);
         for (int t = 0; t < steps; ++t) {
-            double* row = flat + t * tables.size;
+            double* row = flat + t * size;
             reach = std::max(reach, tables.read(batch.values, first + t, row));
             if (is_linear<A>) exponentiate(row, tables.counted);
             tables.transpose(row);
+            if (is_log<A>) tables.lift(row);
         }
-        return {flat, tables.size};
+        return {flat, size};
     }
     double reach = 0;  // of the tables of the layer at hand, and of the number of its nodes
 
@@ -156,7 +158,7 @@ struct Pass {
     }
 
     // Call with<rows>(number, starts, lengths) for the starts of a state, side by side where enough of them are alive.
-    template <int most, class With>
+    template <int R, class With>
     void windows(const Layer& layer, int s, With with) {
         const Columns& c = work.columns[layer.top];
         std::vector<int> starts, lasts;
@@ -165,7 +167,6 @@ struct Pass {
             if (const int lasting = c.reach[size_t(t) * c.states + s])
                 starts.push_back(t), lasts.push_back(lasting), longest = std::max(longest, lasting);
         const bool worth = longest >= layer.widest / (layer.leaf == SEGMENTS ? 4 : 2);
-        constexpr int R = is_log<A> ? 1 : most;
         for (size_t k = 0; k < starts.size();) {
             const int used = int(std::min<size_t>(R, starts.size() - k));
             int64_t alive = 0;

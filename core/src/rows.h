@@ -331,7 +331,7 @@ struct Starts : Rows<A, R> {
 
     bool bars(int t, const double* top, double* bar) {
         const int time = start + t;
-        std::fill(bar, bar + R, is_linear<A> ? 0.0 : A::zero);
+        std::fill(bar, bar + R, A::zero);
         if (t + 1 == steps) keep_alive(t);
         while (first > 0 && until[first - 1] > t) --first;
         while (last > first && since[last - 1] > t) --last;
@@ -344,8 +344,8 @@ struct Starts : Rows<A, R> {
             *bar = !any ? A::zero : is_linear<A> ? *bar / *top : std::log(*bar) - *top;
         } else
             for (int r = 0; r < R; r += W) {
-                const V mass = load(top + r), none = splat(A::zero);
-                store(bar + r, mass > none ? load(bar + r) / mass : none);
+                const V mass = load(top + r), none = splat(A::zero), found = load(bar + r);
+                store(bar + r, mass > none ? (is_linear<A> ? found / mass : log(found) - mass) : none);
             }
         return true;
     }

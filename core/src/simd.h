@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
-#if defined(__AVX512F__)
-#define LANES 8
-#elif defined(__AVX__)
+// Eight lanes of AVX-512 are slower: groups of siblings are padded to eight. Its set has four, and more registers.
+#if defined(__AVX__)
 #define LANES 4
 #else
 #define LANES 2
@@ -14,7 +16,7 @@
 namespace hscrf::ISA {
 
 constexpr int W = LANES;
-constexpr int PAD = W > 4 ? W : 4;  // groups of siblings are padded to multiples of this
+constexpr int PAD = 4;  // groups of siblings are padded to multiples of this
 constexpr double INF = std::numeric_limits<double>::infinity();
 #define INLINE inline __attribute__((always_inline))
 #define ALWAYS __attribute__((always_inline))  // of lambdas
@@ -27,9 +29,7 @@ typedef int64_t I __attribute__((vector_size(W * 8)));
 INLINE V load(const double* p) { return *reinterpret_cast<const Loose*>(p); }
 INLINE void store(double* p, V v) { *reinterpret_cast<Loose*>(p) = v; }
 INLINE V splat(double x) {
-#if LANES == 8
-    return V{x, x, x, x, x, x, x, x};
-#elif LANES == 4
+#if LANES == 4
     return V{x, x, x, x};
 #else
     return V{x, x};
@@ -37,6 +37,14 @@ INLINE V splat(double x) {
 }
 INLINE V larger(V a, V b) { return a > b ? a : b; }
 INLINE V smaller(V a, V b) { return a < b ? a : b; }
+// Whether a lane of a comparison is true.
+INLINE bool any(I mask) {
+#if LANES == 4
+    return _mm256_movemask_pd((__m256d)mask) != 0;
+#else
+    return (mask[0] | mask[1]) != 0;
+#endif
+}
 INLINE double sum(V a) {
     double total = 0;
     for (int k = 0; k < W; ++k) total += a[k];

@@ -22,8 +22,8 @@ struct Tail {
     const bool keep;
     const double *entered, *exponent;  // of the walk: (steps, leaves, R), (steps, R)
     double *alive, *kept, *late, *bar;
-    std::vector<double> gained;  // LINEAR: the sum of the gauge before each step of the sequence
-    double base[R] = {};         // and before the start of each row
+    const double* gained = nullptr;  // LINEAR: the sum of the gauge before each step of the sequence
+    double base[R] = {};             // and before the start of each row
 
     template <class Kind>
     Tail(Kind& kind, Space& space, bool keep, const double* entered, const double* exponent)
@@ -38,8 +38,7 @@ struct Tail {
         kept = space.get(TAIL_KEPT, (keep ? steps : 1) * leaves);
         std::fill(alive, alive + leaves, -INF);
         if (!is_linear<A>) return;
-        gained.assign(kind.below->columns->steps + 1, 0.0);
-        for (size_t t = 0; t + 1 < gained.size(); ++t) gained[t + 1] = gained[t] + kind.below->peak[t];
+        gained = kind.below->gained.data();
         for (int r = 0; r < R; ++r) base[r] = gained[start + kind.since_of(r)];
     }
 

@@ -101,11 +101,8 @@ struct Trace {
                     put(times<A>(value_of(walk.up_at(t), g.first + u, r), exit[u]), ENDS, g.first + u, t);
         } else if (kind == LIVES && walk.over_segments()) {
             const auto [first, end] = walk.lags(t);
-            for (int lag = first; lag < end; ++lag) {
-                const double mass =
-                    walk.kind.below->mass[walk.kind.below->line(walk.kind.start + t, lag) + node - trie.inner];
-                put(times<A>(walk.waiting_at(t - lag)[x], mass), STARTS, node, t - lag);
-            }
+            for (int lag = first; lag < end; ++lag)
+                put(walk.lagging(t, lag, node - trie.inner, x), STARTS, node, t - lag);
             const auto start = [&](int since, double value) { put(value, STARTS, node, since); };
             if (walk.tail) walk.tail->each_start(t, node - trie.inner, r, start);
         } else if (kind == LIVES) {

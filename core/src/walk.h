@@ -8,8 +8,10 @@
 //
 // ``up`` holds what ends at a step (G), or lives there; ``down`` what starts there (P). Bars are derivatives of log Z.
 #pragma once
+#include <optional>
+
 #include "groups.h"
-#include "lags.h"
+#include "lagged.h"
 #include "rows.h"
 #include "scales.h"
 #include "tail.h"
@@ -18,7 +20,7 @@ namespace hscrf::ISA {
 
 template <class A, class Kind>
 struct Walk {
-    static constexpr int R = Kind::rows, H = R == 1 ? 1 : R / W;
+    static constexpr int R = Kind::rows, H = R == 1 ? 1 : R / W, CHUNK = 16;
     const Trie& trie;
     Kind& kind;
     Space& space;
@@ -32,7 +34,9 @@ struct Walk {
     double *entered, *waiting;        // SEGMENTS: leaves that start, as they were, and on the scale of the latest step
     double *gain, *scale, *exponent;  // (steps, R): what a row was multiplied by; (R); (steps, R): sum of its powers
     uint8_t *rescaled, *raised;
+    double* room = nullptr;            // LOG: for linear numbers
     std::unique_ptr<Tail<A, R>> tail;  // of open segments
+    std::optional<Lagged<R>> lagged;   // LOG: over segments
 
     Walk(Kind& kind, Space& space, const double* pot, size_t stride, bool keep)
         : trie(kind.trie),
@@ -53,9 +57,12 @@ struct Walk {
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())
             entered = space.get(ENTERED, steps * leaves), waiting = space.get(ENTERED_NOW, steps * leaves);
+        if (is_log<A>) room = space.get(LIFTED, room_to_count(CHUNK, padded(kind.layer.widest), R));
         gain = space.get(GAIN, 2 * steps * R), exponent = gain + steps * R;
         scale = space.filled(SCALE, R, 0.0);
         rescaled = space.flags(FLAGS, 2 * steps), raised = rescaled + steps;
+        if constexpr (is_log<A>)
+            if (over_segments()) lagged.emplace(kind, space, entered, waiting);
         if (over_segments() && kind.below->beyond.any)
             tail = std::make_unique<Tail<A, R>>(kind, space, keep, entered, exponent);
     }
@@ -73,6 +80,9 @@ struct Walk {
     double* waiting_at(int t) const { return waiting + t * leaves; }
     double* started_at(int t) const { return started + t * leaves; }
     const double* pot_at(int t) const { return pot + t * stride; }
+    Lifted lifted(const double* numbers, const Family& f, Event part, bool back = false) const {
+        return kind.layer.tables.lifted(numbers, f, part, back);
+    }
 
     // ------------------------------------------------------------------------------------------- up and down
 
@@ -92,10 +102,17 @@ struct Walk {
                 const auto put = [&](int v, int r, V value) ALWAYS { store(nodes + (g.first + v) * R + r, value); };
                 const auto hand = [&](int v, int r, V value)
                                       ALWAYS { give(g, v, r, (g.first + v) * R + r - inner, value); };
+                const auto sum_into = [&](auto&& to) ALWAYS {
+                    if constexpr (is_log<A>)
+                        log_product<R>(above, lifted(now, f, back ? END : INIT), prior, lifted(then, f, TRANS, back),
+                                       f.count, f.width, g.width, room, to);
+                    else
+                        product<A, R>(above, entry, prior, table, f.count, f.width, g.width, to);
+                };
                 if (level < trie.depth)
-                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, put);
+                    sum_into(put);
                 else
-                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, hand);
+                    sum_into(hand);
                 if (back && !opens) std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
             }
             if (level < trie.depth) {
@@ -114,9 +131,11 @@ struct Walk {
                 const Family& f = *g.family;
                 if (level < trie.depth)
                     std::fill(nodes + (g.first + g.count) * R, nodes + (g.first + g.width) * R, A::zero);
-                if (closes)
-                    gather<A, R>(nodes + g.first * R, pot_at(t) + (back ? f.init : f.end), g.width,
-                                 nodes + g.parent * R);
+                const double* exit = pot_at(t) + (back ? f.init : f.end);
+                if (closes && is_log<A>)
+                    log_gather<R>(nodes + g.first * R, exit, g.width, nodes + g.parent * R);
+                else if (closes)
+                    gather<A, R>(nodes + g.first * R, exit, g.width, nodes + g.parent * R);
                 else
                     std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
             }
@@ -175,6 +194,13 @@ struct Walk {
                 for (int r = 0; r < R; r += R == 1 ? 1 : W) visit(g, v, r, size_t(g.first + v) * R + r - inner);
     }
 
+    // The value of a leaf whose segment ends at a step, by its lag.
+    double lagging(int t, int lag, int x, size_t at) const {
+        const size_t line = kind.below->line(kind.start + t, lag) + x;
+        if (is_log<A>) return entered_at(t - lag)[at] + kind.below->logs[line];
+        return times<A>(waiting_at(t - lag)[at], kind.below->mass[line]);
+    }
+
     // The lags of the segments that end at a step.
     std::pair<int, int> lags(int t) const {
         const Columns& c = *kind.below->columns;
@@ -184,6 +210,7 @@ struct Walk {
     // The leaves whose segments end at a step.
     void end_segments(int t, double* u) {
         const auto [first, end] = lags(t);
+        if constexpr (is_log<A>) return lagged->end(t, first, end, u);
         std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
         if (first < end)
             sum_lags<A, R>(waiting_at(t - first), leaves, kind.below->mass + kind.below->line(kind.start + t, first),
@@ -192,78 +219,13 @@ struct Walk {
             std::fill(u, u + leaves, A::zero);
     }
 
-    // ------------------------------------------------------------------------------------------- LINEAR: scales
-
-    // Bring rows whose highest leaf has left the range back into it, and raise what is possible but too faint.
-    void check(int t) {
-        double high[R], low[R], most[R] = {}, next[R], *here = alive_at(t), *factor = gain + t * R;
-        extremes<R>(here, here + leaves, high, low);
-        std::fill(next, next + R, -INF);
-        if (tail && t + 1 < steps) tail->highest(t + 1, next);
-        bool out = false;
-        for (int r = 0; r < R; ++r) {
-            out |= high[r] > 0.0 && !(LOW < high[r] && high[r] < HIGH);
-            out |= next[r] > RANGE || (next[r] > -INF && next[r] < -RANGE && high[r] == 0.0);
-        }
-        if (out && over_segments()) {  // what waits for its end must not be lifted too far
-            double least[R];
-            extremes<R>(waiting_at(oldest(t)), waiting_at(t + 1), most, least);
-            for (int r = 0; r < R; ++r) high[r] = high[r] > 0.0 ? std::max(high[r], 1e-20 * most[r]) : high[r];
-        }
-        if (out) {  // all rows at once: they grow alike
-            for (int r = 0; r < R; ++r) {
-                int power = 0;
-                if (high[r] > 0.0) std::frexp(high[r], &power);
-                if (next[r] > -INF) power = power_for(next[r], power, high[r], most[r]);
-                factor[r] = std::ldexp(1.0, std::clamp(-power, -1000, 1000)), scale[r] += power * 0.6931471805599453;
-                if (over_segments()) exponent[t * R + r] += power;
-                low[r] *= factor[r];
-            }
-            multiply<R>(up_at(t), up_at(t) + all, factor);
-            if (stops) multiply<R>(here, here + leaves, factor);
-            rescaled[t] = true;
-            if (over_segments()) rescale_waiting(t, t);
-        }
-        for (int r = 0; r < R; ++r) {
-            raised[t] |= low[r] < FLOOR;
-            kind.unsure[r] |= low[r] < (over_segments() ? SAFE : FLOOR) && kind.alive(t, r);
-        }
-        if (raised[t])
-            for (size_t x = 0; x < leaves; ++x) here[x] = here[x] > 0.0 && here[x] < FLOOR ? FLOOR : here[x];
-    }
-
-    // LINEAR: the power of two to take off a row for what leaves a tail at the next step, given by its logarithm.
-    int power_for(double next, int power, double high, double most) {
-        const double wanted = std::ceil(next / Tail<A, R>::LN2);
-        double found = high > 0.0 ? std::max(wanted, double(power)) : wanted;
-        if (most > 0.0) found = std::max(found, std::ceil(std::log2(most) - 66));
-        const double held = std::clamp(found, -1000.0, 1000.0);
-        const bool matters = high > 0.0 || most > 0.0;
-        kind.lost |= held != found && matters;
-        return int(matters ? held : found);
-    }
+    // LINEAR, see ``rescaling.h``.
+    void check(int t);
+    int power_for(double next, int power, double high, double most);
+    void rescale_waiting(int t, int stage);
+    void unscale_waiting(int t, const double* gains);
     int oldest(int t) const { return std::max(0, t + 1 - kind.below->columns->longest); }
     double exponent_of(int t, int r) const { return t < 0 ? 0.0 : exponent[t * R + r]; }
-
-    // Put what waits at a step on the scale after another one; what was there when rows were rescaled last is raised.
-    void rescale_waiting(int t, int stage) {
-        int last = stage;
-        while (last >= 0 && !rescaled[last]) --last;
-        for (int i = oldest(t); i <= t; ++i) {
-            double factor[R];
-            for (int r = 0; r < R; ++r) {
-                const double power = exponent_of(i - 1, r) - exponent_of(stage, r);
-                factor[r] = std::ldexp(1.0, int(std::clamp(power, -1000.0, 400.0)));
-            }
-            const double* from = entered_at(i);
-            double* to = waiting_at(i);
-            for (size_t x = 0; x < leaves; ++x) {
-                const double value = from[x] * factor[x % R];
-                const bool faint = i <= last && value < FLOOR && from[x] > 0.0;
-                to[x] = faint ? FLOOR : value;
-            }
-        }
-    }
 
     // ------------------------------------------------------------------------------------------- backward
 
@@ -272,11 +234,11 @@ struct Walk {
     // Reverse of ``forward``: add the counts of tables to grad, give posteriors to the kind of rows. Bars of a few
     // steps are kept until they are counted.
     void backward(double* grad, size_t grad_stride) {
-        const int chunk = std::clamp<int>((1 << 15) / all, 4, 16);
+        const int chunk = std::clamp<int>((1 << 15) / all, 4, CHUNK);
         double *down_bar = space.get(DOWN_BAR, (chunk + 1) * all), *up_bar = space.get(UP_BAR, chunk * inner);
         ended = space.get(ENDED, leaves), ahead = space.filled(AHEAD, leaves, A::zero);
         if (tail) tail->prepare_back(space);
-        if (over_segments()) started = space.filled(STARTED, steps * leaves, A::zero);
+        if (over_segments() && !is_log<A>) started = space.filled(STARTED, steps * leaves, A::zero);
         grad += kind.start * grad_stride;
         for (int t0 = (steps - 1) / chunk * chunk; t0 >= 0; t0 -= chunk) {
             const int t1 = std::min(t0 + chunk, steps);
@@ -351,24 +313,20 @@ struct Walk {
             if (gains) unscale_waiting(t, gains);
         }
         if (tail) tail->back(t, ended);
+        if constexpr (is_log<A>) {
+            std::copy(ended, ended + leaves, lagged->ended + t * leaves);
+            lagged->begin(t, begun + inner);
+            if (tail) tail->begin(t, begun + inner);
+            return;
+        }
         if (first < end) {
             const size_t line = kind.below->line(kind.start + t, first);
-            spread_lags<A, R>(waiting_at(t - first), started_at(t - first), leaves, kind.below->mass + line,
-                              kind.below->post + line, ended, end - first, trie.leaves());
+            spread_lags<R>(waiting_at(t - first), started_at(t - first), leaves, kind.below->mass + line,
+                           kind.below->post + line, ended, end - first, trie.leaves());
         }
         const double *bars = started_at(t), *value = waiting_at(t);
         for (size_t x = 0; x < leaves; ++x) begun[inner + x] = value[x] > A::zero ? bars[x] : A::zero;
         if (tail) kind.lost |= !tail->begin(t, begun + inner);
-    }
-
-    // Go back to the time before the leaves of a step were rescaled.
-    void unscale_waiting(int t, const double* gains) {
-        for (int i = oldest(t); i <= t; ++i)
-            for (size_t x = 0; x < leaves; ++x)
-                if (waiting_at(i)[x] == FLOOR) kind.doubt[x % R] += std::fabs(FLOOR * started_at(i)[x]);
-        rescale_waiting(t, t - 1);
-        multiply<R>(started_at(oldest(t)), started_at(t + 1), gains);
-        multiply<R>(ended, ended + leaves, gains);
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.
@@ -382,12 +340,34 @@ struct Walk {
                     const double *begun = down_bar + (a - t0) * all + g.first * R, *now = pot_at(a);
                     double* to = grad + a * grad_stride;
                     const int births = level > 1 ? b - a : std::clamp(kind.births() - a, 0, b - a);
+                    const int skip = a == 0;
+                    const bool pairs = skip < b - a && (together || kind.crosses(level, a - 1));
+                    if constexpr (is_log<A>) {
+                        const double* then = together ? now : now - stride;
+                        Counted c{up_at(a) + g.first * R,
+                                  begun,
+                                  down_at(a) + g.parent * R,
+                                  up_bar + (a - t0) * inner + g.parent * R,
+                                  all,
+                                  inner,
+                                  b - a,
+                                  births,
+                                  skip,
+                                  pairs,
+                                  lifted(now, f, INIT),
+                                  lifted(pairs ? then : now, f, TRANS),
+                                  lifted(now, f, END),
+                                  f.count,
+                                  f.width,
+                                  g.width};
+                        log_count<R>(c, room, to + f.init, (together ? to : to - grad_stride) + f.trans);
+                        continue;
+                    }
                     count_row<A, R>(down_at(a) + g.parent * R, inner, begun, all, births, now + f.init, g.width,
                                     to + f.init);
                     count_row<A, R>(up_bar + (a - t0) * inner + g.parent * R, inner, up_at(a) + g.first * R, all, b - a,
                                     now + f.end, g.width, to + f.end);
-                    const int skip = a == 0;
-                    if (skip < b - a && (together || kind.crosses(level, a - 1)))
+                    if (pairs)
                         count_pairs<A, R>(up_at(a + skip) - all + g.first * R, all, begun + skip * all, all,
                                           b - a - skip, (together ? now : now - stride) + f.trans, f.count, f.width,
                                           g.width, (together ? to : to - grad_stride) + f.trans);
@@ -397,3 +377,5 @@ struct Walk {
 };
 
 }  // namespace hscrf::ISA
+
+#include "rescaling.h"

@@ -40,11 +40,12 @@ class Compiled:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.evidence = evidence
         self._cut: Stretches | None = None
+        self._in_logarithms = 0  # the most sequences in one evaluation
 
     def log_partition(self, values: Arrays) -> Floats:
         """Log Z (n,) of each sequence."""
         log_z, in_logarithms = (self.cut and self.cut.sums(values)) or self.sums(values)
-        COUNTER.add(len(log_z), in_logarithms)
+        self._tally(in_logarithms)
         return log_z
 
     def expectations(
@@ -53,8 +54,15 @@ class Compiled:
         """Log Z of each sequence, and the weighted counts and posteriors of all."""
         cut = None if explicit else self.cut
         found, in_logarithms = (cut and cut.counts(values, weights)) or self.counts(values, weights, explicit)
-        COUNTER.add(len(found.log_z), in_logarithms)
+        self._tally(in_logarithms)
         return found
+
+    def _tally(self, in_logarithms: int) -> None:
+        """Count an evaluation of all sequences."""
+        count = self.offsets.size - 1
+        found = min(in_logarithms, count)  # a sequence that was cut may need them in several pieces
+        more, self._in_logarithms = max(found - self._in_logarithms, 0), max(found, self._in_logarithms)
+        COUNTER.add(count, in_logarithms, more)
 
     @property
     def cut(self) -> Stretches | None:

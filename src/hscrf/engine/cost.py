@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from hscrf.engine.tally import COUNTER, Tally
+from hscrf.engine.tally import COUNTER
 from hscrf.errors import several
 from hscrf.fillers import expanded
 from hscrf.topology import Topology
@@ -19,6 +21,8 @@ FIXED = 2000.0  # multiply-adds that take as long as what every step of a segmen
 PASSES = 2.0  # an iteration of learning, in passes that only sum
 TABLES = 8  # arrays of the size of a table of segments that are alive at once
 LONG, MUCH = 5.0, 2e9  # seconds of a pass over the data and bytes that are worth a word
+
+REASON = "scores differ so much that scaled numbers cannot hold them"
 
 
 class CostlyModel(Protocol):
@@ -155,10 +159,28 @@ def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def report_logarithms(model: object, before: Tally) -> None:
-    """Say on standard error how many evaluations of sequences since then needed logarithms, if any did."""
-    found = COUNTER.total.since(before)
-    if getattr(model, "verbose", 0) and found.in_logarithms:
-        share = f"{found.in_logarithms:,} of {found.sequences:,} evaluations of sequences"
-        reason = "scores differ so much that scaled numbers cannot hold them"
-        print(f"{share} ran in logarithms, which are slower: {reason}", file=sys.stderr, flush=True)
+@contextmanager
+def telling_of_logarithms(model: object) -> Iterator[None]:
+    """Say on standard error that sequences run in logarithms, when the first does, and in the end how many did."""
+    if not getattr(model, "verbose", 0):
+        yield
+        return
+    before, lock = COUNTER.total, threading.Lock()
+    said: list[bool] = []
+
+    def tell() -> None:
+        with lock:
+            if not said:
+                said.append(True)
+                print(f"some sequences run in logarithms, which are slower: {REASON}", file=sys.stderr, flush=True)
+
+    COUNTER.tell(tell)
+    try:
+        yield
+    finally:
+        COUNTER.tell(None)
+        found = COUNTER.total.since(before)
+        if found.in_logarithms:
+            share = f"{found.in_logarithms:,} of {found.sequences:,} evaluations"
+            line = f"{several(found.affected, 'sequence')} ran in logarithms, in {share} of single sequences"
+            print(line, file=sys.stderr, flush=True)

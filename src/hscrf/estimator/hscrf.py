@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.engine.cost import foresee, report_logarithms
-from hscrf.engine.tally import COUNTER
+from hscrf.engine.cost import foresee, telling_of_logarithms
 from hscrf.estimator.checks import (
     check_development,
     check_durations,
@@ -216,8 +215,7 @@ class HSCRF(Predictor):
         check_development(development)
         warn_of_weights(sample_weight)
         data = data_of(X, Y, lengths, client)
-        before = COUNTER.total
-        with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
+        with unchanged_on_failure(self), telling_of_logarithms(self), Workers(self.n_jobs) as workers:
             packed, weights = self._learn(data)
             objective = self._loss(packed, sample_weight, workers)
             weights = self._choose_penalties(objective, weights, groups)
@@ -227,7 +225,6 @@ class HSCRF(Predictor):
             own = self.solver != "lbfgs"  # the user's stopping rule
             solver, penalties = self.solver_of(self.solver), self._penalties()
             result = descend(solver, objective, weights, *penalties, monitor, self.random_state, own_rule=own)
-        report_logarithms(self, before)
         self._keep(result)
         return self
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 import ordering  # noqa: E402
 
 project = "hscrf"
-author = "The hscrf developers"
+author = copyright = "The hscrf developers"
 release = version = installed("hscrf")
 extensions = [
     "myst_parser",
@@ -89,12 +89,32 @@ def tidy_docstring(app, what, name, obj, options, lines):
             lines[k] = re.sub(r"(?<!`)\|(\w+)\|", r"\\|\1\\|", line)
 
 
-def skip_inherited(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn gives to every estimator."""
-    return True if re.fullmatch(r"get_params|set_params|get_metadata_routing|set_\w+_request", name) else None
+INHERITED = re.compile(r"get_params|set_params|get_metadata_routing|set_\w+_request")  # scikit-learn's
+CONTRACT = set(  # what other parts of the package call on a model (src/hscrf/estimator/contract.py); not for users
+    [
+        "ask",
+        "ask_possible",
+        "asked_features",
+        "check_fitted",
+        "content",
+        "found_scheme",
+        "label",
+        "new_frame",
+        "pack_to_score",
+        "read_evidence",
+        "restore",
+        "specifications",
+        "weighted_blocks",
+    ]
+)
+
+
+def skip_members(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn gives to every estimator, and the contract between models and the package."""
+    return True if INHERITED.fullmatch(name) or name in CONTRACT else None
 
 
 def setup(app):
-    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-skip-member", skip_members)
     app.connect("builder-inited", draw_pictures)
     app.connect("autodoc-process-docstring", tidy_docstring, priority=400)

@@ -305,7 +305,7 @@ def main():
     parser.add_argument("--output", help="also write the table to a file")
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
-    lines = ["| ours | seconds | beside | seconds | times faster |", "|---|---|---|---|---|"]
+    lines = ["| ours | seconds | other | seconds | times faster |", "|---|---|---|---|---|"]
     for row in ROWS:
         for title, ours, other, theirs in row(np.random.default_rng(0), size):
             lines.append(f"| {title} | {ours:.4f} | {other} | {theirs:.4f} | {theirs / ours:.1f} |")

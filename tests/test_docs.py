@@ -206,7 +206,7 @@ def test_banned_phrases_and_long_sentences_are_found():
     check = words()
     assert list(check["banned"]("One.\nNobody stands beside\nit.")) == [(2, "Nobody"), (2, "beside")]
     assert list(check["banned"]("```\nbeside\n```\n")) == []
-    every, long = check["long_sentences"](check["prose"]("Short. " + "word " * 31 + "end.\n\n| a | table |\n"))
+    every, long = check["long_sentences"](check["prose"]("Short. " + "Word " * 31 + "end.\n\n| a | table |\n"))
     assert (len(every), len(long)) == (2, 1)
 
 

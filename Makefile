@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-oldest test-sdist dist-check core sanitize lint docs benchmarks compare experiments clean
+.PHONY: demo test test-oldest test-sdist dist-check core sanitize lint docs benchmarks compare performance experiments clean
 
 demo: $(VENV)/.run core
 	$(BIN)/hscrf demo
@@ -56,8 +56,10 @@ lint: $(VENV)/.test
 	$(BIN)/codespell $(SPELLED)
 SPELLED = *.md CITATION.cff pyproject.toml Makefile benchmarks core docs examples experiments packaging src tests
 
+# Pages on real data run where HSCRF_DATA or the cache has the data. -W: a link that leads nowhere is an error.
 docs: $(VENV)/.docs core
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	$(BIN)/python docs/words.py README.md docs
 	@echo "The site is in docs/_build/index.html"
 
 benchmarks: $(VENV)/.benchmarks core
@@ -67,6 +69,10 @@ benchmarks: $(VENV)/.benchmarks core
 # make compare COMPARE="--dynamax --torch --output tables.md"
 compare:
 	$(PYTHON) benchmarks/compare.py $(COMPARE)
+
+# Measures anew and writes docs/performance.md; PERFORMANCE="--quick" takes minutes instead of an hour.
+performance:
+	$(PYTHON) docs/performance.py $(PERFORMANCE)
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md and its notes.
 # The study of neural encoders runs where PyTorch is installed.

@@ -31,8 +31,8 @@ TORCH = ("torch==2.13.0", "safetensors>=0.4", "pytorch-crf")
 FETCH = "import os; from hscrf import datasets; datasets.fetch_conll2000(folder=os.environ['FOLDER'])"
 TITLES = {
     "hmms": "Hidden Markov models: 50 sequences x 100 steps, one thread, milliseconds",
-    "families": "The family beside its neighbours, one thread, seconds",
-    "learning": "Learning and tagging beside CRFsuite, CoNLL-2000",
+    "families": "The family next to its peers, one thread, seconds",
+    "learning": "Learning and tagging next to CRFsuite, CoNLL-2000",
     "torch": "Layers for PyTorch, one thread",
 }
 

@@ -58,15 +58,10 @@ def start(which, folder):
     return server
 
 
-def wait_for_model(page, url):
+def wait_for_model(page):
     """Until a model has been trained from the labelled half, and answers."""
-    for _ in range(2):
-        page.wait_for_selector("html[data-painted]")
-        if "no model" not in page.inner_text("#about"):
-            return
-        page.wait_for_function("() => document.querySelector('#training').textContent.includes('takes over')")
-        page.goto("about:blank")
-        page.goto(url)
+    page.wait_for_selector("html[data-painted]")
+    page.wait_for_function("() => !document.querySelector('#about').textContent.includes('no model')")
 
 
 def contradict(page):
@@ -95,7 +90,7 @@ def take(browser, context, url, picture, path):
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=colours, reduced_motion="reduce")
     page.goto(url)
-    wait_for_model(page, url)
+    wait_for_model(page)
     if eyes:
         context.new_cdp_session(page).send("Emulation.setEmulatedVisionDeficiency", {"type": eyes})
     for key in hands:

@@ -1,27 +1,29 @@
-"""Durations that matter: states that sound alike and differ in how long they last.
+"""
+Durations that matter
+=====================
 
-Two kinds of pulse have the same mean and the same noise; one lasts about 4 steps, the other about 12. With weights for
-durations a semi-Markov level tells them apart; without them it has to guess. The first picture shows the lengths that
-the model expects in sequences it has not seen.
+Two kinds of pulse have the same height and the same noise. One lasts about 4 steps, the other about 12. Only a model
+with weights for durations can tell them apart.
 """
 
-import sys
-from pathlib import Path
-
+import matplotlib.pyplot as plt
 import numpy as np
 
 from hscrf import HSCRF, Duration, Init, Labels, Token, Topology, Trans, metrics, plots
 
+turns = {"rest": ["short", "long"], "short": ["rest"], "long": ["rest"]}
+topology = Topology({"pulse": list(turns)}, successors={"pulse": turns}, max_duration={"pulse": 25})
 
-def pulses(topology, n, rng):
+
+def pulses(n, rng):
     """Sequences of pulses with rests between them: observations (T, 1) and labels."""
     X, Y = [], []
     for _ in range(n):
         segments, t = [], 0
         for _ in range(8):
-            for name, mean in (("rest", 6), (rng.choice(["short", "long"]), None)):
-                length = max(1, round(rng.gamma(16, (mean or {"short": 4, "long": 12}[name]) / 16)))
-                segments.append((t, t + length, str(name)))
+            for name in ("rest", str(rng.choice(["short", "long"]))):
+                length = max(1, round(rng.gamma(16, {"rest": 6, "short": 4, "long": 12}[name] / 16)))
+                segments.append((t, t + length, name))
                 t += length
         labels = Labels.from_segments(topology, {"pulse": segments})
         Y.append(labels)
@@ -29,22 +31,31 @@ def pulses(topology, n, rng):
     return X, Y
 
 
-def main(folder):
-    turns = {"rest": ["short", "long"], "short": ["rest"], "long": ["rest"]}
-    states = {"pulse": list(turns)}
-    topology = Topology(states, successors={"pulse": turns}, max_duration={"pulse": 25})
-    X, Y = pulses(topology, 40, np.random.default_rng(0))
-    plain = [Token("pulse"), Init("root"), Trans("root")]
-    models = {}
-    for name, blocks in {"without durations": plain, "with durations": [*plain, Duration("pulse")]}.items():
-        models[name] = HSCRF(topology, features=blocks, c2=0.1).fit(X[:20], Y[:20], development=(X[20:30], Y[20:30]))
-        guess = models[name].predict(X[30:])
-        print(f"{name}: {metrics.accuracy(Y[30:], guess, 'pulse'):.0%} of the steps are right")
-    model = models["with durations"]
-    plots.plot_durations(model, "pulse", X=X[30:]).figure.savefig(Path(folder) / "durations.png", dpi=100)
-    plots.plot_confusion(Y[30:], guess, "pulse").figure.savefig(Path(folder) / "confusion.png", dpi=100)
-    plots.plot_training(model).figure.savefig(Path(folder) / "training.png", dpi=100)
+X, Y = pulses(40, np.random.default_rng(0))
+plain = [Token("pulse"), Init("root"), Trans("root")]
+models = {}
+for name, blocks in {"without durations": plain, "with durations": [*plain, Duration("pulse")]}.items():
+    models[name] = HSCRF(topology, features=blocks, c2=0.1).fit(X[:20], Y[:20], development=(X[20:30], Y[20:30]))
+    guess = models[name].predict(X[30:])
+    print(f"{name}: {metrics.accuracy(Y[30:], guess, 'pulse'):.0%} of the steps are right")
 
+# %%
+# One sequence with both predictions:
 
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else ".")
+figure, axes = plt.subplots(3, 1, figsize=(9, 5), layout="constrained", height_ratios=[2, 1, 1])
+axes[0].plot(X[30][:, 0], drawstyle="steps-post", color="#2a6f97")
+axes[0].set(xlim=(0, len(X[30])), title="observations")
+for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
+    plots.plot_segments(Y[30], model.predict(X[30:31])[0], ax=ax)
+    ax.set(title=name, xlabel="")
+
+# %%
+# The lengths that the model expects in sequences it has not seen:
+
+plots.plot_durations(models["with durations"], "pulse", X=X[30:])
+
+# %%
+# Training keeps the weights with the best score on development data:
+
+plots.plot_training(models["with durations"])
+plt.show()

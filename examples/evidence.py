@@ -1,49 +1,47 @@
-"""What a few known labels are worth: decoding that keeps them and fills in the rest.
+"""
+What a few known labels are worth
+=================================
 
-A model learned from few days is told the activity, or the walk, at random time steps of days it has not seen. Counted
-are all steps, told or not. The first picture shows one day with a tenth of its labels told; the second the accuracy as
-more of them are.
+A model that learned from few days is given the labels at random steps of days it has not seen. It keeps them and
+predicts the rest consistently.
 """
 
-import sys
-from pathlib import Path
-
+import matplotlib.pyplot as plt
 import numpy as np
 
 from hscrf import HSCRF, Labels, metrics, plots
-from hscrf.datasets.activities import make_activities
+from hscrf.datasets import make_activities
 
-FRACTIONS = [0.0, 0.05, 0.1, 0.2, 0.4]
+X, Y = make_activities(60, noise=1.0, random_state=3)
+model = HSCRF().fit(X[:20], Y[:20])
+days, truth = X[20:], Y[20:]
 
 
-def told(labels, fraction, rng):
+def some(labels, fraction, rng):
     """The states of a random share of the steps, at every level; nothing of the ends."""
     states = np.where(rng.random(labels.length) < fraction, labels.states, -1)
     return Labels(labels.topology, states, np.full_like(labels.ends, -1))
 
 
-def main(folder):
-    X, Y = make_activities(60, noise=1.0, random_state=3)
-    model = HSCRF().fit(X[:20], Y[:20])
-    days, truth = X[20:], Y[20:]
-    rng = np.random.default_rng(0)
-    curve = {"activity": [], "trajectory": []}
-    for fraction in FRACTIONS:
-        repeats = []
-        for _ in range(3):
-            guess = model.predict(days, evidence=[told(y, fraction, rng) for y in truth])
-            repeats.append(metrics.accuracy(truth, guess))
-        for level, values in curve.items():
-            values.append([repeat[level] for repeat in repeats])
-        print(f"{fraction:4.0%} told:", *(f"{level} {np.mean(v[-1]):.0%}" for level, v in curve.items()))
-    ax = plots.plot_evidence_curve(FRACTIONS, curve)
-    ax.figure.savefig(Path(folder) / "curve.png", dpi=100)
+# %%
+# Accuracy over all steps, known or not, as more labels are known:
 
-    known = told(truth[0], 0.1, rng)
-    (guess,), (posterior,) = (f(days[:1], evidence=[known]) for f in (model.predict, model.predict_marginals))
-    ax = plots.plot_segments(truth[0], guess, posterior, known)
-    ax.figure.savefig(Path(folder) / "day.png", dpi=100)
+rng = np.random.default_rng(0)
+fractions = [0.0, 0.05, 0.1, 0.2, 0.4]
+curve = {"activity": [], "trajectory": []}
+for fraction in fractions:
+    repeats = [
+        metrics.accuracy(truth, model.predict(days, evidence=[some(y, fraction, rng) for y in truth])) for _ in range(3)
+    ]
+    for level, values in curve.items():
+        values.append([repeat[level] for repeat in repeats])
+    print(f"{fraction:4.0%} known:", *(f"{level} {np.mean(v[-1]):.0%}" for level, v in curve.items()))
+plots.plot_evidence_curve(fractions, curve)
 
+# %%
+# One day with a tenth of its labels known. Dots mark the evidence:
 
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else ".")
+known = some(truth[0], 0.1, rng)
+(guess,), (posterior,) = (f(days[:1], evidence=[known]) for f in (model.predict, model.predict_marginals))
+plots.plot_segments(truth[0], guess, posterior, known)
+plt.show()

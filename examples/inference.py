@@ -1,105 +1,85 @@
-"""A day in two levels: what the engine can say about activities and the actions they are made of.
+"""
+Questions to the engine
+=======================
 
-Run it with ``python examples/inference.py``. One step is an hour. The scores come from a made-up sensor that hears
-something of each action; nothing is learned here.
+Nothing is learned here: the scores of a day of 24 hours are given as :class:`hscrf.Potentials`. The engine answers with
+the best labelling, posterior probabilities, the k best labellings, samples and the entropy, all exactly.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import hscrf
+from hscrf import plots
 
-ACTIONS = {
+actions = {
     "sleep": ["rest", "wash"],
     "work": ["walk", "desk", "talk"],
     "home": ["cook", "eat", "rest", "talk"],
 }
-TRUTH = [
-    ("sleep", ["rest"] * 6 + ["wash"]),
-    ("work", ["walk", "desk", "desk", "desk", "talk", "desk", "desk", "talk", "walk"]),
-    ("home", ["cook", "eat", "talk", "rest"]),
-    ("sleep", ["wash", "rest", "rest", "rest"]),
-]
+topology = hscrf.Topology(
+    {"activity": list(actions), "action": list(dict.fromkeys(a for some in actions.values() for a in some))},
+    children={"activity": actions},
+    successors={"activity": {s: [t for t in actions if t != s] for s in actions}},
+    min_duration={"activity": 3},
+    max_duration={"activity": 12},
+)
+truth = hscrf.Labels.from_tree(
+    topology,
+    [
+        ("sleep", ["rest"] * 6 + ["wash"]),
+        ("work", ["walk", "desk", "desk", "desk", "talk", "desk", "desk", "talk", "walk"]),
+        ("home", ["cook", "eat", "talk", "rest"]),
+        ("sleep", ["wash", "rest", "rest", "rest"]),
+    ],
+)
 
+# %%
+# A noisy sensor scores the true action higher by two. Actions tend to go on, and each activity has a usual length.
 
-def build_topology():
-    """Activities last three hours or more; their actions change by the hour."""
-    actions = list(dict.fromkeys(action for kids in ACTIONS.values() for action in kids))
-    return hscrf.Topology(
-        {"activity": list(ACTIONS), "action": actions},
-        children={"activity": ACTIONS},
-        successors={"activity": {s: [t for t in ACTIONS if t != s] for s in ACTIONS}},
-        min_duration={"activity": 3},
-        max_duration={"activity": 12},
+rng = np.random.default_rng(24)
+size = topology.n_states[2]
+potentials = hscrf.Potentials(
+    topology,
+    truth.length,
+    token={"action": 2 * np.eye(size)[truth.states[2]] + 1.2 * rng.standard_normal((truth.length, size))},
+    trans={"activity": np.tile(0.8 * np.eye(size), (1, topology.n_states[1], 1, 1))},
+    duration={"activity": -np.abs(np.arange(1, 13)[:, None] - [7, 9, 4]) / 2},  # sleep, work, home
+)
+best = hscrf.decode(potentials)
+posterior = hscrf.marginals(potentials)
+print(f"log Z {posterior.log_partition:.2f}, score of the best labelling {best.score:.2f}")
+plots.plot_segments(truth, best, posterior)
+
+# %%
+# The posterior probability of each activity at each hour. The line is the probability that an activity ends there.
+
+figure, ax = plt.subplots(figsize=(9, 2.6), layout="constrained")
+picture = ax.imshow(posterior.state["activity"].T, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+ax.plot(2.5 - 3 * posterior.ending["activity"], color="#d95f02")
+ax.set_yticks(range(3), actions)
+ax.set(xlabel="hour", title="posterior of activities")
+figure.colorbar(picture, label="probability")
+
+# %%
+# Evidence: work lasted from 7 to 16. How probable was that before, and what changes?
+
+known = hscrf.Labels.from_segments(topology, {"activity": [(7, 16, "work")]}, length=potentials.length)
+share = np.exp(hscrf.log_partition(potentials, known) - posterior.log_partition)
+print(f"probability of the evidence {share:.1%}")
+print(f"entropy {hscrf.entropy(potentials):.1f} nats before, {hscrf.entropy(potentials, known):.1f} after")
+for labels in hscrf.k_best(potentials, 3, known):
+    print(
+        f"score {labels.score:.2f}:", *(f"{name} {start}-{stop}" for start, stop, name in labels.segments("activity"))
     )
 
+# %%
+# Six days drawn from what is still possible:
 
-def hear(topology, truth, noise, random_state):
-    """Potentials of a noisy day: the true action scores higher by two, and actions like to go on."""
-    rng = np.random.default_rng(random_state)
-    size = topology.n_states[2]
-    heard = 2 * np.eye(size)[truth.states[2]] + noise * rng.standard_normal((truth.length, size))
-    stay = np.tile(0.8 * np.eye(size), (1, topology.n_states[1], 1, 1))
-    hours = np.arange(1, 13)[:, None]
-    return hscrf.Potentials(
-        topology,
-        truth.length,
-        token={"action": heard},
-        trans={"activity": stay},
-        duration={"activity": -np.abs(hours - [7, 9, 4]) / 2},  # sleep, work, home
-    )
-
-
-def draw(labels, mark="."):
-    """One line of text a level: a segment's name from its first hour on, a bar where it starts."""
-    for level in labels.topology.levels[1:]:
-        column, width = [], 5
-        starts = np.append(1, labels.ends[labels.topology.level(level), :-1])
-        for name, new in zip(labels.column(level), starts, strict=True):
-            column.append(("|" + name if new else " " + mark * (width - 1))[:width].ljust(width))
-        print(f"  {level:9}{''.join(column)}|")
-
-
-def main():
-    topology = build_topology()
-    truth = hscrf.Labels.from_tree(topology, TRUTH)
-    p = hear(topology, truth, noise=1.2, random_state=24)
-    print(f"A day of {p.length} hours: {topology}\n")
-    print("What happened")
-    draw(truth)
-
-    best = hscrf.decode(p)
-    log_z = hscrf.log_partition(p)
-    print(f"\nThe best of all nested segmentations: score {best.score:.2f}, log Z of all {log_z:.2f}")
-    draw(best)
-
-    posterior = hscrf.marginals(p)
-    for level in ("activity", "action"):
-        right = np.mean(np.array(best.column(level)) == np.array(truth.column(level)))
-        sure = posterior.state[level].max(axis=1).mean()
-        print(f"  {level}: {right:.0%} of the hours are right, the mean certainty is {sure:.0%}")
-
-    evidence = hscrf.Labels.from_segments(topology, {"activity": [(7, 16, "work")]}, length=p.length)
-    told = hscrf.decode(p, evidence)
-    lost = np.exp(hscrf.log_partition(p, evidence) - log_z)
-    print(f"\nNow somebody tells that work lasted from 7 to 16, which had probability {lost:.1%}")
-    draw(told)
-    before, after = hscrf.entropy(p), hscrf.entropy(p, evidence)
-    print(f"  the entropy falls from {before:.1f} to {after:.1f} nats")
-
-    print("\nThe three best, and how likely each is beside the first")
-    for y in hscrf.k_best(p, 3, evidence):
-        hours = [f"{t}h {name}" for t, name in enumerate(y.column("action")) if name != told.column("action")[t]]
-        print(f"  {np.exp(y.score - told.score):5.0%}  {', '.join(hours) or 'the one above'}")
-
-    print("\nA day drawn from what is still possible")
-    draw(hscrf.sample(p, 1, random_state=1, evidence=evidence)[0])
-
-    columns = {"activity": ["?"] * 23 + ["work"], "action": ["?"] * 23 + ["cook"]}
-    try:
-        hscrf.decode(p, hscrf.Labels.from_columns(topology, columns))
-    except hscrf.InfeasibleError as error:
-        print(f"\nWhat cannot be is said: {error}")
-
-
-if __name__ == "__main__":
-    main()
+days = hscrf.sample(potentials, 6, random_state=1, evidence=known)
+figure, axes = plt.subplots(6, 1, figsize=(9, 6), sharex=True, layout="constrained")
+for ax, day in zip(axes, days, strict=True):
+    plots.plot_segments(day, ax=ax)
+    ax.set_xlabel("")
+axes[-1].set_xlabel("hour")
+plt.show()

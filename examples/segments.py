@@ -1,26 +1,29 @@
-"""A nested segmentation: truth above prediction, and how sure the model is.
+"""
+A nested segmentation
+=====================
 
-A person walks about a kitchen; positions are seen with noise. The model learns from 45 days and labels 45 others, of
-which one is drawn. Colours fade where the model is unsure. The picture in the README is this one:
-``python examples/segments.py docs/images``.
+A person walks about a kitchen, and a camera sees noisy positions. The model labels activities, and the walks that each
+activity is made of. It learns from 45 days and labels 45 others. One of them is drawn, the truth above the prediction.
 """
 
-import sys
-from pathlib import Path
+import matplotlib.pyplot as plt
 
 from hscrf import HSCRF, metrics, plots
-from hscrf.datasets.activities import make_activities
+from hscrf.datasets import make_activities
 
+X, Y = make_activities(90, random_state=0)
+model = HSCRF(c2=0.5).fit(X[:45], Y[:45])
+for level, share in metrics.accuracy(Y[45:], model.predict(X[45:])).items():
+    print(f"{level}: {share:.0%} of the steps are right")
 
-def main(folder):
-    X, Y = make_activities(90, random_state=0)
-    model = HSCRF(c2=0.5).fit(X[:45], Y[:45])
-    for level, share in metrics.accuracy(Y[45:], model.predict(X[45:])).items():
-        print(f"{level}: {share:.0%} of the steps are right")
-    day = slice(71, 72)
-    ax = plots.plot_segments(Y[day], model.predict(X[day]), model.predict_marginals(X[day]))
-    ax.figure.savefig(Path(folder) / "segments.png", dpi=100)
+# %%
+# Colours fade where the model is unsure. Steps with a wrong prediction are underlined.
 
+day = slice(71, 72)
+plots.plot_segments(Y[day], model.predict(X[day]), model.predict_marginals(X[day]))
 
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else ".")
+# %%
+# Which activities are confused? Each row is a true activity, each column a predicted one.
+
+plots.plot_confusion(Y[45:], model.predict(X[45:]), "activity")
+plt.show()

@@ -127,7 +127,7 @@ def test_the_table_compares_the_plain_call_with_the_best_pipeline(runner, tmp_pa
         study.record("marks", 4, whole=bits, steps=[1.0] * 4, **keys)
     content = json.loads(study.write().read_text(encoding="utf-8"))
     (row,) = summary.table({"plain": content}).splitlines()[2:]
-    assert row == "| the plain call | some | whole sequences | 75.0 | 25.0 (cascade up) | +50.0 (p = 0.5) |"
+    assert row == "| complete | some | whole sequences | 75.0 | 25.0 (cascade up) | +50.0 (p = 0.5) |"
 
 
 def test_a_resumed_study_keeps_its_numbers(runner, tmp_path):

@@ -1,6 +1,7 @@
 """Fillers that remember, against an enumeration that knows no copies: it scores each labelling by its history."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import enumeration as twin
 import hscrf
 from fitting import loss_of
+from hscrf.cli import main
 from hscrf.fillers import Copy, copies_of, expanded, hidden, shown
 from test_twin import to_labels, to_topology
 
@@ -398,3 +400,36 @@ def test_predicted_labels_teach_a_model_without_memory():
     second = hscrf.HSCRF(first.topology_, fillers=None).fit(X, first.predict(X))
     assert not second.topology_.remembers
     assert second.predict(X)[0].column("label")[:2] == ["X", "O"]
+
+
+def test_no_copy_is_written_by_the_shell(tmp_path, capsys):
+    """Predictions in all formats, probabilities, shards, weights and pictures."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(12):
+        for t in range(4):
+            low = [["X", "a"], ["Y", "b"]][rng.integers(2)]
+            lines += [f"{low[1]} {'B' if t % 2 == 0 else 'I'}-P B-{low[0]}", f", {'I-P' if t % 2 == 0 else 'O'} O"]
+        lines.append("")
+    (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
+    train, model, shards = (str(tmp_path / name) for name in ("train.txt", "m.hscrf", "shards"))
+    fit = ["fit", train, "-m", model, "--levels", "top=2,low=3", "--max-iter", "5", "--shards", shards]
+    assert main(fit) == 0
+    assert hscrf.load(model).topology_.filler_names == {"top": ["O"], "low": ["O"]}
+    capsys.readouterr()
+    for kind in ("columns", "jsonl", "table", "segments", "spacy", "brat"):
+        extra = ["--marginals", "--k-best", "3", "--samples", "2"] if kind == "jsonl" else []
+        assert main(["predict", train, "-m", model, "--to", kind, "-o", str(tmp_path / f"out-{kind}"), *extra]) == 0
+    written = [path.read_text(encoding="utf-8") for path in tmp_path.glob("out-*") if path.is_file()]
+    assert len(written) >= 6
+    assert not any("Copy" in text for text in written)
+    for line in (tmp_path / "out-jsonl").read_text(encoding="utf-8").splitlines():
+        for segments in json.loads(line)["prediction"].values():
+            assert {some[2] if isinstance(some, list) else some for some in segments} <= {"P", "X", "Y", "O"}
+    for picture, level in (("topology", []), ("transitions", ["--level", "low"])):
+        svg = tmp_path / f"{picture}.svg"
+        assert main(["plot", model, "-o", str(svg), "--what", picture, *level]) == 0
+        assert "Copy" not in svg.read_text(encoding="utf-8")
+    assert main(["show", model]) == 0
+    assert main(["score", str(tmp_path / "out-columns"), "-m", model]) == 0
+    assert "Copy" not in capsys.readouterr().out

@@ -123,6 +123,16 @@ class TestToml:
             "pair:pos[0]=VBZ",
         ]
 
+    def test_shapes_of_neighbours(self, tmp_path):
+        assert template_of(tmp_path, "[word]\nshapes = 1", "t.toml").apply(ROWS)[0] == [
+            "word[0]=He",
+            "word.shape[-1]=_B-1",
+            "word.shape[0]=Aa",
+            "word.shape[1]=aa",
+            "word.shape[-1]|word.shape[0]=_B-1|Aa",
+            "word.shape[0]|word.shape[1]=Aa|aa",
+        ]
+
     BROKEN = (
         ("[word", "not valid TOML: "),
         ("[lemma]\nwindow = 1", "there is no column 'lemma', only word, pos, chunk"),

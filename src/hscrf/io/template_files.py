@@ -209,7 +209,7 @@ def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterat
         yield (f"{name}.lower=", TemplateCell("X", 0, column))
     if table.get("shape"):
         yield (f"{name}.shape=", TemplateCell("shape", 0, column))
-    for offset in range(-shapes, shapes + 1):
+    for offset in range(-shapes, shapes + 1) if shapes else ():
         yield _named([(f"{name}.shape", column, offset)], "shape")
     for offset in (-1, 0) if shapes else ():
         yield _named([(f"{name}.shape", column, offset + k) for k in (0, 1)], "shape")

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+import hscrf.metrics
 from hscrf.labels import Labels
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
@@ -154,3 +155,14 @@ def test_round_trip_and_clone(tmp_path):
 def test_a_hierarchy_is_no_chain():
     with pytest.raises(ValueError, match="is no chain"):
         hscrf.ChainCRF().fit(X[:1], [{"a": Y[0], "b": Y[0]}])
+
+
+def test_metrics_read_tags_as_the_states_they_are():
+    """Also if the truth has a tag that training did not have."""
+    X = [[["a"], ["b"], ["c"], ["a"]]] * 6
+    model = hscrf.ChainCRF().fit(X, [["B-X", "I-X", "O", "B-X"]] * 6)
+    truth = [["B-X", "I-X", "O", "B-X"]] * 5 + [["B-X", "I-X", "I-X", "B-Y"]]
+    found = model.predict(X)
+    assert hscrf.metrics.accuracy(truth, found) == {"label": pytest.approx(22 / 24, rel=1e-12)}
+    assert hscrf.metrics.exact_match(truth, found) == pytest.approx(5 / 6, rel=1e-12)
+    assert model.score(X, truth) == pytest.approx(22 / 24, rel=1e-12)

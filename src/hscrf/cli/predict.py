@@ -138,7 +138,9 @@ def run(args: argparse.Namespace) -> int:
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:
-        note("hscrf: every step of the input has its labels, so nothing was predicted; -t predicts anew and compares")
+        note(
+            "hscrf: every step of the input has its labels, so nothing was predicted; -t predicts anew and compares; ? marks a label to predict"
+        )
     return 0
 
 

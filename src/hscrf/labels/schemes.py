@@ -47,7 +47,7 @@ def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology
 
 
 def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
-    """The strings in the columns of each level that are no states of the topology."""
+    """The strings in the columns of each level that are no states of the topology; none if its states are tags."""
     only = None if topology is None else topology.levels[1]
     found: dict[str, set[str]] = {}
     for y in Y:
@@ -61,7 +61,8 @@ def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set
                     tags.update(tag for tag in column if isinstance(tag, str))
     for level, tags in found.items():
         if topology is not None and level in topology.levels:
-            tags.difference_update(topology.states[topology.level(level)])
+            states = {state for state in topology.states[topology.level(level)] if isinstance(state, str)}
+            tags.difference_update(states if looks_like(states) == "plain" else set(tags))  # else tags are states
     return found
 
 

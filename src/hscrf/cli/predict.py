@@ -139,7 +139,8 @@ def run(args: argparse.Namespace) -> int:
         note(prediction.report())
     elif prediction.complete:
         note(
-            "hscrf: every step of the input has its labels, so nothing was predicted; -t predicts anew and compares; ? marks a label to predict"
+            "hscrf: every step of the input has its labels, so nothing was predicted; "
+            "-t predicts anew and compares; ? marks a label to predict"
         )
     return 0
 

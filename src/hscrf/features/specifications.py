@@ -411,18 +411,8 @@ class StartScore(Score):
     prefix: ClassVar[str] = BEGINS
 
 
-SPECIFICATIONS: tuple[type[Specification], ...] = (
-    Token,
-    Start,
-    Stop,
-    Duration,
-    Segment,
-    Init,
-    Trans,
-    End,
-    Score,
-    StartScore,
-)
+SPECIFICATIONS: tuple[type[Specification], ...]
+SPECIFICATIONS = (Token, Start, Stop, Duration, Segment, Init, Trans, End, Score, StartScore)
 
 
 def without_scores(spec: Specification) -> Specification:

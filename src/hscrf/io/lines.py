@@ -199,7 +199,18 @@ def date_in(cell: Any) -> Dated | None:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell of a CSV file; whole numbers without a point, nothing for one that is missing."""
+    """Return a cell as the text of a CSV file.
+
+    Parameters
+    ----------
+    cell : object
+        A string, number, date or missing value.
+
+    Returns
+    -------
+    str
+        Whole numbers have no decimal point. A missing value is empty.
+    """
     if isinstance(cell, Dated):
         return cell.text
     if isinstance(cell, float):

@@ -37,7 +37,7 @@ def reading(source: Source, lenient: bool = False) -> Iterator[tuple[str, Number
             yield os.fspath(source), numbered_lines(os.fspath(source), file, lenient)
 
 
-Skip = Callable[[DataFileError], object]  # is told of each bad sequence that is left out
+Skip = Callable[[DataFileError], object]  # called with the error of each bad sequence that is left out
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def serve(
     kind : {"text", "time"}, optional
         How the page shows sequences. By default the data decide.
     port : int, optional
-        Port of the server. By default a free one.
+        Port of the server; 0 takes any free one. By default the port of the last time, if it is free.
     train_after : int
         Number of accepted sequences after which a new model is trained.
     estimator : estimator, optional

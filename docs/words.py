@@ -23,7 +23,7 @@ BANNED = [
     r"\bbeside\b",
     r"\bend(s|ed)? with a sentence",
 ]
-PENDING = {"studio.md", "architecture.md", "results.md", "results-notes.md"}  # pages that are being rewritten elsewhere
+PENDING = {"results.md", "results-notes.md"}  # pages that are being rewritten elsewhere
 FENCE = re.compile(r"^(```+|:::+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 MODULES = ("datasets", "errors", "inference", "io", "metrics", "plots", "scale", "stacking", "streaming", "studio")
 
@@ -39,6 +39,14 @@ def prose(text):
     text = re.sub(r"`[^`]*`", "x", text)
     lines = ["" if line.lstrip().startswith(("|", "#", "    ")) else line for line in text.splitlines()]
     return "\n".join(lines)
+
+
+def description(text):
+    """The running text of a docstring: no examples, code, headings of sections or names and types of parameters."""
+    text = re.sub(r"^\s*(>>>|\.\.\.).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\S.*\n-{3,}$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^(\S.*(?=\n {4}\S)|\w[\w, ]* : .*)$", "\n", text, flags=re.MULTILINE)
+    return prose(re.sub(r"``[^`]*``", "x", text))
 
 
 def sentences(text):
@@ -139,10 +147,11 @@ def report_docstrings():
         for _, phrase in banned(text):
             phrases += 1
             print(f"{name}: banned: {phrase}")
-        running = re.sub(r"^\s*(>>>|\.\.\.).*$", "", text, flags=re.MULTILINE)
-        found, lengthy = long_sentences(prose(running))
+        found, lengthy = long_sentences(description(text))
         every += len(found)
         long += len(lengthy)
+        for one in lengthy:
+            print(f"{name}: long: {one[:110]}")
     print(
         f"docstrings: {len(seen)} public names, {incomplete} without Parameters or Returns; {phrases} banned phrases; "
         f"{long} of {every} sentences have more than {LONGEST} words ({long / max(every, 1):.1%})"

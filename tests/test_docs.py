@@ -210,6 +210,15 @@ def test_banned_phrases_and_long_sentences_are_found():
     assert (len(every), len(long)) == (2, 1)
 
 
+def test_parameters_of_a_docstring_are_no_sentence():
+    text = "Return it.\n\nParameters\n----------\n" + "".join(f"a{k} : int\n    the number k\n" for k in "bcdefghijk")
+    check = words()
+    assert check["long_sentences"](check["prose"](text))[1]
+    assert not check["long_sentences"](check["description"](text))[1]
+    long = "a : int\n    " + "Word " * 31 + "end.\n"
+    assert len(check["long_sentences"](check["description"](long))[1]) == 1
+
+
 def test_docstrings_are_examined():
     def documented(a: int) -> int:
         """Return it.

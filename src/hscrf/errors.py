@@ -1,4 +1,4 @@
-"""The errors a caller may want to catch. Each says in data what its message says in words, and can be pickled."""
+"""Exceptions that a caller may catch. Their attributes hold the data of the message, and they can be pickled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ Self = TypeVar("Self", bound="SequenceError")
 
 
 class Cell(NamedTuple):
-    """One thing that labels tell of one level at one time step.
+    """One known fact about one level at one time step.
 
+    Parameters
+    ----------
+    level : str
+        Name of the level.
+    time : int
+        Time step, from 0.
+    known : str
+        What the labels say there: ``"is 'NP'"``, ``"ends"``, ``"goes on"`` or ``"is one of ['NP', 'VP']"``.
+
+    Examples
+    --------
     >>> print(Cell("phrase", 3, "is 'NP'"))
     level 'phrase' is 'NP' at 3
     """
@@ -23,10 +34,19 @@ class Cell(NamedTuple):
 
 
 class SequenceError(ValueError):
-    """Something is wrong with one sequence.
+    """An error about one sequence.
 
-    ``problem`` is the message without the name of the sequence, ``sequence`` its number in the data, ``step`` the
-    time step to look at; both are None where they are not known.
+    Parameters
+    ----------
+    problem : str
+        The message without the name of the sequence.
+
+    Attributes
+    ----------
+    sequence : int or None
+        Index of the sequence in the data; None if unknown.
+    step : int or None
+        Time step of the problem; None if unknown.
     """
 
     sequence: int | None = None
@@ -37,8 +57,22 @@ class SequenceError(ValueError):
         self.problem = problem
 
     def of_sequence(self: Self, n: int, name: str = "Y") -> Self:
-        """The same error with its sequence known, which the message names first.
+        """Return the same error with the index of its sequence. The message begins with that index.
 
+        Parameters
+        ----------
+        n : int
+            Index of the sequence.
+        name : str
+            Name of the argument that holds the sequence.
+
+        Returns
+        -------
+        SequenceError
+            A new error of the same class.
+
+        Examples
+        --------
         >>> SequenceError("the labels are empty").of_sequence(3)
         SequenceError('Y[3]: the labels are empty')
         """
@@ -50,16 +84,22 @@ class SequenceError(ValueError):
         return found
 
     def _place(self) -> str:
-        """Where in the sequence, for a problem that does not say so itself."""
+        """The place inside the sequence, for a message that does not name it."""
         return ""
 
 
 class InfeasibleError(SequenceError):
     """Labels that no segmentation can satisfy.
 
-    ``cells`` are the labels that contradict each other or a rule, in the order in which the message names them; there
-    are none if the labels are not to blame.
+    Parameters
+    ----------
+    problem : str
+        The message without the name of the sequence.
+    cells : iterable of Cell
+        Labels that contradict each other or a rule, in the order of the message. Empty if the labels are not the cause.
 
+    Examples
+    --------
     >>> cells = [Cell("phrase", 7, "ends"), Cell("tag", 7, "goes on")]
     >>> error = InfeasibleError("level 'phrase' ends at 7, but 'tag' goes on there", cells=cells).of_sequence(2)
     >>> error.sequence, error.step, error.cells[1].level
@@ -75,8 +115,19 @@ class InfeasibleError(SequenceError):
 
 
 class LabelError(SequenceError):
-    """Labels that cannot be read: an unknown state, a prefix that the scheme does not have, columns of two lengths.
+    """Labels that cannot be read: an unknown state, an unknown prefix, or columns of different lengths.
 
+    Parameters
+    ----------
+    problem : str
+        The message without the name of the sequence.
+    level : str, optional
+        Name of the level.
+    step : int, optional
+        Time step of the problem.
+
+    Examples
+    --------
     >>> LabelError("unknown state 'X'", level="tag", step=4).of_sequence(2)
     LabelError("Y[2] at step 4: unknown state 'X'")
     """
@@ -90,7 +141,17 @@ class LabelError(SequenceError):
 
 
 class ObservationError(SequenceError):
-    """An observation that is missing, or infinite; ``message`` names its place, ``problem`` does not."""
+    """An observation that is missing or infinite.
+
+    Parameters
+    ----------
+    message : str
+        The message with the place of the observation.
+    problem : str
+        The message without the place.
+    sequence, step : int, optional
+        Index of the sequence and time step.
+    """
 
     def __init__(
         self, message: str = "", problem: str = "", *, sequence: int | None = None, step: int | None = None
@@ -101,14 +162,25 @@ class ObservationError(SequenceError):
 
 
 class FileFormatError(ValueError):
-    """A file is not what it should be: foreign, too new, truncated, altered, or nonsense."""
+    """A model file or shard that cannot be used: another format, a newer version, truncated or altered."""
 
 
 class DataFileError(ValueError):
-    """A data file is not as it should be.
+    """A data file with an error in one line.
 
-    ``line`` counts from 1, ``sequence`` and ``step`` from 0; these two are None where they are not known.
+    Parameters
+    ----------
+    file : str
+        Name of the file.
+    line : int
+        Number of the line, from 1.
+    problem : str
+        The message without file and line.
+    sequence, step : int, optional
+        Index of the sequence and time step, from 0; None if unknown.
 
+    Examples
+    --------
     >>> error = DataFileError("a.txt", 7, "unknown label 'X'", sequence=1, step=2)
     >>> print(error)
     a.txt, line 7: unknown label 'X'
@@ -128,11 +200,11 @@ class DataFileError(ValueError):
 
 
 class TemplateError(ValueError):
-    """A template file is not as it should be."""
+    """A template file that cannot be read."""
 
 
 def several(count: int, what: str) -> str:
-    """A number of things, for messages.
+    """Return a number and its noun, in the singular or plural, for messages.
 
     >>> several(1, "step"), several(2, "step")
     ('1 step', '2 steps')

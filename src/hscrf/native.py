@@ -1,9 +1,9 @@
-"""The compiled core: the extension module ``hscrf._core``, or None where it is not there.
+"""The compiled core: the extension module ``hscrf._core``, or None if it is missing.
 
-Its C++ sources are in the folder ``core/``. It holds the same code for several instruction sets and uses the highest
-one that the processor has. The environment variable ``HSCRF_ISA`` (``baseline``, ``avx2`` or ``avx512``) sets an upper
-limit. Where the package was installed without a compiler there is no core, and everything runs in NumPy; with
-``HSCRF_ENGINE=reference`` too.
+Its C++ sources are in the folder ``core/``. The module contains code for several instruction sets and uses the highest
+one that the processor supports. The environment variable ``HSCRF_ISA`` (``baseline``, ``avx2`` or ``avx512``) sets an
+upper limit. Without a core everything runs in NumPy: if the package was installed without a compiler, or with
+``HSCRF_ENGINE=reference``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INSTRUCTION_SETS = ("baseline", "avx2", "avx512")  # from the lowest to the high
 
 
 def load_core() -> tuple[ModuleType | None, str]:
-    """The extension module, and "", or None and the reason why it cannot be used.
+    """Return the extension module and ``""``, or None and the reason why it cannot be used.
 
     Raises
     ------
@@ -49,7 +49,7 @@ if core is None and os.environ.get("HSCRF_ENGINE") != "reference":  # that is no
 
 
 def describe_core() -> str:
-    """One line that says whether the compiled core is in use, and with which instruction set.
+    """Return one line: whether the compiled core is in use, and with which instruction set.
 
     >>> describe_core()  # doctest: +ELLIPSIS
     'compiled core...'

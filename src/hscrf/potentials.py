@@ -1,4 +1,4 @@
-"""Factored log-potentials of one sequence: the scores that the engine sums over, and the counts it returns."""
+"""Factored log-potentials of one sequence: the input of the engine. Expected counts have the same layout."""
 
 from __future__ import annotations
 
@@ -20,30 +20,53 @@ Axis = int | tuple[int, ...] | None  # the size of an axis, the sizes it may hav
 
 
 class Potentials:
-    """Log-potentials of a sequence of ``length`` steps; every part maps level names to arrays and may be left out.
+    """Log-potentials of one sequence, by part and level.
 
-    With S states at the level, U at the level below, T = length:
+    Every part maps level names to arrays. Parts and levels that are left out are zero. A time axis of length 1 holds
+    the same values for every step. ``-inf`` forbids a configuration; so does the topology, whatever the arrays contain.
 
-    ========== ==================== ==================================================================
-    token      (T, S)               a segment of s covers t
-    start      (T, S)               a segment of s starts at t
-    stop       (T, S)               a segment of s has its last step at t
-    duration   (L, S)               a segment of s has length l + 1; longer than L is impossible
-    segment    (T, L, S)            a segment of s starts at t and has length l + 1; likewise
-    tail       (S,)                 each step of a segment of s beyond its longest duration, where that is open
-    init       (T or 1, S, U)       parent s starts at t with first child u
-    trans      (T or 1, S, U, U)    under parent s, child u has its last step at t and v starts at t + 1
-    end        (T or 1, S, U)       parent s has its last step at t, with last child u
-    ========== ==================== ==================================================================
+    Let T be the length, S the number of states of the level, U that of the level below, and L a longest duration.
 
-    A time axis of length 1 means the same at every time. ``-inf`` forbids. What the topology forbids is forbidden
-    whatever the arrays say. A filler that remembers has a place in the arrays for each of its copies
-    (:mod:`hscrf.fillers`).
+    Parameters
+    ----------
+    topology : Topology
+        Levels, states and rules.
+    length : int
+        Number of time steps T.
+    token : mapping from level to array (T, S), optional
+        A segment of state s covers step t.
+    start : mapping from level to array (T, S), optional
+        A segment of s starts at t.
+    stop : mapping from level to array (T, S), optional
+        A segment of s has its last step at t.
+    duration : mapping from level to array (L, S), optional
+        A segment of s has length l + 1. Longer segments are impossible.
+    segment : mapping from level to array (T, L, S), optional
+        A segment of s starts at t and has length l + 1. Longer segments are impossible.
+    tail : mapping from level to array (S,), optional
+        Each step of a segment of s beyond its longest explicit duration, if ``open_duration`` of the topology names s.
+    init : mapping from parent level to array (T or 1, S, U), optional
+        Parent s starts at t with first child u.
+    trans : mapping from parent level to array (T or 1, S, U, U), optional
+        Under parent s, child u has its last step at t and child v starts at t + 1.
+    end : mapping from parent level to array (T or 1, S, U), optional
+        Parent s has its last step at t, with last child u.
 
-    Where ``open_duration`` of the topology names s, let L be its ``max_duration``, or the length of ``duration`` or
-    ``segment`` if that is less. A segment of l > L steps scores ``(l - L) * tail``, and ``duration[L - 1]`` and
-    ``segment[t, L - 1]`` in the place of ``duration[l - 1]`` and ``segment[t, l - 1]``.
+    Raises
+    ------
+    ValueError
+        If a level or shape does not fit the topology, or if a value is NaN or +inf.
 
+    Notes
+    -----
+    Let ``open_duration`` of the topology name state s. Then L is its ``max_duration``, or the length of ``duration`` or
+    ``segment`` if that is less. A segment of l > L steps scores ``(l - L) * tail``. It also has the scores
+    ``duration[L - 1]`` and ``segment[t, L - 1]`` of the longest explicit duration.
+
+    A filler state that remembers has one entry in the arrays for each of its copies (:mod:`hscrf.fillers`).
+
+    Examples
+    --------
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0]]})
     Potentials(length 3, token: tag)
@@ -84,7 +107,21 @@ class Potentials:
 
     @classmethod
     def from_arrays(cls, topology: Topology, length: int, arrays: Arrays) -> Potentials:
-        """Potentials from arrays by part and index of the level, as the engine has them."""
+        """Return potentials from arrays in the engine's layout.
+
+        Parameters
+        ----------
+        topology : Topology
+            Levels, states and rules.
+        length : int
+            Number of time steps.
+        arrays : mapping from (part, index of the level) to array
+            Shapes as in the class.
+
+        Returns
+        -------
+        Potentials
+        """
         parts: dict[str, dict[str, ArrayLike]] = {part: {} for part in PARTS}
         for (part, d), values in arrays.items():
             parts[part][topology.levels[d]] = values
@@ -105,7 +142,13 @@ class Potentials:
         return checked
 
     def parts(self) -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-        """All arrays, as (part, level name, array)."""
+        """Iterate over all arrays.
+
+        Yields
+        ------
+        tuple
+            Part, level name and array.
+        """
         for part in PARTS:
             for level, values in getattr(self, part).items():
                 yield part, level, values
@@ -131,7 +174,7 @@ class Potentials:
 
 
 def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis, ...]:
-    """The shape that a part of level d must have."""
+    """Return the shape that a part of level d must have."""
     topology = expanded(topology)
     states = topology.n_states[d]
     if part == "duration":
@@ -148,7 +191,7 @@ def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis
 
 
 def explicit_lengths(topology: Topology, d: int, shapes: Mapping[Key, tuple[int, ...]]) -> NDArray[np.int64]:
-    """The longest duration (S,) of each state of level d that tables tell; open ones go on beyond it by ``tail``."""
+    """Return the longest duration (S,) of each state of level d in the tables. Open states continue by ``tail``."""
     longest = topology.max_duration[d]
     for part, axis in (("duration", 0), ("segment", 1)):
         if (part, d) in shapes:
@@ -157,7 +200,7 @@ def explicit_lengths(topology: Topology, d: int, shapes: Mapping[Key, tuple[int,
 
 
 def check_shape(name: str, shape: tuple[int, ...], expected: tuple[Axis, ...]) -> None:
-    """Raise unless the shape fits."""
+    """Raise ValueError unless the shape fits."""
     if len(shape) != len(expected) or not all(map(_fits, shape, expected)):
         wanted = ", ".join(map(_axis_words, expected))
         raise ValueError(f"{name} has shape {shape}, expected ({wanted})")
@@ -176,7 +219,7 @@ def _axis_words(axis: Axis) -> str:
 
 
 def check_values(name: str, values: NDArray[np.float64]) -> None:
-    """Raise if a value is NaN or +inf, and name the first place."""
+    """Raise ValueError if a value is NaN or +inf; the message names the first place."""
     bad = ~(values < np.inf)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])

@@ -1,4 +1,4 @@
-"""Which versions are in use: for bug reports, and to see whether the compiled core is there."""
+"""Versions in use, for bug reports; they also show whether the compiled core is installed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "matplotlib", "pa
 
 
 def show_versions() -> None:
-    """Print the versions of hscrf, its compiled core, Python and the packages that hscrf works with.
+    """Print the versions of hscrf, its compiled core, Python and the packages that hscrf uses.
 
     Paste the output into bug reports.
 
+    Examples
+    --------
     >>> import hscrf
     >>> hscrf.show_versions()  # doctest: +ELLIPSIS
     hscrf         ...
@@ -26,7 +28,7 @@ def show_versions() -> None:
 
 
 def format_versions() -> str:
-    """What :func:`show_versions` prints."""
+    """Return the text that :func:`show_versions` prints."""
     system = f"{platform.system()} {platform.machine()}"
     lines = [
         ("hscrf", installed("hscrf")),
@@ -38,7 +40,7 @@ def format_versions() -> str:
 
 
 def installed(name: str) -> str:
-    """The version of an installed package."""
+    """Return the version of a package, or ``"not installed"``."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -148,7 +148,7 @@ def add_frame(parser: Parser) -> None:
         "--missing",
         choices=("indicator", "refuse"),
         default="indicator",
-        help="numbers that are missing: a feature tells where (indicator, the default), or they are an error (refuse)",
+        help="missing numbers: a feature marks them (indicator, the default), or they are an error (refuse)",
     )
 
 

@@ -64,7 +64,7 @@ def shards_of(args: argparse.Namespace, recipe: Any, paths: list[str], unlabelle
 
 
 def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Any, Any]:
-    """A model, and shards of files that it knows how to read."""
+    """A model, and shards of files in the format of its recipe."""
     model, recipe = open_model(args, paths[0])
     model.n_jobs = getattr(args, "jobs", 1)
     with warnings.catch_warnings():
@@ -83,7 +83,7 @@ def say_skipped(shards: Any) -> None:
 
 @contextlib.contextmanager
 def cluster_of(address: str | None) -> Iterator[Any]:
-    """The client of a cluster; of one with so many local workers for a number; None without an address."""
+    """The client of a cluster; a number means that many local workers; None without an address."""
     if not address:
         yield None
         return

@@ -1,4 +1,4 @@
-"""What a model trained from a file knows about files: its recipe, its topology, and the file that holds all of it."""
+"""The file data of a model that was trained from a file: its recipe, its topology, and the model file."""
 
 from __future__ import annotations
 

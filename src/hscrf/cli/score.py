@@ -22,7 +22,7 @@ level, and for all levels together.
 A level whose segments matter to the model, by durations, segments or BIO, is compared by segments, also where its
 labels are a plain column.
 
-One file: it has both, as hscrf predict writes it. A model (-m) knows which columns they are; without a model the last
+One file: it has both, as hscrf predict writes it. A model (-m) has the names of these columns; without a model the last
 two are truth and prediction, as in conlleval, and for two levels the last four.
 Two files: the first has the truth, the second the prediction, in the same columns or in those that hscrf predict
 appends.
@@ -41,7 +41,7 @@ appends.
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("data", nargs="?", default="-", help="true and predicted labels, or only the true ones")
     parser.add_argument("other", nargs="?", metavar="predicted", help="a file with the predicted labels")
-    parser.add_argument("-m", "--model", help="the model that knows the columns")
+    parser.add_argument("-m", "--model", help="the model with the names of the columns")
     parser.add_argument(
         "--predicted",
         metavar="LEVEL=COLUMN",

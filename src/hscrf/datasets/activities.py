@@ -56,13 +56,33 @@ def make_activities(
     persisting: bool = False,
     random_state: Random = None,
 ) -> tuple[list[list[list[str]]], list[Labels]]:
-    """Generate a person's noisy positions in a kitchen, labelled by activity and by walk between two places.
+    """Generate noisy positions of a person in a kitchen, labelled by activity and by walk between two places.
 
-    Three activities share twelve walks (``"door_cupboard"``: going there and staying a while). Positions are
-    grid cells, seen with an error of ``noise`` cells (standard deviation). Each step has the paper's features
-    as strings: position, velocity in x and y, speed. A sequence holds ``n_activities`` in a row, a number or
-    a range; 1 is the paper's setting. ``persisting`` makes each walk one segment rather than unit steps.
+    Three activities share twelve walks, such as ``"door_cupboard"``: go from the door to the cupboard and stay there.
+    Positions are grid cells. Each step has the features of the paper as strings: position, velocity in x and y, speed.
 
+    Parameters
+    ----------
+    n_sequences : int
+        Number of sequences.
+    n_activities : int or (int, int)
+        Activities in a sequence, or a range; 1 is the setting of the paper.
+    noise : float
+        Standard deviation of the observed positions, in cells.
+    persisting : bool
+        Whether a walk is one segment, rather than segments of one step.
+    random_state : int, Generator or None
+        Seed or generator.
+
+    Returns
+    -------
+    X : list of list of list of str
+        Feature strings of each step.
+    Y : list of Labels
+        Complete labels.
+
+    Examples
+    --------
     >>> X, Y = make_activities(2, random_state=0)
     >>> X[0][5]
     ['pos=4,0', 'vx=0', 'vy=-1', 'speed=1']

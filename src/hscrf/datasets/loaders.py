@@ -1,4 +1,4 @@
-"""Data sets of others, read from a folder."""
+"""Public data sets, read from a folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,22 @@ from hscrf.topology import Topology
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """Sequences read from a file: what was observed, the label columns as they stand there, and Labels.
+    """Sequences that were read from a file, with their labels.
 
-    ``columns`` and ``Y`` are parallel to ``tokens``: one entry for each sequence.
+    Parameters
+    ----------
+    name : str
+        Name of the data set and split.
+    tokens : list
+        Observations of each sequence: a word or a list of feature strings for each step, or an array of numbers.
+    columns : dict from str to list of list of str
+        Label columns as in the file: for each sequence, one label for each step.
+    Y : list of Labels
+        Labels of each sequence.
+    names : list of str
+        Name of each sequence.
+    subjects : list of str, optional
+        The person of each sequence, if there are several.
     """
 
     name: str
@@ -41,11 +54,27 @@ class Dataset:
 
 
 def load_conll2000(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
-    """Read CoNLL-2000: words with part-of-speech tags and chunks, ``split`` train or test.
+    """Read CoNLL-2000: words with part-of-speech tags and chunks, labelled chunk > pos.
 
-    Levels are chunk > pos; chunks are read from BIO tags, and a run of O is one segment. The folder, or else
-    the environment variable HSCRF_DATA, is the one that holds ``train.txt`` and ``test.txt``, or the folder
-    above it if that is named ``conll2000``.
+    Chunks are read from BIO tags. A run of O is one segment.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``train.txt`` and ``test.txt``, or its parent if it is named ``conll2000``. The default is
+        the environment variable HSCRF_DATA.
+    split : {"train", "test"}
+        Which sequences to read.
+
+    Returns
+    -------
+    Dataset
+        Words, columns ``pos`` and ``chunk``, and Labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or does not contain the file.
     """
     files = find_files("conll2000", folder, split, {"train": "train.txt", "test": "test.txt"})
     rows = {path: read_row_sequences(path, 3, None) for path in files.values() if path.is_file()}
@@ -62,11 +91,27 @@ _CITATION_LEVELS = ("field", "part", "name")
 
 
 def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
-    """Read the UMass citations: tokens with three nested levels, ``split`` train, dev or test.
+    """Read the UMass citations: tokens with three nested levels, labelled field > part > name.
 
-    Levels are field > part > name, all with segments of any length. Where a level has no label of its own,
-    ``Y`` repeats the label above, O if there is none; ``columns`` are as in the file. The folder is found as
-    in :func:`load_conll2000`; it holds ``training.tsv``, ``dev.tsv`` and ``testing.tsv``.
+    Segments of all levels have any length. Where a level has no label, ``Y`` repeats the label above, or O.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``training.tsv``, ``dev.tsv`` and ``testing.tsv``, or its parent if it is named
+        ``umass_citation``. The default is the environment variable HSCRF_DATA.
+    split : {"train", "dev", "test"}
+        Which sequences to read.
+
+    Returns
+    -------
+    Dataset
+        Tokens, columns as in the file, and Labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or does not contain the file.
     """
     names = {"train": "training.tsv", "dev": "dev.tsv", "test": "testing.tsv"}
     files = find_files("umass_citation", folder, split, names)
@@ -85,9 +130,23 @@ def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "t
 def load_cad120(folder: str | os.PathLike[str] | None = None) -> Dataset:
     """Read CAD-120: spatial relations of hands and objects, labelled activity > subactivity.
 
-    Every video is one activity; subactivities have any length, unlabelled steps are unknown. ``tokens`` has
-    one list of feature strings for each step, ``subjects`` the person of each video. The folder is found as
-    in :func:`load_conll2000`; it holds ``sequences_step10.tsv``.
+    Every video is one activity. Subactivities have any length. Steps without a label are unknown.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``sequences_step10.tsv``, or its parent if it is named ``cad120``. The default is the
+        environment variable HSCRF_DATA.
+
+    Returns
+    -------
+    Dataset
+        ``tokens`` has a list of feature strings for each step, ``subjects`` the person of each video.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or does not contain the file.
     """
     path = find_files("cad120", folder, "all", {"all": "sequences_step10.tsv"})["all"]
     videos = read_row_sequences(path, 8, "\t", comment="#seq_id")
@@ -140,5 +199,5 @@ def _padded(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _repeated(parent: str, goes_on: bool) -> str:
-    """The tag of an unlabelled step below a parent's tag; it goes on if the last step was unlabelled too."""
+    """The tag of an unlabelled step below a parent's tag; it continues a segment that is unlabelled too."""
     return parent if parent == "O" or goes_on else "B-" + parent.partition("-")[2]

@@ -25,12 +25,36 @@ def make_nested(
 ) -> tuple[list[Floats], list[Labels]]:
     """Generate sequences with nested labels and numeric observations.
 
-    ``sizes`` are the numbers of states from top to bottom, ``durations`` the mean lengths of their segments:
-    by default 1 at the bottom, and six times that of the level below. A bottom of mean 1 has unit length,
-    another persists. Every state has its own mean duration, every parent its own transitions between
-    children; an observation is normal (standard deviation 1) around the sum of its states' means, themselves
-    normal with standard deviation ``separation``. ``length`` is a number of steps or a range.
+    Every state has its own mean duration, and every parent its own transitions between children. An observation is
+    normal with standard deviation 1. Its mean is the sum of the means of its states.
 
+    Parameters
+    ----------
+    n_sequences : int
+        Number of sequences.
+    sizes : sequence of int
+        Number of states of each level, from top to bottom.
+    length : int or (int, int)
+        Number of steps of a sequence, or a range.
+    n_features : int
+        Number of numeric columns.
+    separation : float
+        Standard deviation of the means of states.
+    durations : sequence of float, optional
+        Mean lengths of the segments of each level. The default is 1 at the bottom, and six times that of the level
+        below. Bottom segments of mean 1 have unit length; others last.
+    random_state : int, Generator or None
+        Seed or generator.
+
+    Returns
+    -------
+    X : list of ndarray (T, n_features)
+        Observations.
+    Y : list of Labels
+        Complete labels.
+
+    Examples
+    --------
     >>> X, Y = make_nested(2, sizes=(2, 3), length=20, random_state=0)
     >>> X[0].shape, Y[0].topology
     ((20, 4), Topology(root 1 > level1 2 > level2 3))

@@ -24,14 +24,14 @@ Segment = tuple[int, int, str]
 def load_author_names(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
     """Read the author names of GROBID: tokens of the headers of papers, labelled person > part.
 
-    Parts are forename, middlename, surname, roleName, suffix and marker, or O between them; four that are misspelt
-    in the file are mended. :func:`fetch_author_names` makes the files.
+    Parts are forename, middlename, surname, roleName, suffix and marker, or O between them. Four misspelt names of
+    parts in the file are corrected. :func:`fetch_author_names` makes the files.
 
     Parameters
     ----------
     folder : path, optional
-        The folder that holds ``train.tsv`` and ``test.tsv``, or the one above it if that is named ``author_names``.
-        By default that of the environment variable HSCRF_DATA.
+        The folder that holds ``train.tsv`` and ``test.tsv``, or its parent if it is named ``author_names``. The default
+        is the environment variable HSCRF_DATA.
     split : {"train", "test"}
         Which sequences to read.
 
@@ -43,7 +43,7 @@ def load_author_names(folder: str | os.PathLike[str] | None = None, split: str =
     Raises
     ------
     FileNotFoundError
-        If the folder is not known or holds no such file.
+        If the folder is not known or does not contain the file.
     """
     files = find_files("author_names", folder, split, {"train": "train.tsv", "test": "test.tsv"})
     rows = {path: read_row_sequences(path, 3, "\t", comment="# source\t") for path in files.values() if path.is_file()}
@@ -75,29 +75,29 @@ def _states(tags: Iterable[str]) -> list[str]:
 def load_ecg(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
     """Read the electrocardiograms of LUDB in steps of 20 ms, labelled beat > wave.
 
-    A beat is named by the waves that it has (PQRST, QRST, PQRS, QRS), a wave is P, QRS or T or what lies between two
-    of them (PQ, ST, TP). Steps before the first and after the last annotated wave are unknown, so these labels are
-    partial. Odd records are to train, even ones to test. :func:`fetch_ecg` makes the files.
+    The name of a beat lists its waves: PQRST, QRST, PQRS or QRS. A wave is P, QRS or T, or the interval between two of
+    them: PQ, ST or TP. Steps before the first and after the last annotated wave are unknown, so these labels are
+    partial. Odd records are for training, even ones for testing. :func:`fetch_ecg` makes the files.
 
     Parameters
     ----------
     folder : path, optional
-        The folder that holds ``signals_100hz.npz`` and ``labels.tsv``, or the one above it if that is named ``ludb``.
-        By default that of the environment variable HSCRF_DATA.
+        The folder that holds ``signals_100hz.npz`` and ``labels.tsv``, or its parent if it is named ``ludb``. The
+        default is the environment variable HSCRF_DATA.
     split : {"train", "test"}
         Which records to read.
 
     Returns
     -------
     Dataset
-        ``tokens`` has an array (500, 12) of microvolts for each record, leads i, ii, iii, avr, avl, avf, v1 to v6;
-        ``columns`` are ``rhythm`` (one for the record) and the BIO tags of ``beat`` and ``wave``, ``?`` where unknown;
-        ``names`` are the numbers of the records. Every record shows another person.
+        ``tokens`` has an array (500, 12) of microvolts for each record. Its columns are the leads i, ii, iii, avr, avl,
+        avf and v1 to v6. ``columns`` are ``rhythm`` (one for the record) and the BIO tags of ``beat`` and ``wave``,
+        with ``?`` for unknown. ``names`` are the numbers of the records. Every record is of a different person.
 
     Raises
     ------
     FileNotFoundError
-        If the folder is not known or lacks one of the files.
+        If the folder is not known or does not contain one of the files.
     """
     check_split(split, ["train", "test"])
     places = {name: find_files("ludb", folder, name, {name: name})[name] for name in (SIGNALS, BORDERS)}

@@ -1,7 +1,8 @@
-"""Electrocardiograms of PhysioNet: headers, signals and annotations in WFDB files become those that the loader reads.
+"""Electrocardiograms of PhysioNet: convert headers, signals and annotations in WFDB files to the files of the loader.
 
-The formats are those of the WFDB library: signals in format 16 (samples of all leads in turn, 16 bits, little-endian),
-annotations in the MIT format (16 bits each: six of a type, ten of the samples since the annotation before).
+The formats are those of the WFDB library. Signals are in format 16: samples of all leads in turn, 16 bits each,
+little-endian. Annotations are in the MIT format, 16 bits each: six for the type, ten for the samples since the
+annotation before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sequences whose upper levels are known, cut into stretches that do not depend on each other.
 
-Where all states and ends of the levels 0 .. k of a sequence are known, the segments of level k are independent given
-these labels: log Z is the score of what is known, plus the log Z of the levels below each segment. So each segment is
+If all states and ends of the levels 0 .. k of a sequence are known, the segments of level k are independent given these
+labels. Then log Z is the score of the known labels, plus the log Z of the levels below each segment. So each segment is
 a short sequence of a smaller topology, whose root is the state of the segment and whose states are the descendants of
 that state. Segments of one state form one batch. It costs what these segments and states cost, and its sequences walk
 side by side like those without evidence.

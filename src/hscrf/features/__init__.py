@@ -1,11 +1,11 @@
 """From observations to potentials: blocks that turn weights into scores, and counts into gradients.
 
-A *block specification* (``Token``, ``Start``, ``Stop``, ``Duration``, ``Segment``, ``Init``, ``Trans``, ``End``) says
-which part of which level is fed by what. It fits itself to what occurs in training data (``spec.fit(frame)``, the frame
-being :class:`~hscrf.features.occurrences.Occurrences`) and gives a *block*: a linear map from its weights to one array
-of log-potentials (``add``), with its transpose from expected counts to the gradient (``pull``).
-Its ``penalty`` tells how many times as strongly as others its weights are penalised: evidence that is summed over long
-segments, say that of a whole activity, wants more than evidence of single steps.
+A *block specification* (``Token``, ``Start``, ``Stop``, ``Duration``, ``Segment``, ``Init``, ``Trans``, ``End``)
+defines which observations have weights for which part of which level. ``spec.fit(frame)`` returns a *block* for what
+occurs in the training data; the frame is an :class:`~hscrf.features.occurrences.Occurrences`. A block is a linear map
+from its weights to one array of log-potentials (``add``). Its transpose maps expected counts to the gradient
+(``pull``). ``penalty`` is the relative strength of the penalty of its weights. Evidence that is summed over long
+segments, such as a whole activity, needs a stronger penalty than evidence of single steps.
 """
 
 from hscrf.features.specifications import Duration, End, Init, Score, Segment, Start, StartScore, Stop, Token, Trans

@@ -26,7 +26,7 @@ SMALL = 1 << 25  # cells of a table that is worth its memory
 
 
 class OccurrenceRecord(Protocol):
-    """What one specification needs to know of the training data, learned part by part."""
+    """The training data that one specification needs, collected part by part."""
 
     def update(self, observations: Observations, known: Known) -> None: ...
 
@@ -34,13 +34,12 @@ class OccurrenceRecord(Protocol):
 
 
 class Occurrences:
-    """The frame that specifications fit themselves to: topology, encoder, and what occurs in training data.
+    """The frame that specifications are fitted to: topology, encoder, and what occurs in training data.
 
-    ``pairs`` is about pairs of a named feature and a state, ``transitions`` about the constant init, trans and end
-    weights: "seen" gives a weight only to what occurs, "all" to whatever the topology allows. Each specification
-    brings a record of what it needs to know; ``update`` adds one more part of the data to all records, and ``merge``
-    adds what another frame has found in later parts. Parts give exactly what one pass gives. The encoder must be
-    settled.
+    ``pairs`` concerns pairs of a named feature and a state, ``transitions`` the constant init, trans and end weights.
+    "seen" gives a weight only to what occurs, "all" to everything that the topology allows. Each specification has a
+    record of the data that it needs. ``update`` adds one part of the data to all records. ``merge`` adds the records of
+    another frame from later parts. Parts give exactly the result of one pass. The encoder must be settled.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which part of which level is fed by what."""
+"""Feature specifications: which observations have weights for which part of which level."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hscrf.topology import UNLIMITED, Topology
 
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """Weights for one part of a level; ``penalty``: how many times as strongly as others they are penalised.
+    """Weights for one part of a level; their penalties are ``penalty`` times as strong as those of other weights.
 
     ``penalty="length"`` is the mean length of the level's segments in the training data.
     """
@@ -44,29 +44,51 @@ class Specification:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels whose states the weights depend on, as they are named here."""
+        """The levels whose states the weights depend on, with the given names."""
         return (self.level,)
 
     def key(self, topology: Topology) -> Key:
-        """The part that is fed, and the number of its level."""
+        """Return the part that the weights score, and the index of its level."""
         return self.part, topology.level(self.level)
 
     def penalty_factor(self, topology: Topology, mean_lengths: Mapping[str, float]) -> float:
-        """The penalty as a number, given the mean length of the segments of each level of the topology."""
+        """Return the penalty as a number, given the mean length of the segments of each level."""
         if isinstance(self.penalty, str):
             return mean_lengths[topology.levels[topology.level(self.level)]]
         return self.penalty
 
     def record(self, frame: Occurrences) -> OccurrenceRecord | None:
-        """What must be known of the training data before ``fit``; None if there is nothing."""
+        """Return a record of the training data that ``fit`` needs, or None.
+
+        Parameters
+        ----------
+        frame : Occurrences
+            Topology, encoder and options of the model.
+
+        Returns
+        -------
+        OccurrenceRecord or None
+            An object that collects what occurs in the training data.
+        """
         return None
 
     def fit(self, frame: Occurrences) -> Block:
-        """The block of weights for what occurs in the training data."""
+        """Return the block of weights for what occurs in the training data.
+
+        Parameters
+        ----------
+        frame : Occurrences
+            Topology, encoder and completed records of the model.
+
+        Returns
+        -------
+        Block
+            The linear map from weights to potentials.
+        """
         raise NotImplementedError
 
     def longest(self, topology: Topology) -> int:
-        """The longest duration of the level, which tables of segments need."""
+        """Return the longest duration of the level, the size of its segment tables."""
         d = topology.level(self.level)
         if topology.unit_bottom and d == topology.depth - 1:
             return 1
@@ -77,7 +99,7 @@ class Specification:
         return longest
 
     def __repr__(self) -> str:
-        """As it is written: what has its default is left out."""
+        """The call that makes this object, without arguments that have their default."""
         values = [(item, getattr(self, item.name)) for item in fields(self)]
         given = [repr(value) for item, value in values if item.default is MISSING]
         given += [f"{item.name}={value!r}" for item, value in values if item.default not in (MISSING, value)]
@@ -86,22 +108,18 @@ class Specification:
 
 @dataclass(frozen=True, repr=False)
 class FeatureSpecification(Specification):
-    """Weights for the features of steps.
-
-    ``only`` takes just the named features whose names begin with it, ``without`` leaves those out whose names begin
-    with it.
-    """
+    """Weights for the features of steps; ``only`` and ``without`` select named features by prefix."""
 
     only: str = field(default="", kw_only=True)
     without: str = field(default="", kw_only=True)
 
     def table(self, topology: Topology) -> tuple[Ints, tuple[int, ...]]:
-        """The cells of the part that may have weights, and the shape that they index."""
+        """Return the cells of the part that may have weights, and the shape that they index."""
         states = topology.n_states[topology.level(self.level)]
         return np.arange(states), (states,)
 
     def chosen(self, encoder: ObservationEncoder) -> NDArray[np.bool_]:
-        """Which of the encoder's named features are taken, (F,)."""
+        """Return which of the encoder's named features are selected, (F,)."""
         if not self.only and not self.without:
             return np.ones(len(encoder.names), dtype=bool)
         if not encoder.has_names:
@@ -121,9 +139,9 @@ class FeatureSpecification(Specification):
         return self.feature_block(frame)
 
     def feature_block(self, frame: Occurrences) -> PairBlock | DenseBlock | MixedBlock:
-        """Weights for all numeric columns, for pairs of a named feature and a cell, or for both.
+        """Return weights for all numeric columns, for pairs of a named feature and a cell, or for both.
 
-        ``only`` leaves out the numeric columns of a table that has text too.
+        ``only`` excludes the numeric columns of a table that also has text.
         """
         key, encoder = self.key(frame.topology), frame.encoder
         cells, shape = self.table(frame.topology)
@@ -145,9 +163,18 @@ class FeatureSpecification(Specification):
 
 @dataclass(frozen=True, repr=False)
 class Token(FeatureSpecification):
-    """Features of every step of a segment, summed over it, or averaged (then the level needs a longest duration).
+    """Features of every step of a segment, summed or averaged over the segment.
 
-    ``only`` and ``without`` choose features by how their names begin.
+    Parameters
+    ----------
+    level : str
+        Level of the segments.
+    average : bool
+        Whether to average over the segment. The level then needs a longest duration.
+    penalty : float or "length"
+        Factor of the penalties of these weights. ``"length"`` is the mean length of the level's training segments.
+    only, without : str
+        Take only, or leave out, the named features whose names begin with this prefix.
     """
 
     average: bool = False
@@ -164,25 +191,43 @@ class Token(FeatureSpecification):
 
 @dataclass(frozen=True, repr=False)
 class Start(FeatureSpecification):
-    """Features of the first step of a segment; ``only`` and ``without`` choose them by how their names begin."""
+    """Features of the first step of a segment.
+
+    Parameters
+    ----------
+    level, penalty, only, without
+        As in :class:`Token`.
+    """
 
     part: ClassVar[str] = "start"
 
 
 @dataclass(frozen=True, repr=False)
 class Stop(FeatureSpecification):
-    """Features of the last step of a segment; ``only`` and ``without`` choose them by how their names begin."""
+    """Features of the last step of a segment.
+
+    Parameters
+    ----------
+    level, penalty, only, without
+        As in :class:`Token`.
+    """
 
     part: ClassVar[str] = "stop"
 
 
 @dataclass(frozen=True, repr=False)
 class Duration(Specification):
-    """Weights for the length l of a segment.
+    """Weights for the length l of a segment. The level needs a longest duration.
 
-    ``"gamma"``: log l and l, the sufficient statistics of a gamma density; ``"bins"``: one weight for lengths
-    1, 2, 3-4, 5-8, 9-16 and so on; ``"each"``: one weight for every length. Where the longest duration is open, longer
-    segments have the weight of the longest one, and a :class:`Tail` for the steps beyond.
+    If that is open, longer segments have the weight of the longest one, and a :class:`Tail` for the steps beyond.
+
+    Parameters
+    ----------
+    kind : {"gamma", "bins", "each"}
+        ``"gamma"``: weights for log l and l, the sufficient statistics of a gamma density. ``"bins"``: one weight for
+        lengths 1, 2, 3-4, 5-8, 9-16 and so on. ``"each"``: one weight for every length.
+    level, penalty
+        As in :class:`Token`.
     """
 
     kind: str = "gamma"
@@ -202,7 +247,7 @@ class Duration(Specification):
 class Tail(Specification):
     """A weight for each step of a segment beyond the longest explicit duration, where ``open_duration`` names it.
 
-    ``Duration`` of such a level brings it along.
+    ``Duration`` of such a level adds it automatically.
     """
 
     part: ClassVar[str] = "tail"
@@ -216,7 +261,7 @@ class Tail(Specification):
 
 
 def with_tails(specifications: Sequence[Specification], topology: Topology) -> list[Specification]:
-    """The specifications, and a :class:`Tail` after the durations of each level that is open."""
+    """Return the specifications, with a :class:`Tail` after the durations of each open level."""
     named = {topology.level(spec.level) for spec in specifications if isinstance(spec, Tail)}
     found: list[Specification] = []
     for spec in specifications:
@@ -228,7 +273,15 @@ def with_tails(specifications: Sequence[Specification], topology: Topology) -> l
 
 @dataclass(frozen=True, repr=False)
 class Segment(Specification):
-    """A function ``f(z, start, stop)`` of the observations z of a sequence and a half-open segment: a vector."""
+    """Features of a whole segment, computed by a function. The level needs a longest duration.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(z, start, stop)`` returns a vector for the half-open segment of the observations z of a sequence.
+    level, penalty
+        As in :class:`Token`.
+    """
 
     function: SegmentFunction
     part: ClassVar[str] = "segment"
@@ -244,7 +297,7 @@ class Segment(Specification):
 
 
 class CellSpecification(FeatureSpecification):
-    """Weights for cells of a part: constant, or, if ``observed``, with the features of the step."""
+    """Weights for cells of a part: constant, or with the features of the step if ``observed``."""
 
     observed: bool  # a field of the classes below, each of which has its own order of arguments
 
@@ -268,7 +321,7 @@ class CellSpecification(FeatureSpecification):
 
 @dataclass(frozen=True, repr=False)
 class FamilySpecification(CellSpecification):
-    """Weights for a parent and its children, by the parent's level."""
+    """Weights for a parent and its children; ``level`` is that of the parent."""
 
     observed: bool = False
 
@@ -284,9 +337,16 @@ class FamilySpecification(CellSpecification):
 
 @dataclass(frozen=True, repr=False)
 class Init(FamilySpecification):
-    """A parent and its first child, by the parent's level; ``observed``: with the features of that step.
+    """A parent and its first child.
 
-    ``only`` and ``without`` choose features by how their names begin.
+    Parameters
+    ----------
+    level : str
+        Level of the parent.
+    observed : bool
+        Whether the weights are for the features of the first step, instead of a constant.
+    penalty, only, without
+        As in :class:`Token`.
     """
 
     part: ClassVar[str] = "init"
@@ -294,9 +354,12 @@ class Init(FamilySpecification):
 
 @dataclass(frozen=True, repr=False)
 class Trans(FamilySpecification):
-    """Two neighbouring children of a parent, by its level; ``observed``: with the features of the first's last step.
+    """Two neighbouring children of a parent; ``observed`` uses the features of the last step of the first child.
 
-    ``only`` and ``without`` choose features by how their names begin.
+    Parameters
+    ----------
+    level, observed, penalty, only, without
+        As in :class:`Init`.
     """
 
     part: ClassVar[str] = "trans"
@@ -304,26 +367,26 @@ class Trans(FamilySpecification):
 
 @dataclass(frozen=True, repr=False)
 class End(FamilySpecification):
-    """A parent and its last child, by the parent's level; ``observed``: with the features of that step.
+    """A parent and its last child; ``observed`` uses the features of the last step.
 
-    ``only`` and ``without`` choose features by how their names begin.
+    Parameters
+    ----------
+    level, observed, penalty, only, without
+        As in :class:`Init`.
     """
 
     part: ClassVar[str] = "end"
 
 
-SCORES, BEGINS = (
-    "score:",
-    "score:begin:",
-)  # prefixes of named features that are scores of states
+SCORES, BEGINS = "score:", "score:begin:"  # prefixes of named features that are scores of states
 
 
 @dataclass(frozen=True, repr=False)
 class Score(Specification):
-    """Scores of states that are observed, such as log-probabilities of a classifier: one weight for each state.
+    """Observed scores of states, such as log-probabilities of a classifier: one weight for each state.
 
-    The score of a state is the named feature ``"score:LEVEL=STATE"`` of each step, summed over a segment. It only meets
-    its own state; where ``Score`` is among the features, the default ones leave all scores out.
+    The score of a state is the named feature ``"score:LEVEL=STATE"`` of each step, summed over a segment. It has a
+    weight for that state only. If ``Score`` is among the features, the default ones leave all scores out.
     """
 
     part: ClassVar[str] = "token"
@@ -342,42 +405,32 @@ class Score(Specification):
 
 @dataclass(frozen=True, repr=False)
 class StartScore(Score):
-    """Scores for the first step of a segment of a state: the feature ``"score:begin:LEVEL=STATE"`` of that step."""
+    """Scores of the first step of a segment of a state: the feature ``"score:begin:LEVEL=STATE"`` of that step."""
 
     part: ClassVar[str] = "start"
     prefix: ClassVar[str] = BEGINS
 
 
-SPECIFICATIONS: tuple[type[Specification], ...] = (
-    Token,
-    Start,
-    Stop,
-    Duration,
-    Segment,
-    Init,
-    Trans,
-    End,
-    Score,
-    StartScore,
-)
+SPECIFICATIONS: tuple[type[Specification], ...]
+SPECIFICATIONS = (Token, Start, Stop, Duration, Segment, Init, Trans, End, Score, StartScore)
 
 
 def without_scores(spec: Specification) -> Specification:
-    """A default specification that leaves out features that are scores of states."""
+    """Return a default specification without features that are scores of states."""
     return replace(spec, without=SCORES) if isinstance(spec, Token | Start | Stop) else spec
 
 
 BY_LENGTH = "length"  # a penalty that is the mean length of the level's segments
-NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, beside that of features; see docs/guide.md
+NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, relative to that of features; see docs/guide.md
 
 
 def default_specifications(topology: Topology) -> list[Specification]:
-    """The features of the plain call.
+    """Return the features of a model without ``features``.
 
-    Every level with a choice has token features. Levels whose segments may last longer than a step also have features
-    of their first and last steps. A segment's evidence is the sum over its steps, so the penalty of all these is the
+    Every level with more than one state has token features. Levels whose segments may last longer than a step also have
+    features of first and last steps. The evidence of a segment is a sum over its steps, so the penalty of these is the
     mean length of the level's segments. All levels have weights for first, neighbouring and last children. These few
-    weights are met by far more steps than any feature, so nested models penalise them less. A linear chain has the
+    weights occur at far more steps than any feature, so nested models penalise them less. A linear chain has the
     penalties of CRFsuite.
     """
     penalty = NESTED_TRANSITIONS if topology.depth > 2 else 1.0

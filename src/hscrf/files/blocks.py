@@ -52,7 +52,7 @@ def declared_dtype(block: Block, name: str) -> np.dtype[Any]:
 
 
 def check_function_names(blocks: Sequence[Block]) -> None:
-    """A file knows segment functions by their names, which must tell them apart."""
+    """A file stores the names of segment functions, so these must be distinct."""
     functions: dict[str, Any] = {}
     for block in blocks:
         if isinstance(block, SegmentBlock):

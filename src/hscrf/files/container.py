@@ -84,7 +84,7 @@ def _chunks(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], align
 
 
 def _plain(value: object) -> Any:
-    """What JSON knows for what it does not: numpy's numbers, mappings that are no dicts."""
+    """JSON values for numbers of numpy and for mappings that are not dicts."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -192,7 +192,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int) -> None:
-    """Raise unless arrays lie one behind the other in so many bytes: none belongs to two of them, or to none."""
+    """Raise unless the arrays follow each other and fill the given number of bytes without overlap."""
     end = 0
     for name, entry in table.items():
         begin = end + -end % align

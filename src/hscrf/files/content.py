@@ -1,7 +1,7 @@
-"""What the header of a file says, read by the types that its fields are declared with.
+"""The content of a file's header, read by the declared types of its fields.
 
-A file may come from a stranger, so nothing in it is believed: a :class:`Field` knows its place in the file, and reading
-it as a type gives a value of that type or a ``FileFormatError`` of one sentence that names the place.
+A file may come from an untrusted source, so everything in it is checked. A :class:`Field` has a place in the file.
+Reading it as a type returns a value of that type, or raises a ``FileFormatError`` that names the place.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ KEPT = 256  # files whose tables of contents are kept
 
 
 class Stamp(NamedTuple):
-    """What tells that a file is the one that was checked."""
+    """The identity of a file that was checked."""
 
     inode: int
     size: int

@@ -1,9 +1,9 @@
 """The content of a model's file, checked once, before there is a model.
 
-The header has its fields, and these have their types; names are distinct; arrays have the dtype and the rank of their
-fields; offsets and cells lie inside what they index; sizes agree with each other, with the observations and with the
-topology; weights are finite. Nothing is allocated that the file does not justify. So prediction only meets arrays in
-range, whoever wrote the file.
+The checks: the header has all fields, with the right types. Names are distinct. Arrays have the dtype and the rank of
+their fields. Offsets and cells are in the range of what they index. Sizes agree with each other, with the observations
+and with the topology. Weights are finite. The size of the file limits all allocations. So prediction only uses arrays
+in range, also for a file from an untrusted source.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ File = str | os.PathLike[str]
 def replaced(path: File) -> Iterator[str]:
     """The name of a file to write, which takes the place of ``path`` when the block ends without an error.
 
-    It lies beside ``path`` and ends like it. What is no regular file, such as ``/dev/stdout``, is written directly.
+    It is in the folder of ``path`` and has its ending. A special file, such as ``/dev/stdout``, is written directly.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Files of sequences: columns, JSON Lines, long tables, CRFsuite items, plain text, those of annotation programs.
+"""Read and write files of sequences: columns, JSON Lines, long tables, CRFsuite items, plain text, annotation programs.
 
-Readers are iterators of :class:`Document`; each raises a :class:`DataFileError` that names file and line. Writers
-write documents of any reader as they were read, and then the columns that were added to ``extra``.
+Readers are iterators of :class:`Document`. They raise a :class:`DataFileError` that names file and line. Writers keep
+the columns of a document as they were read and append those of ``extra``.
 """
 
 from hscrf.errors import DataFileError

@@ -22,26 +22,28 @@ MOST_IN_ALL = 4 * MOST_BYTES  # of an archive, unpacked
 
 
 def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
-    """Read a file of another annotation program; its name says which one.
+    """Read a file of another annotation program.
 
-    ``.eaf`` is ELAN, ``.TextGrid`` Praat, ``.boris`` BORIS, ``.json`` Label Studio, ``.csv`` and ``.tsv`` a table of
-    segments or of BORIS, ``.zip`` an archive of such files. A name without an ending is no hint: the content is one.
+    The ending of the name decides. ``.eaf`` is ELAN, ``.TextGrid`` Praat, ``.boris`` BORIS and ``.json`` Label Studio.
+    ``.csv`` and ``.tsv`` are tables of segments or of BORIS. ``.zip`` is an archive of such files. Without an ending,
+    the content decides.
 
     Parameters
     ----------
     content : bytes
-        Of the file.
+        Content of the file.
     file : str
-        Its name.
+        Name of the file.
 
     Yields
     ------
-    Timeline, or the error of a task or of a file of an archive that cannot be read: the others can be.
+    Timeline, PlaceError or DataFileError
+        A timeline, or the error of one task or one file of an archive. The others are read nevertheless.
 
     Raises
     ------
     DataFileError
-        If the file cannot be read at all; it names the line.
+        If the whole file cannot be read; it names the line.
     """
     check_size(content, file)
     ending = os.path.splitext(file)[1].lower() or _ending_of(content)

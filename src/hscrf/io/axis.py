@@ -1,4 +1,4 @@
-"""Times of steps: from a rate, or from a column of times."""
+"""Times of steps, from a rate or from a column of times."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from statistics import median
 
 
 def check_rate(rate: float) -> float:
-    """The number of steps a second, if it can be one."""
+    """Return the number of steps a second; raise ValueError if it is not positive and finite."""
     if not rate > 0 or not math.isfinite(rate):
         raise ValueError(f"rate is {rate!r}, expected the number of steps a second, more than 0")
     return float(rate)
 
 
 def check_times(times: Sequence[float]) -> list[float]:
-    """Times in seconds as floats, if they are finite and increase."""
+    """Return times in seconds as floats; raise ValueError unless they are finite and increase."""
     found = [float(time) for time in times]
     for n, time in enumerate(found):
         if not math.isfinite(time):
@@ -32,16 +32,16 @@ def check_times(times: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """The times in seconds of the borders of steps.
+    """The times of the boundaries of steps, in seconds.
 
     Parameters
     ----------
     steps : int
-        Of the sequence.
+        Number of steps of the sequence.
     rate : float, optional
-        Steps a second. Without one, and without times, a step is a second.
+        Steps a second. Without rate and times, a step is a second.
     times : sequence of float, optional
-        The time at which each step begins. The last step lasts as long as the median one.
+        The time at which each step begins. The last step is as long as the median one.
 
     Examples
     --------
@@ -69,24 +69,57 @@ class TimeAxis:
         object.__setattr__(self, "borders", borders)
 
     def seconds(self, border: int) -> float:
-        """The time of a border: 0 is where the sequence begins, ``steps`` where it ends."""
+        """Return the time of a boundary.
+
+        Parameters
+        ----------
+        border : int
+            0 is the start of the sequence, ``steps`` its end.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         return self.borders[border]
 
     def border(self, seconds: float) -> int:
-        """The border that is nearest to a time."""
+        """Return the boundary that is nearest to a time.
+
+        Parameters
+        ----------
+        seconds : float
+            The time.
+
+        Returns
+        -------
+        int
+            0 to ``steps``.
+        """
         k = bisect.bisect_left(self.borders, seconds)
         if k == 0 or (k < len(self.borders) and self.borders[k] - seconds <= seconds - self.borders[k - 1]):
             return k
         return k - 1
 
     def step_at(self, border: int) -> float:
-        """How long the step at a border lasts."""
+        """Return the duration of the step that begins at a boundary.
+
+        Parameters
+        ----------
+        border : int
+            The end of the sequence means the last step.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         k = min(border, self.steps - 1)
         return self.borders[k + 1] - self.borders[k]
 
 
 def rate_of(times: Sequence[float]) -> float | None:
-    """Steps a second, if times are equally far from each other (to 1 %) and begin at 0; else None.
+    """Return the steps a second if times begin at 0 and have equal distances (to 1 %), else None.
 
     >>> rate_of([0, 0.04, 0.08]), rate_of([0, 1, 3])
     (25.0, None)
@@ -100,7 +133,7 @@ def rate_of(times: Sequence[float]) -> float | None:
 
 
 def seconds_in(cells: Sequence[object]) -> list[float] | None:
-    """Times in a column of a table as seconds: numbers as they are, dates since the first one; None if they are not.
+    """Return a column of times in seconds; dates count from the first one. None if the cells are not times.
 
     >>> seconds_in(["0", "0.5"]), seconds_in(["2024-01-01 10:00", "2024-01-01 10:01"]), seconds_in(["a", "b"])
     ([0.0, 0.5], [0.0, 60.0], None)

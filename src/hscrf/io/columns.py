@@ -41,20 +41,48 @@ def read_columns(
     loose: bool = False,
     skip: Skip | None = None,
 ) -> Iterator[Document]:
-    """Read one token per line and its columns; a blank line ends a sequence.
+    r"""Read a file with one token in each line, in columns. A blank line ends a sequence.
 
-    ``levels`` names the label columns from top to bottom, as a mapping with their places (0 is the first). ``names``
-    are the names of all columns; without them the levels are the last columns, the others are called by their places.
-    ``separator`` None is any run of spaces and tabs. Lines that begin with ``comment`` are kept apart, but for tokens
-    that begin with the same sign and have the regular number of columns (see ``hscrf.io.comments``). With a
-    ``scheme`` (``"bio"``, ``"bioes"``) labels are checked as they are read. ``extra`` names columns after all others.
-    ``unlabelled`` allows files without the label columns; with ``loose`` those of ``extra`` may be missing, and others,
-    called by their places, may follow. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
-    A first line ``# columns:`` with names between tabs, as the studio writes it, or between spaces, names the columns;
-    those that it adds to a level are never features.
+    A first line ``# columns:`` names the columns, between tabs (as the studio writes it) or spaces. Columns that the
+    studio or a prediction appended to a level, such as ``LEVEL_predicted``, are never features.
 
+    Parameters
+    ----------
+    source : path or stream
+        The file, in text or bytes.
+    levels : sequence of str, or mapping from str to int
+        Names of the label columns from top to bottom, or their places (0 is the first).
+    names : sequence of str, optional
+        Names of all columns. Without them the levels are the last columns, and the places name the others.
+    separator : str, optional
+        By default any run of spaces and tabs.
+    comment : str, optional
+        Lines that begin with it are comments, which the documents keep. A line with the usual number of columns is a
+        token, even if it begins with the same sign (see ``hscrf.io.comments``).
+    scheme : {"plain", "bio", "bioes"}, or mapping from level to these, optional
+        Checks the labels while they are read.
+    extra : sequence of str
+        Names of columns after all others.
+    unlabelled : bool
+        Whether the file may lack the label columns.
+    loose : bool
+        Whether columns of ``extra`` may be missing, and unnamed columns may follow.
+    skip : callable, optional
+        Called with the error of each bad sequence, which is then left out. Without it, the error is raised.
+
+    Yields
+    ------
+    Document
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be read; it names the line.
+
+    Examples
+    --------
     >>> import io
-    >>> file = io.StringIO("the D B-NP\\ncat N I-NP\\n\\nsleeps V B-VP\\n")
+    >>> file = io.StringIO("the D B-NP\ncat N I-NP\n\nsleeps V B-VP\n")
     >>> first, second = read_columns(file, levels={"phrase": 2, "tag": 1})
     >>> first.tokens, first.labels
     ([['the'], ['cat']], {'phrase': ['B-NP', 'I-NP'], 'tag': ['D', 'N']})
@@ -101,8 +129,28 @@ def header_names(line: str) -> list[str] | None:
 def column_names(
     width: int, levels: Sequence[str] | Mapping[str, int], names: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Names of all columns of a file: those given, else those of the levels and numbers.
+    """Return the names of all columns of a file.
 
+    Parameters
+    ----------
+    width : int
+        Number of columns.
+    levels : sequence of str, or mapping from str to int
+        Label columns from top to bottom: the last ones, or with their places.
+    names : sequence of str, optional
+        Names of all columns. Without them, the places name the columns that are not levels.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    ValueError
+        If a level has no column, or two levels have the same one.
+
+    Examples
+    --------
     >>> column_names(4, ["phrase", "tag"]), column_names(3, {"phrase": 2, "tag": 1})
     (('0', '1', 'phrase', 'tag'), ('0', 'tag', 'phrase'))
     """
@@ -249,11 +297,23 @@ def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
 def write_columns(
     target: Source, documents: Iterable[Document], separator: str | None = None, header: bool = False
 ) -> None:
-    """Write what :func:`read_columns` reads: the columns in the order they came, then those of ``extra``.
+    """Write documents as a column file that :func:`read_columns` reads.
 
-    Without a ``separator`` each sequence has the one it was read with, else a space. Comments stand where they stood.
-    With a ``header`` the first line names the columns; one that was read is written anew.
+    Columns keep their order; those of ``extra`` follow. Comments keep their places.
 
+    Parameters
+    ----------
+    target : path or stream
+        The file.
+    documents : iterable of Document
+        The sequences.
+    separator : str, optional
+        By default the one that each sequence was read with, else a space.
+    header : bool
+        Whether the first line names the columns. A header that was read is rewritten with the current columns.
+
+    Examples
+    --------
     >>> import sys
     >>> write_columns(sys.stdout, [Document([["the"], ["cat"]], {"tag": ["D", "N"]})])
     the D

@@ -9,12 +9,12 @@ from hscrf.io.lines import Numbered, split_cells
 
 
 class Comments:
-    """Tells which lines are comments.
+    """Decide which lines are comments.
 
-    A line that begins with the sign is a comment if it has not the regular number of columns, that of the first line
-    without the sign, or if a blank follows the sign where columns are not separated by blanks. A sign that ends in a
-    blank itself, ``"# "``, makes a comment of every line that begins with it. ``say`` warns of lines that could be
-    either.
+    A line that begins with the sign is a comment if its number of columns is not the regular one, that of the first
+    line without the sign. It is also a comment if a blank follows the sign and blanks do not separate columns. With a
+    sign that ends in a blank, such as ``"# "``, every line that begins with it is a comment. ``say`` warns of lines
+    that could be either.
 
     >>> comments = Comments("#")
     >>> lines = enumerate(["# a title", "the D", "# N", "", "#end"], start=1)

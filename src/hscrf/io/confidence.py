@@ -52,13 +52,13 @@ def confidence_records(labels: Labels, levels: Sequence[str]) -> dict[str, list[
     labels : Labels
         From ``predict(X, confidence=True)``.
     levels : sequence of str
-        The levels that are written.
+        The levels to write.
 
     Returns
     -------
-    dict
-        For each level a list of objects with ``start``, ``stop``, ``state``, ``probability`` (this segment exists) and
-        ``label_probability`` (mean over its steps that they have this state), rounded to six digits.
+    dict from level to list of dict
+        Each segment has ``start``, ``stop`` and ``state``. ``probability`` is that of the whole segment;
+        ``label_probability`` is that of the state, averaged over its steps. Both are rounded to six digits.
 
     Examples
     --------

@@ -26,10 +26,33 @@ from hscrf.io.tags import Scheme, check_tags
 def read_crfsuite(
     source: Source, level: str = "label", *, scheme: Scheme | None = None, skip: Skip | None = None
 ) -> Iterator[Document]:
-    r"""Read items ``label TAB attribute[:weight] TAB ...``; ``\:`` and ``\\`` escape, a blank line ends a sequence.
+    r"""Read items of CRFsuite: lines ``label TAB attribute[:weight] TAB ...``. A blank line ends a sequence.
 
-    With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
+    The escapes ``\:`` and ``\\`` stand for a colon and a backslash.
 
+    Parameters
+    ----------
+    source : path or stream
+        The file, in text or bytes.
+    level : str
+        Name of the only level.
+    scheme : {"plain", "bio", "bioes"}, or mapping from level to these, optional
+        Checks the labels while they are read.
+    skip : callable, optional
+        Called with the error of each bad sequence, which is then left out. Without it, the error is raised.
+
+    Yields
+    ------
+    Document
+        Its tokens are dicts from attribute to weight.
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be read; it names the line.
+
+    Examples
+    --------
     >>> import io
     >>> next(read_crfsuite(io.StringIO("N\tw=a\\:b\tlength:3\n"))).tokens
     [{'w=a:b': 1.0, 'length': 3.0}]
@@ -66,8 +89,17 @@ def _item(frame: Document, t: int, fields: list[str]) -> dict[str, float]:
 
 
 def write_crfsuite(target: Source, documents: Iterable[Document]) -> None:
-    r"""Write items as :func:`read_crfsuite` reads them; the label is that of the only level.
+    r"""Write items of CRFsuite that :func:`read_crfsuite` reads.
 
+    Parameters
+    ----------
+    target : path or stream
+        The file.
+    documents : iterable of Document
+        Sequences with one level.
+
+    Examples
+    --------
     >>> import io
     >>> file = io.StringIO()
     >>> write_crfsuite(file, [Document([{"w=a:b": 1.0, "n": 2.0}], {"tag": ["N"]})])

@@ -1,4 +1,4 @@
-"""One sequence of a file, and its lines there."""
+"""One sequence of a file, with its line numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,37 @@ from hscrf.errors import DataFileError, InfeasibleError, SequenceError
 class Document:
     """One sequence of a file.
 
-    A token is a list of strings (the feature columns), a dict of features, a list of numbers, or a string. Labels of a
-    level are one string per step, ``"?"`` where unknown, or half-open segments ``(start, stop, state)``.
+    Parameters
+    ----------
+    tokens : list
+        One entry for each step: a list of strings (the feature columns), a dict of features, a list of numbers, or a
+        string.
+    labels : dict from level to list, optional
+        By level from top to bottom: one string for each step (``"?"`` if unknown), or half-open segments
+        ``(start, stop, state)``. None if the file has no labels.
+    extra : dict
+        Other columns or keys: predictions, times and so on.
+    name : str
+        Name of the sequence, if the format has one.
+    comments : tuple of str
+        Comment lines.
+    places : tuple of int
+        The step that each comment precedes; empty if all precede the first step.
+    separator : str
+        Separator of the columns in the file.
+    decimal : str
+        Decimal sign of the numbers in the file.
+    columns : tuple of str
+        Names of all columns of the file, in order.
+    lines : sequence of int
+        Line number of each step, or one for all.
+    file : str
+        Name of the file.
+    number : int, optional
+        Index of the sequence in its file, from 0.
 
+    Examples
+    --------
     >>> Document([["the"], ["cat"]], {"tag": ["D", "?"]}).labels["tag"]
     ['D', '?']
     """
@@ -39,12 +67,34 @@ class Document:
         return len(self.tokens)
 
     def error(self, problem: str, step: int | None = None) -> DataFileError:
-        """An error at the line of a time step, or where the sequence begins."""
+        """Return an error that names the file and the line of a step.
+
+        Parameters
+        ----------
+        problem : str
+            The message.
+        step : int, optional
+            Time step. Without one, the first line of the sequence is named.
+
+        Returns
+        -------
+        DataFileError
+        """
         line = self.lines[min(step or 0, len(self.lines) - 1)]
         return DataFileError(self.file, line, problem, sequence=self.number, step=step)
 
     def error_of(self, error: Exception) -> DataFileError:
-        """The same problem as an error of this file, at the line of its step, or else where the sequence begins."""
+        """Return an error about this sequence as one that names file and line.
+
+        Parameters
+        ----------
+        error : Exception
+            Its time step, if it has one, determines the line.
+
+        Returns
+        -------
+        DataFileError
+        """
         if not isinstance(error, SequenceError):
             return self.error(str(error))
         problem = error.problem

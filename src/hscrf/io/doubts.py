@@ -22,7 +22,7 @@ SIGNS = {",": "comma", ";": "';'", "|": "'|'", "\t": "tab"}
 
 
 def doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
-    """A sentence for each column of a training file that looks like something else than it is taken for.
+    """Return a message for each column of a training file that is probably used in the wrong role.
 
     >>> rows = Document([["the", "B-NP"], ["cat", "I-NP"]], {"tag": ["D", "N"]}, columns=("word", "chunk", "tag"))
     >>> print(*doubts([rows], Recipe(levels=("tag",)).resolved([rows], None)))
@@ -93,7 +93,7 @@ def label_columns_of(documents: Sequence[Document], level: str) -> list[Sequence
 
 
 def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) -> str:
-    """A sentence for a feature that looks like labels."""
+    """Return a message for a feature that looks like labels."""
     advice = "name it in --levels if it is a label"
     values = {cell for cell in cells if isinstance(cell, Hashable) and not is_empty_cell(cell)}
     texts = {value for value in values if isinstance(value, str)}
@@ -121,7 +121,7 @@ def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
 
 
 def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:
-    """A sentence for text that looks like numbers, or like several columns."""
+    """Return a message for text that looks like numbers, or like several columns."""
     texts = [cell for cell in cells if isinstance(cell, str) and cell]
     if not texts:
         return ""

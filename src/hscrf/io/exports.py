@@ -48,17 +48,22 @@ def export(
     Parameters
     ----------
     target : path
-        The file to write; for ``brat`` the ``.ann`` file, beside which the text goes as ``.txt``; for ``elan`` and
-        ``textgrid``, which hold one sequence a file, a ``.zip`` or a folder if there are several.
+        The file to write. For ``brat`` it is the ``.ann`` file; the text goes to the ``.txt`` file of the same name.
+        For ``elan`` and ``textgrid``, several sequences need a ``.zip`` or a folder.
     sequences : iterable of Labelled
+        The sequences.
     form : str, optional
-        ``"segments"``: CSV with sequence, start, stop, level, label and confidence of each segment. ``"spacy"``: JSON
-        Lines of documents that ``spacy.tokens.Doc.from_json`` reads, a span group a level. ``"brat"``: stand-off
-        annotations. ``"elan"``: .eaf. ``"textgrid"``: for Praat. ``"boris"``: a project of BORIS with an observation
-        for each sequence. By default the ending of the name says it.
+        The format. By default the ending of the name decides.
+
+        - ``"segments"``: CSV with sequence, start, stop, level, label and confidence of each segment.
+        - ``"spacy"``: JSON Lines for ``spacy.tokens.Doc.from_json``, with a span group for each level.
+        - ``"brat"``: stand-off annotations.
+        - ``"elan"``: ELAN documents (.eaf).
+        - ``"textgrid"``: TextGrids of Praat.
+        - ``"boris"``: a project of BORIS with an observation for each sequence.
     rate : float, optional
-        Steps a second, for times in ELAN, TextGrid, BORIS and (as further columns) segments. Without one a step is a
-        second. Sequences that have times of their own keep them.
+        Steps a second, for times in ELAN, TextGrid, BORIS and (as further columns) segments. Without it a step is a
+        second. Sequences with their own times keep them.
 
     Returns
     -------
@@ -159,7 +164,7 @@ def _spacy_tokens(text: str, places: Sequence[tuple[int, int]]) -> tuple[list[tu
 
 
 def _write_brat(path: str, sequences: Iterable[Labelled]) -> list[str]:
-    """Annotations beside a text that has a line for each sequence, or the text of each as it was."""
+    """Write annotations, and a text file with a line for each sequence or the original text of each."""
     text, base = os.path.splitext(path)[0] + ".txt", 0
     with replacing(text) as words, replacing(path) as notes:
         number = 0

@@ -26,11 +26,34 @@ def read_jsonl(
 ) -> Iterator[Document]:
     """Read one JSON object per line: ``{"tokens": [...], "labels": {level: ...}, "id": ...}``.
 
-    Tokens are strings, lists of strings, dicts of features, or lists of numbers or of numbers and strings, in which
-    null and NaN are missing. ``"columns"`` may name the cells of lists, which are then rows of a table. Labels of a
-    level are one string per token (null or "?" unknown) or segments [start, stop, state]. Other keys are kept in
-    ``extra``. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
+    Tokens are strings, lists of strings, dicts of features, or lists of numbers and strings. In these lists, null and
+    NaN are missing values. ``"columns"`` may name the cells of lists. Labels of a level are one string per token (null
+    or "?" if unknown) or segments [start, stop, state]. Other keys are kept in ``extra``.
 
+    Parameters
+    ----------
+    source : path or stream
+        The file, in text or bytes.
+    levels : sequence of str, optional
+        Levels from top to bottom. By default those of the file.
+    scheme : {"plain", "bio", "bioes"}, or mapping from level to these, optional
+        Checks the labels while they are read.
+    unlabelled : bool
+        Whether labels may be missing.
+    skip : callable, optional
+        Called with the error of each bad sequence, which is then left out. Without it, the error is raised.
+
+    Yields
+    ------
+    Document
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be read; it names the line.
+
+    Examples
+    --------
     >>> import io
     >>> line = '{"tokens": ["the", "cat"], "labels": {"phrase": [[0, 2, "NP"]], "tag": ["D", null]}}'
     >>> next(read_jsonl(io.StringIO(line))).labels
@@ -150,8 +173,17 @@ def _json_segments(document: Document, level: str, value: list[Any]) -> list[tup
 
 
 def write_jsonl(target: Source, documents: Iterable[Document]) -> None:
-    """Write one object per line, as :func:`read_jsonl` reads it.
+    """Write one JSON object per line, as :func:`read_jsonl` reads it.
 
+    Parameters
+    ----------
+    target : path or stream
+        The file.
+    documents : iterable of Document
+        The sequences.
+
+    Examples
+    --------
     >>> import sys
     >>> write_jsonl(sys.stdout, [Document(["the", "cat"], {"tag": ["D", "N"]}, name="a")])
     {"id": "a", "tokens": ["the", "cat"], "labels": {"tag": ["D", "N"]}}

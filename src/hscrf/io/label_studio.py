@@ -26,8 +26,14 @@ def write_label_config(levels: Mapping[str, Sequence[str]], kind: str, channels:
     levels : mapping
         From the name of a level to its labels.
     kind : {"text", "time"}
+        What the sequences are.
     channels : sequence of str
         The columns of a time series to draw.
+
+    Returns
+    -------
+    str
+        XML.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def read_clusters(name: str, table: Mapping[str, Any], folder: str) -> Clusters:
 
 
 def _lines(name: str, table: Mapping[str, Any], folder: str) -> list[str]:
-    """The lines of the file that a table names, which is found beside the template."""
+    """The lines of the file that a table names, which is in the folder of the template."""
     if not isinstance(table.get("file"), str):
         raise TemplateError(f"the table {name!r} names neither file nor entries, expected one of them")
     path = os.path.join(folder, table["file"])

@@ -37,7 +37,7 @@ def reading(source: Source, lenient: bool = False) -> Iterator[tuple[str, Number
             yield os.fspath(source), numbered_lines(os.fspath(source), file, lenient)
 
 
-Skip = Callable[[DataFileError], object]  # is told of each bad sequence that is left out
+Skip = Callable[[DataFileError], object]  # called with the error of each bad sequence that is left out
 
 
 @contextmanager
@@ -199,7 +199,18 @@ def date_in(cell: Any) -> Dated | None:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell of a CSV file; whole numbers without a point, nothing for one that is missing."""
+    """Return a cell as the text of a CSV file.
+
+    Parameters
+    ----------
+    cell : object
+        A string, number, date or missing value.
+
+    Returns
+    -------
+    str
+        Whole numbers have no decimal point. A missing value is empty.
+    """
     if isinstance(cell, Dated):
         return cell.text
     if isinstance(cell, float):

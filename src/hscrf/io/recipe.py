@@ -116,7 +116,7 @@ class Recipe:
         loose: bool = False,
         skip: Skip | None = None,
     ) -> Iterator[Document]:
-        """The same as :meth:`read`, with errors that know nothing of options; ``skip`` is told of bad sequences."""
+        """The same as :meth:`read`, with errors that name no options; ``skip`` gets those of bad sequences."""
         options: dict[str, Any] = {"scheme": self.scheme or None, "skip": skip}
         if self.format == "jsonl":
             return read_jsonl(source, self.levels or None, unlabelled=unlabelled, **options)
@@ -237,7 +237,7 @@ class Recipe:
         tokens, first = document.tokens, document.tokens[0]
         if self.template is not None:
             return Features(self.template, self._rows(document))
-        if self.numeric is not None and isinstance(first, (str, Mapping)):  # the model knows the columns of a table
+        if self.numeric is not None and isinstance(first, (str, Mapping)):  # the model has the columns of a table
             given = {"token"} if isinstance(first, str) else set(first)
             if not given & set(self.features or ()):
                 known = ", ".join(self.features or ())

@@ -1,4 +1,4 @@
-"""Segments with their levels, labels and confidences, and the text that they lie in: what exports are made of."""
+"""Segments with levels, labels and confidences, and their text: the input of exports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from hscrf.labels.labels import Labels
 
 
 class Span(NamedTuple):
-    """A segment of one level, half-open in steps."""
+    """A segment of one level, half-open in steps.
+
+    Parameters
+    ----------
+    start, stop : int
+        First step, and the step after the last.
+    level : str
+        Name of the level.
+    label : object
+        State of the segment.
+    confidence : float, optional
+        Probability of the segment.
+    """
 
     start: int
     stop: int
@@ -26,19 +38,19 @@ class Labelled:
     Parameters
     ----------
     name : str
-        Of the sequence.
+        Name of the sequence.
     tokens : sequence
-        What was observed, one entry a step: words, rows of cells, dicts of features, rows of numbers.
+        Observations, one entry for each step: words, rows of cells, dicts of features, or rows of numbers.
     spans : list of Span
         Ordered by level from top to bottom, then by start.
     levels : tuple of str
         All levels, also those without any span.
     times : sequence of float, optional
-        The time in seconds at which each step begins, where steps are not equally long.
+        The time in seconds at which each step begins, if steps are not equally long.
     text : str, optional
-        The text that the tokens were cut from; without one they are joined by spaces.
+        The text of the tokens. Without it, spaces join the tokens.
     offsets : sequence of tuple of int, optional
-        Where each token begins and ends in ``text``.
+        Start and stop of each token in ``text``.
     """
 
     name: str
@@ -55,13 +67,31 @@ class Labelled:
         return [word_of(token) for token in self.tokens]
 
     def written(self) -> tuple[str, list[tuple[int, int]]]:
-        """The text, and where each step begins and ends in it."""
+        """Return the text of the sequence, and the place of each step in it.
+
+        Returns
+        -------
+        text : str
+            The original text, or words joined by spaces.
+        places : list of tuple of int
+            Half-open ``(start, stop)`` in characters, one for each step.
+        """
         if self.text is not None and self.offsets is not None:
             return self.text, [(start, stop) for start, stop in self.offsets]
         return joined(self.words)
 
     def of_level(self, level: str) -> list[Span]:
-        """The spans of one level."""
+        """Return the spans of one level.
+
+        Parameters
+        ----------
+        level : str
+            Name of the level.
+
+        Returns
+        -------
+        list of Span
+        """
         return [span for span in self.spans if span.level == level]
 
 

@@ -53,19 +53,56 @@ def read_table(
     decimal: str | None = None,
     dates: Sequence[str] | None = None,
 ) -> Iterator[Document]:
-    """Read a long table with one row per time step: a CSV file with a header, a Parquet file, or a DataFrame.
+    r"""Read a long table with one row for each step: a CSV file with a header, a Parquet file, or a DataFrame.
 
-    ``sequence`` is the column that names the sequence (None: all rows are one), ``time`` the one that orders their
-    steps (without it a column ``time`` if there is one, else the order of the rows). ``features`` are by default all
-    other columns but levels, ``extra``, and what predictions and the studio append to a level (``LEVEL_predicted``,
-    ``LEVEL_by`` and so on). Those in ``numeric`` hold numbers, by default those where 9 of 10 cells that are not
-    empty do; ``dates`` are those of them that hold dates (ISO 8601), which become seconds since 1970. An empty cell of
-    them, NA or NaN is missing: NaN. ``decimal`` is the sign in numbers, "." or ","; None finds out. If all columns hold
-    numbers, a token is a list of them, else a dict. An empty label is unknown. With ``loose`` columns of ``extra`` and
-    features may be missing. With ``skip`` a bad sequence is no error: it is left out, and ``skip`` is told.
+    If all features are numbers, a token is a list of them, else a dict. An empty label is unknown.
 
+    Parameters
+    ----------
+    source : path, stream or DataFrame
+        The table.
+    levels : sequence of str
+        Label columns from top to bottom.
+    sequence : str, optional
+        The column that names the sequence. None: all rows are one sequence.
+    time : str, optional
+        The column that orders the steps. By default a column ``time`` if there is one, else the order of the rows.
+    features : sequence of str, optional
+        Feature columns. By default all others, without those that predictions and the studio append to a level
+        (``LEVEL_predicted``, ``LEVEL_by`` and so on).
+    numeric : sequence of str, optional
+        Features that are numbers. By default those with numbers in 9 of 10 cells that are not empty. An empty cell, NA
+        or NaN is a missing value.
+    separator : str
+        Separator of a CSV file.
+    scheme : {"plain", "bio", "bioes"}, or mapping from level to these, optional
+        Checks the labels while they are read.
+    extra : sequence of str
+        Columns that are kept in ``extra``.
+    unlabelled : bool
+        Whether the table may lack the label columns.
+    loose : bool
+        Whether columns of ``extra`` and features may be missing.
+    skip : callable, optional
+        Called with the error of each bad sequence, which is then left out. Without it, the error is raised.
+    decimal : {".", ","}, optional
+        Decimal sign. By default it is detected.
+    dates : sequence of str, optional
+        Numeric columns with dates (ISO 8601), which become seconds since 1970.
+
+    Yields
+    ------
+    Document
+
+    Raises
+    ------
+    DataFileError
+        If the table cannot be read; it names the line.
+
+    Examples
+    --------
     >>> import io
-    >>> file = io.StringIO("sequence,time,x,tag\\na,1,0.5,N\\na,0,2,D\\nb,0,1,\\n")
+    >>> file = io.StringIO("sequence,time,x,tag\na,1,0.5,N\na,0,2,D\nb,0,1,\n")
     >>> [(d.name, d.tokens, d.labels) for d in read_table(file, levels=["tag"])]
     [('a', [[2.0], [0.5]], {'tag': ['D', 'N']}), ('b', [[1.0]], {'tag': ['?']})]
     """
@@ -277,11 +314,25 @@ def write_table(
     features: Sequence[str] | None = None,
     separator: str = ",",
 ) -> None:
-    """Write a long table, CSV or (by its name) Parquet: the columns in the order they came, then new ones.
+    """Write a long table as CSV, or as Parquet if its name ends so. Columns keep their order; new ones follow.
 
-    ``features`` names the columns of tokens that are lists of numbers and came from no table. Numbers have the decimal
-    sign that they were read with.
+    Numbers keep the decimal sign that they were read with.
 
+    Parameters
+    ----------
+    target : path or stream
+        The file.
+    documents : iterable of Document
+        The sequences.
+    sequence : str, optional
+        The column that names the sequence; None leaves it out.
+    features : sequence of str, optional
+        Column names for tokens that are lists of numbers and come from no table.
+    separator : str
+        Separator of a CSV file.
+
+    Examples
+    --------
     >>> write_table(sys.stdout, [Document([[0.5], [2.0]], {"tag": ["D", "N"]}, name="a")], features=["x"])
     sequence,x,tag
     a,0.5,D

@@ -34,8 +34,21 @@ def check_tags(document: Document, scheme: Scheme | None) -> None:
 
 
 def detect_scheme(documents: Iterable[Document], level: str) -> str:
-    """The scheme that the labels of a level are in: BIO if one is B-x or I-x, BIOES if another is E-x or S-x.
+    """Return the tagging scheme of a level. Labels B-x and I-x are BIO; with E-x or S-x they are BIOES.
 
+    Parameters
+    ----------
+    documents : iterable of Document
+        Labelled sequences.
+    level : str
+        Name of the level.
+
+    Returns
+    -------
+    {"plain", "bio", "bioes"}
+
+    Examples
+    --------
     >>> detect_scheme([Document(["a"], {"phrase": ["B-NP"], "tag": ["N"]})], "phrase")
     'bio'
     """
@@ -50,8 +63,28 @@ def detect_scheme(documents: Iterable[Document], level: str) -> str:
 
 
 def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") -> Labels:
-    """The labels of a document over a topology; levels it does not have are unknown.
+    """Return the labels of a document over a topology. Levels without labels are unknown.
 
+    Parameters
+    ----------
+    document : Document
+        The sequence.
+    topology : Topology
+        Levels and states.
+    scheme : {"plain", "bio", "bioes"}, or mapping from level to these
+        How label columns are written.
+
+    Returns
+    -------
+    Labels
+
+    Raises
+    ------
+    DataFileError
+        If the labels cannot be read; it names the line.
+
+    Examples
+    --------
     >>> topology = Topology({"phrase": ["NP"], "tag": ["D", "N"]})
     >>> document = Document(["the", "cat"], {"phrase": [(0, 2, "NP")], "tag": ["D", "?"]})
     >>> labels = to_labels(document, topology)

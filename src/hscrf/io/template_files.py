@@ -1,7 +1,7 @@
-"""Feature templates: which strings a token of a column file is described by.
+"""Feature templates: the feature strings of a token of a column file.
 
-A template is a list of features, and a feature is text with cells in it: ``U01:%x[-1,0]/%x[0,0]`` is the first column
-of the token before and of the token itself, as CRF++ and Wapiti write it. A small TOML file says the same in words::
+A template is a list of features, and a feature is text with cells. As in CRF++ and Wapiti, ``U01:%x[-1,0]/%x[0,0]`` is
+the first column of the token before and of the token itself. A small TOML file can also define the features::
 
     [word]                     # a column, by its name or its number (0 is the first)
     window = 2                 # the column of the tokens at -2, -1, 0, 1, 2
@@ -14,7 +14,7 @@ of the token before and of the token itself, as CRF++ and Wapiti write it. A sma
     regex = { year = "^(19|20)[0-9]{2}$" }   # word.year=true where the column matches
 
     [lexicon.cities]           # words and phrases, one a line; cities=B where one begins, cities=I inside
-    file = "cities.txt"        # beside the template; or entries = ["New York", "Paris"]
+    file = "cities.txt"        # in the folder of the template; or entries = ["New York", "Paris"]
     column = "word"
     lower = true               # compared in small letters
     window = 1                 # also what the neighbours are

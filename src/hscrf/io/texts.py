@@ -28,17 +28,21 @@ BLANK, LETTER, DIGIT, ONE, SIGN, JOINS = range(6)
 def tokenize(text: str, tokens: str = "words") -> list[tuple[int, int]]:
     """Return where the tokens of a text begin and end, in characters.
 
-    Characters that are no white space belong to exactly one token, whatever the way: a border of ``"blanks"`` is one of
-    ``"words"``, and a border of those is one of ``"characters"``.
+    Every character that is not white space belongs to exactly one token. The three ways are nested: ``"words"`` divides
+    the tokens of ``"blanks"``, and ``"characters"`` divides those of ``"words"``.
 
     Parameters
     ----------
     text : str
+        The text.
     tokens : {"words", "blanks", "characters"}
-        ``"words"``: a word is a run of letters, digits and underscores with their marks, with apostrophes between
-        letters (``don't``); a number may have points and commas between digits (``3.14``, ``1,000``). Chinese and
-        Japanese characters are words of their own. Any other sign is a token; equal signs in a row are one (``...``).
-        ``"blanks"``: whatever is between white space. ``"characters"``: every character with its marks.
+        How the text is cut.
+
+        - ``"words"``: a word is a run of letters, digits and underscores with their marks. It may have apostrophes
+          between letters (``don't``), and points and commas between digits (``3.14``, ``1,000``). Each Chinese or
+          Japanese character is a word. Any other sign is a token; a run of equal signs is one (``...``).
+        - ``"blanks"``: everything between white space.
+        - ``"characters"``: every character with its marks.
 
     Returns
     -------
@@ -150,25 +154,25 @@ def located(tokens: Sequence[Any], extra: Mapping[str, Any]) -> tuple[str, list[
 def read_text(
     source: Source | Sequence[Source], tokens: str = "words", documents: str | None = None, *, skip: Skip | None = None
 ) -> Iterator[Document]:
-    """Read plain text in UTF-8: a document a line, or a document a file.
+    r"""Read plain text in UTF-8: one document for each line, or for each file.
 
     Parameters
     ----------
     source : path, stream, or list of paths
-        A file; or a folder or several files, each of which is a document. Of a folder, all files that end in
-        ``.txt``, ``.text`` or ``.md`` are read, also those in folders inside it.
+        One file, or a folder or several files, each of which is a document. From a folder, all files that end in
+        ``.txt``, ``.text`` or ``.md`` are read, also those in its folders.
     tokens : {"words", "blanks", "characters"}
         How the text is cut, see :func:`tokenize`.
     documents : {"line", "file"}, optional
-        By default a line for one file, and a file for several. Lines without any token are left out.
+        What a document is. By default a line for one file, and a file for several. Lines without tokens are left out.
     skip : callable, optional
-        With it a line that is not UTF-8 is no error: it is left out, and ``skip`` is told.
+        Called with the error of each line that is not UTF-8, which is then left out. Without it, the error is raised.
 
     Yields
     ------
     Document
-        Its tokens are strings. ``extra`` has ``"text"`` and ``"offsets"``, the places of the tokens in it: exports
-        refer to them. The name is that of the file, with the number of the line if a line is a document.
+        Its tokens are strings. ``extra`` has ``"text"`` and ``"offsets"``, the places of the tokens in it, for exports.
+        The name is that of the file, with the number of the line if a line is a document.
 
     Raises
     ------
@@ -178,7 +182,7 @@ def read_text(
     Examples
     --------
     >>> import io
-    >>> first, second = read_text(io.StringIO("Hello,  world!\\n\\nBye.\\n"))
+    >>> first, second = read_text(io.StringIO("Hello,  world!\n\nBye.\n"))
     >>> first.tokens, first.extra["offsets"]
     (['Hello', ',', 'world', '!'], [[0, 5], [5, 6], [8, 13], [13, 14]])
     """

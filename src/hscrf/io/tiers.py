@@ -40,11 +40,11 @@ def write_eaf(
     rate : float
         Steps a second.
     author, date : str
-        As ELAN shows them; the date in ISO format, without a time zone, is that of UTC.
+        As ELAN shows them. The date is in ISO format; without a time zone it is UTC.
     times : sequence of float, optional
         The time in seconds at which each step begins, instead of a rate.
     name : str
-        Of the sequence, kept in the header: :func:`read_eaf` finds it there.
+        Name of the sequence, stored in the header for :func:`read_eaf`.
 
     Returns
     -------
@@ -91,18 +91,22 @@ def legal(text: str) -> str:
 
 
 def write_textgrid(tiers: Tiers, steps: int, rate: float = 1.0, *, times: Sequence[float] | None = None) -> bytes:
-    """Return a Praat TextGrid in its long text form: an interval tier for each entry, empty where there is no segment.
+    """Return a Praat TextGrid in its long text form: an interval tier for each entry, empty between segments.
 
     Parameters
     ----------
     tiers : mapping
         From the name of a tier to its half-open segments ``(start, stop, label)`` in steps, in order.
     steps : int
-        Of the whole sequence.
+        Number of steps of the whole sequence.
     rate : float
         Steps a second.
     times : sequence of float, optional
         The time in seconds at which each step begins, instead of a rate.
+
+    Returns
+    -------
+    bytes
 
     Examples
     --------

@@ -21,7 +21,19 @@ MOST_INTERVALS = 1_000_000  # of a file
 
 
 class Interval(NamedTuple):
-    """A labelled interval; ``where`` says where it stands in its file."""
+    """A labelled interval of a tier.
+
+    Parameters
+    ----------
+    start, stop : float
+        Half-open, in the unit of the timeline.
+    tier : str
+        Name of the tier.
+    label : str
+        Label of the interval.
+    where : str
+        Place of the interval in its file, for messages.
+    """
 
     start: float
     stop: float
@@ -31,7 +43,15 @@ class Interval(NamedTuple):
 
 
 class PlaceError(ValueError):
-    """An interval that does not fit into its sequence; ``where`` says where it stands in its file."""
+    """An interval that does not fit into its sequence.
+
+    Parameters
+    ----------
+    where : str
+        Place of the interval in its file.
+    problem : str
+        The message without the place.
+    """
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}" if where else problem)
@@ -45,20 +65,21 @@ class Timeline:
     Parameters
     ----------
     name : str
-        Of the sequence, as far as the file says so: a name, or that of the file.
+        Name of the sequence in the file, or the name of the file.
     intervals : list of Interval
+        The intervals of all tiers.
     unit : {"seconds", "steps", "characters"}
-        Of start and stop.
+        Unit of start and stop.
     text : str, optional
-        That characters are counted in.
+        The text whose characters are counted.
     names : tuple of str
-        Other names that the sequence may have, such as that of a recording.
+        Other possible names of the sequence, such as that of a recording.
     times : list of float, optional
-        The times of the samples, where the file has them: the stop of an interval is then that of its last sample.
+        Times of the samples, if the file has them. The stop of an interval is then the time of its last sample.
     texts : tuple of str
-        All texts of the file by which the sequence may be found.
+        All texts of the file that can identify the sequence.
     strict : bool
-        Whether every tier must belong to a level. Else tiers that do not are left out.
+        Whether every tier must belong to a level. Otherwise other tiers are left out.
     """
 
     name: str

@@ -111,11 +111,29 @@ class TokenFeatures(BaseEstimator):
         return row
 
     def fit_transform(self, X: Sequence[Any], y: Any = None) -> list[list[list[str]]]:
-        """Fit, and transform the same sequences."""
+        """Fit, then transform the same sequences.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in ``fit``.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        list of lists of lists of str
+            Feature strings of each token of each sequence.
+        """
         return self.fit(X, y).transform(X)
 
     def patterns(self) -> str:
-        """The patterns in force as a TOML file, which ``template`` takes again."""
+        """Return the patterns in use as the text of a TOML file. ``template`` accepts such a file.
+
+        Returns
+        -------
+        str
+        """
         return template_text(self.template_, self.columns_)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -61,7 +61,7 @@ class Bundles(Sequence[Bundle]):
     """All sequences of a loss in fixed bundles, each within a shard.
 
     Bundles of a shard are made together when one of them is asked for. Where shards are in memory all of them are
-    kept (``stays``), else those of the last shard: ``spans`` tells which bundles are those of one shard.
+    kept (``stays``), else those of the last shard: ``spans`` are the ranges of bundles of one shard.
     """
 
     def __init__(self, shards: Sequence[Any], order: Ints, size: int, explained: Explained, stays: bool) -> None:
@@ -116,7 +116,7 @@ def shared_batch(batches: dict[bytes, Batch], scorer: Scorer, observations: Obse
 
 
 def count_of_bundles(sequences: int, complete: int, size: int) -> int:
-    """How many bundles :func:`bundled` makes of so many sequences, so many of which are of the one kind.
+    """The number of bundles that :func:`bundled` makes, given the numbers of sequences of both kinds.
 
     >>> count_of_bundles(sequences=5, complete=1, size=3)
     3

@@ -31,10 +31,10 @@ class Chunk:
     of log Z(free) - log Z(labels) and its gradient: the transpose of the scores applied to (expected counts - counts
     of the labels). Complete labels need no inference for their own term.
 
-    ``costs`` of wrong states make it the softmax-margin loss (Gimpel and Smith 2010): each configuration in Z(free)
-    gains exp(cost) for what is wrong in it, so that it must be outscored by its cost.
+    With ``costs`` of wrong states it is the softmax-margin loss (Gimpel and Smith 2010). Each configuration in Z(free)
+    is multiplied by exp(cost) of its wrong states, so the labels must outscore it by its cost.
 
-    A chunk knows nothing of its neighbours. It pickles, and gives the same bits in every process on the same machine.
+    A chunk does not depend on other chunks. It can be pickled, and gives the same bits in every process of a machine.
     Errors number its sequences from 0.
     """
 

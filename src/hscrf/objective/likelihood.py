@@ -52,7 +52,7 @@ class Likelihood(ShardedLoss):
         return [item for shard in self.shards for item in shard.items]
 
     def identity(self) -> list[NDArray[Any]]:
-        """What tells these data from others: lengths, labels and weights."""
+        """Identity of these data: lengths, labels and weights."""
         return [self.observations.offsets, self.data.known.states, self.data.known.ends, self.sample_weight]
 
 

@@ -20,8 +20,8 @@ Counts = Mapping[Key, Floats]
 class Scorer:
     """A linear map from one vector of weights to the log-potentials of packed observations, and its transpose.
 
-    With blocks b of weights w_b, ``values`` gives for each array of potentials the sum of ``b.add(w_b)`` over the
-    blocks that feed it; ``pull`` adds ``b.pull(counts)`` to the gradient with respect to w_b. Arrays and counts are
+    Let b be the blocks, with weights w_b. ``values`` returns for each array of potentials the sum of ``b.add(w_b)``
+    over its blocks. ``pull`` adds ``b.pull(counts)`` to the gradient with respect to w_b. Arrays and counts are
     those of the engine: copies of fillers share the scores of their state (:mod:`hscrf.fillers`).
     """
 
@@ -62,7 +62,7 @@ class Scorer:
             factor, out = 1.0 if factors is None else factors[k], values[block.key]
             if block.timed or out.shape == block.shape:
                 block.add(piece, observations, out, factor)
-            else:  # a constant table beside one that varies in time
+            else:  # a constant table, added to one that varies in time
                 constant = np.zeros(block.shape)
                 block.add(piece, observations, constant, factor)
                 out += constant
@@ -92,6 +92,6 @@ class Scorer:
 def _of_block(counts: Counts, block: Block) -> Floats:
     """The counts that a block pulls on."""
     found = counts[block.key]
-    if not block.timed and found.shape != block.shape:  # a constant table beside one that varies in time
+    if not block.timed and found.shape != block.shape:  # a constant table, added to one that varies in time
         return found.sum(axis=0, keepdims=True)
     return found

@@ -1,9 +1,9 @@
-"""Weights that stay equal in learning, taken as one.
+"""Weights that stay equal during learning, treated as one.
 
 Features that occur at the same steps with the same values, such as the word, the prefix and the suffix of a word that
-occurs once, have the same gradient. If their weights start equal and have the same penalties they stay equal, whatever
-L-BFGS does. With k such weights w, z = sqrt(k) w is one weight with the same penalty c2 w^2 + ... = c2 z^2 and the same
-norms: the iterates are those of all weights, in vectors of a third of the length.
+occurs once, have the same gradient. If their weights start equal and have the same penalties they stay equal under
+L-BFGS. Let k such weights be w. Then z = sqrt(k) w is one weight with the same penalty c2 w^2 + ... = c2 z^2 and the
+same norms. The iterates are those of all weights, in vectors of a third of the length.
 """
 
 from __future__ import annotations

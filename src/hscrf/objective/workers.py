@@ -66,8 +66,8 @@ class Workers:
     ) -> tuple[float, Floats]:
         """Sum a number and a vector over the items of shards: ``add`` adds an item's to the vector, returns its number.
 
-        The items of a shard are dealt to partial sums, which are added in order; shards are added in a binary tree over
-        their numbers: the same bits for any number of threads.
+        The items of a shard are distributed to partial sums, which are added in order. Shards are added in a binary
+        tree over their numbers. So the bits are the same for any number of threads.
         """
 
         def run(strand: Sequence[Item]) -> tuple[float, Floats]:
@@ -206,7 +206,7 @@ _holds = 0
 def one_blas_thread() -> Iterator[None]:
     """Hold the BLAS libraries of this process to one thread; the last of several holds, in any threads, ends it.
 
-    Products of a few thousand numbers gain nothing from more threads, and idle BLAS threads spin beside ours.
+    Products of a few thousand numbers gain nothing from more threads, and idle BLAS threads take time from ours.
     """
     global _holds
     with _lock:

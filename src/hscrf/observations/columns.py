@@ -14,7 +14,7 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.errors import ObservationError, several
 
-INDICATOR = "{} is missing"  # the feature that tells that a column has no value at a step
+INDICATOR = "{} is missing"  # the feature of a column without a value at a step
 LARGEST = 1e100  # a number: squares are finite
 SHOWN = 6  # names that a line shows
 MOSTLY = 0.5  # a column holds numbers if a larger share of its known cells does; text among them is an error

@@ -41,17 +41,17 @@ MISSING = ("indicator", "refuse")  # what may become of missing numbers
 class ObservationEncoder:
     """Learns feature names and scales from training data and packs observations by them.
 
-    Observations of one sequence: a list of dicts (numbers keep their value, strings become ``name=value``), a list of
-    lists of strings, a 2-D array, a scipy sparse matrix, or a DataFrame. Names that occur in training fewer than
-    ``min_count`` times, or not at all, are left out.
+    Observations of one sequence are a list of dicts, a list of lists of strings, a 2-D array, a scipy sparse matrix, or
+    a DataFrame. In dicts, numbers keep their value and strings become ``name=value``. Names that occur in training
+    fewer than ``min_count`` times, or not at all, are left out.
 
     The columns of arrays and DataFrames are treated one by one: numbers are standardised, text becomes ``name=value``.
-    A number that is missing (None, NaN) contributes nothing; a column in which one is missing in training has an
-    indicator beside it, which is 1 where it is missing and 0 elsewhere. ``missing="refuse"`` makes it an error.
+    A missing number (None, NaN) contributes nothing. A column with missing numbers in training has an indicator, which
+    is 1 where the number is missing and 0 elsewhere. ``missing="refuse"`` makes missing numbers an error.
 
-    It learns at once (``fit_pack``) or part by part: ``update`` learns from a part, ``merge`` takes over what another
-    encoder has learned from later parts, ``settle`` ends learning. Parts in order give what one pass over all of them
-    gives: names in order of appearance, their counts, and, up to rounding, means and scales.
+    Learning takes one pass (``fit_pack``) or several parts. ``update`` learns from a part. ``merge`` adds what another
+    encoder has learned from later parts. ``settle`` ends learning. Parts in order give the result of one pass: names in
+    order of appearance, their counts, and, up to rounding, means and scales.
     """
 
     def __init__(self, min_count: int = 1, standardize: bool = True, missing: str = "indicator") -> None:
@@ -310,7 +310,7 @@ class ObservationEncoder:
         return Lookup(hash_names(self.names))
 
     def _standardized(self, rows: Floats) -> Floats:
-        """Numbers (N, F) centred and scaled, 0 where one is missing; beside them the indicators."""
+        """Numbers (N, F) centred and scaled, 0 where one is missing; then the indicators."""
         size = rows.shape[1]
         found = (rows - self.mean[:size]) / self.scale[:size]
         missing = np.isnan(rows)

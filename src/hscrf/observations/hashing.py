@@ -67,7 +67,7 @@ def hash_names(names: Collection[Any]) -> Hashes:
 
 
 def hash_steps(steps: Sequence[Sequence[str]], counts: Ints) -> Hashes:
-    """The hashes of the names of some steps, of which each has so many; ``TypeError`` where one is no string."""
+    """The hashes of the names of some steps, given their number for each; ``TypeError`` if one is not a string."""
     hashes = np.empty(int(counts.sum()), dtype=np.uint64)
     text = BETWEEN.join(chain(map(BETWEEN.join, steps), END)).encode(errors="surrogatepass")
     if hash_text(np.frombuffer(text, dtype=np.uint8), counts, hashes) + 8 != len(text):

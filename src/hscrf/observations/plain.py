@@ -32,7 +32,7 @@ def hash_text(text: NDArray[np.uint8], counts: Ints, hashes: Hashes) -> int:
     word = np.zeros(at.size, dtype=np.uint64)
     left = size.copy()
     going = np.arange(at.size)
-    while going.size:  # eight bytes of every name that has so many left
+    while going.size:  # eight bytes of every name that has at least eight left
         of_bytes = padded[at[going, None] + np.arange(8)]
         of_bytes = np.where(np.arange(8) < left[going, None], of_bytes, 0).astype(np.uint64)
         word[going] = (of_bytes << (np.uint64(8) * np.arange(8, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)

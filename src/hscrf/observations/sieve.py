@@ -17,8 +17,8 @@ SLOTS = 1 << 27  # counters of a byte
 class Sieve:
     """Counts names by their hashes, in one pass over the data, so that a second pass need not keep the rare ones.
 
-    Names that share a counter make each other look more frequent, never less: what the sieve holds back occurs fewer
-    than ``least`` times, and of what it lets through the exact count decides. So the result does not depend on hashes.
+    Names that share a counter look more frequent, never less frequent. So names that the sieve holds back occur fewer
+    than ``least`` times. The exact counts decide about the others, so the result does not depend on hashes.
 
     >>> sieve = Sieve(least=2, slots=1 << 10)
     >>> sieve.update(np.array([hash_name("a"), hash_name("b"), hash_name("a")]))

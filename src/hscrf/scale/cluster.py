@@ -84,7 +84,7 @@ class Cluster:
         return found
 
     def workers(self) -> dict[str, Any]:
-        """What the scheduler knows of each worker, by address."""
+        """The scheduler's data about each worker, by address."""
         return known_workers(self.client)
 
     # -- work
@@ -205,7 +205,7 @@ class ClusterLoss(StoredLoss):
 
 
 def known_workers(client: Any) -> dict[str, Any]:
-    """What the scheduler of a client knows of each worker, by address."""
+    """The data of a client's scheduler about each worker, by address."""
     return dict(client.scheduler_info()["workers"])
 
 

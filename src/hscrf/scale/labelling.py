@@ -220,7 +220,7 @@ def light(model: Model) -> Any:
 
 
 def added_counts(counts: Iterable[Counts]) -> Counts:
-    """The sum of the counts of files; labels that nobody found, or that were never there, stay."""
+    """The sum of the counts of files. Labels without a prediction, or without a true segment, are kept."""
     total: Counts = Counter()
     for own in counts:
         total.update(own)

@@ -178,7 +178,7 @@ class StoredLoss(ShardedLoss):
         return Placing(self.places)
 
     def identity(self) -> list[NDArray[Any]]:
-        """What tells these data from others: the checksums of the shards, and the weights."""
+        """Identity of these data: the checksums of the shards, and the weights."""
         digests = "".join(shard.file.digest for shard in self.shards)
         weights = [shard.weights for shard in self.shards if shard.weights is not None]
         return [np.frombuffer(digests.encode(), dtype=np.uint8), *weights]

@@ -17,7 +17,7 @@ def keep_memory() -> bool:
 
     Dask starts workers with MALLOC_TRIM_THRESHOLD_, so that free memory goes back to the system at once. With it glibc
     also takes every array of a chunk from the system, which clears the pages first: a third of an evaluation. At most
-    64 MB of free memory are kept, which is what glibc does where nobody has set anything.
+    64 MB of free memory are kept, which is the default of glibc.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return False

@@ -42,7 +42,7 @@ def without_bad(
     refuse: Callable[[Item, Exception], object],
     error: Exception,
 ) -> list[Item]:
-    """The good ones of some items that fail together with ``error``; ``refuse`` is told of each bad one.
+    """The good ones of some items that fail together with ``error``; ``refuse`` is called with each bad one.
 
     Raises ``error`` if each item is good by itself.
     """

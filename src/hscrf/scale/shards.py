@@ -1,4 +1,4 @@
-"""Data beyond memory: sources, packed into shards on disk, which models learn from and label."""
+"""Data beyond memory: sources that are packed into shards on disk, for training and labelling."""
 
 from __future__ import annotations
 
@@ -37,15 +37,25 @@ FORMAT = 4  # of packed data
 
 
 class Shards:
-    """Labelled sequences that need not fit in memory: what ``fit``, ``predict`` and ``score`` take as X.
+    """Labelled sequences that need not fit in memory: the X of ``fit``, ``predict`` and ``score``.
 
-    They are packed into shards of about half a million steps when a model first needs them, in the folder ``cache``.
-    There they are found again, also by later processes, as long as the sources and the model's settings of names,
-    states and scales are the same; without ``cache`` they live in a temporary folder as long as this object.
+    The first model that needs the data packs them into shards of about half a million steps. Later calls and processes
+    use the same shards if the sources and the model's settings of names, states and scales are unchanged.
 
-    ``errors="skip"`` leaves out sequences that cannot be read or contradict themselves: ``skipped`` counts them, and
-    ``problems`` are the first messages. With ``"raise"`` the first one is an error that names file and line.
+    Parameters
+    ----------
+    sources : sequence of Source
+        Files or parts; made by :meth:`from_files` and :meth:`from_parts`.
+    cache : path, optional
+        Folder of the shards. Without one, a temporary folder exists as long as this object.
+    errors : {"raise", "skip"}
+        ``"raise"``: the first bad sequence raises an error that names file and line. ``"skip"``: sequences that cannot
+        be read or contradict themselves are left out. ``skipped`` counts them; ``problems`` holds the first messages.
+    key : str, optional
+        Version of the parts, see :meth:`from_parts`.
 
+    Examples
+    --------
     >>> import hscrf
     >>> def part():
     ...     return [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2, [["D", "N", "V"]] * 2
@@ -86,13 +96,31 @@ class Shards:
         errors: str = "raise",
         **layout: Any,
     ) -> Shards:
-        """Shards of files, given by names or by patterns such as ``"data/*.jsonl.gz"``.
+        """Return shards of files. The files may be compressed (.gz, .bz2, .xz, .zst).
 
-        ``levels`` names the labels from top to bottom. The format is known from the names of the files (columns, JSON
-        Lines, CSV, Parquet, CRFsuite items) or is ``format``; they may be compressed (.gz, .bz2, .xz, .zst). Column
-        files of words are described by a ``template``: a file, "default", or "none". ``layout``: format, columns,
-        features, separator, comment, sequence and time, as in the readers of :mod:`hscrf.io`. A table is read whole, so
-        a large one should be several files.
+        A table is read whole, so a large one should be several files.
+
+        Parameters
+        ----------
+        files : path, or sequence of paths
+            Names, or patterns such as ``"data/*.jsonl.gz"``.
+        levels : sequence of str, or mapping from str to int, optional
+            Names of the label levels from top to bottom, or their columns.
+        template : str, optional
+            Features of column files of words: a template file, "default" or "none".
+        unlabelled : bool
+            Whether files may lack the labels.
+        cache : path, optional
+            Folder of the shards.
+        errors : {"raise", "skip"}
+            What happens to bad sequences, see :class:`Shards`.
+        **layout
+            format, columns, features, separator, comment, sequence and time, as in the readers of :mod:`hscrf.io`.
+            Without ``format``, the names of the files decide: columns, JSON Lines, CSV, Parquet or CRFsuite items.
+
+        Returns
+        -------
+        Shards
         """
         return cls(files_of(files, levels, template, unlabelled, errors == "skip", **layout), cache, errors)
 
@@ -105,10 +133,22 @@ class Shards:
         errors: str = "raise",
         key: str | None = None,
     ) -> Shards:
-        """Shards of parts: functions without arguments, or Dask delayed objects, each of which gives (X, Y).
+        """Return shards of parts that are computed on demand. Each part is computed once.
 
-        Each is called once. Only with a ``key``, a name that you change when the parts change, are they found again in
-        the ``cache``.
+        Parameters
+        ----------
+        parts : sequence
+            Functions without arguments, or Dask delayed objects. Each returns (X, Y).
+        cache : path, optional
+            Folder of the shards.
+        errors : {"raise", "skip"}
+            What happens to bad sequences, see :class:`Shards`.
+        key : str, optional
+            A name that you change when the parts change. Without one, other processes do not reuse the shards.
+
+        Returns
+        -------
+        Shards
         """
         for k, part in enumerate(parts):
             if not callable(part) and not hasattr(part, "compute"):
@@ -117,12 +157,12 @@ class Shards:
 
     @property
     def skipped(self) -> int:
-        """How many bad sequences were left out when the data were packed last."""
+        """Number of bad sequences that the last packing left out."""
         return self.bad.count
 
     @property
     def problems(self) -> list[str]:
-        """The first messages about them."""
+        """The first messages about sequences that were left out."""
         return self.bad.told
 
     def __repr__(self) -> str:
@@ -131,7 +171,17 @@ class Shards:
     # -- what models ask for
 
     def on_cluster(self, client: Any) -> Shards:
-        """The same data, evaluated by the workers of a Dask client."""
+        """Return the same data, evaluated by the workers of a Dask client.
+
+        Parameters
+        ----------
+        client : Dask client or None
+            None returns this object.
+
+        Returns
+        -------
+        Shards
+        """
         if client is None:
             return self
         found = copy.copy(self)
@@ -139,7 +189,17 @@ class Shards:
         return found
 
     def packed_for(self, model: Learner) -> PackedShards:
-        """Learn a model's frame and pack the data in it, or find them packed."""
+        """Learn the frame of a model and pack the data in it, or find them packed.
+
+        Parameters
+        ----------
+        model : Learner
+            The model that is being fitted.
+
+        Returns
+        -------
+        PackedShards
+        """
         if any(isinstance(spec, Segment) for spec in model.asked_features()):
             raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
         settings = {"chunk": CHUNK, "model": settings_of(model)}
@@ -164,12 +224,12 @@ class Shards:
         return PackedShards(frame, header, arrays, self.cache.path(key), self)
 
     def pack(self, model: Learner, *, client: Any = None) -> None:
-        """Pack the data for a model like this one, so that its ``fit`` finds them in the cache.
+        """Pack the data for a model with these settings, so that its ``fit`` finds them in the cache.
 
         Parameters
         ----------
         model : HSCRF, ChainCRF, SemiCRF or DynamicCRF
-            ``model.n_jobs`` processes pack; the result does not depend on their number.
+            ``model.n_jobs`` processes pack. The result does not depend on their number.
         client : Dask client or None
             Its workers pack, if they can read the files and write to the cache.
         """
@@ -178,7 +238,7 @@ class Shards:
         self.on_cluster(client).packed_for(clone(model))
 
     def _crew(self, model: Learner, folder: str) -> Crew:
-        """Who packs into a folder: the workers of the client, or processes of this machine."""
+        """The workers that pack into a folder: those of the client, or processes of this machine."""
         jobs = (os.cpu_count() or 1) if model.n_jobs == -1 else model.n_jobs
         if self.client is None:
             return Crew(jobs)
@@ -197,32 +257,75 @@ class Shards:
     # -- the cache
 
     def key_for(self, settings: Mapping[str, Any]) -> str:
-        """The key of these data packed with some settings."""
+        """Return the cache key of these data, packed with some settings.
+
+        Parameters
+        ----------
+        settings : mapping
+            Settings of the model that packed data depend on.
+
+        Returns
+        -------
+        str
+        """
         return key_of(self.made_of(settings))
 
     def made_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """All that packed data depend on, but for the content of the sources."""
+        """Return all that packed data depend on, except the content of the sources.
+
+        Parameters
+        ----------
+        settings : mapping
+            Settings of the model that packed data depend on.
+
+        Returns
+        -------
+        dict
+        """
         names = [self._name(source) for source in self.sources]
         return {"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings}
 
     def _say_why(self, model: Learner, made_of: dict[str, Any]) -> None:
-        """Say in which settings a set of the same sources differs, which therefore cannot be used."""
+        """Print in which settings the cached shards of the same sources differ, so that they cannot be used."""
         differ = self.cache.difference(made_of, self.sources) if model.verbose else []
         if differ:
             told = f"{self.cache.folder} has these sources packed with another {', '.join(differ)}"
             print(f"{told}: they are packed again", file=sys.stderr, flush=True)
 
     def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """What is packed under a key. Parts without a key may have changed, unless this object has packed them."""
+        """Return the packed data of a key. Parts without a key count only if this object has packed them.
+
+        Parameters
+        ----------
+        key : str
+            From :meth:`key_for`.
+
+        Returns
+        -------
+        tuple of dict, or None
+            Header and arrays of the manifest; None if there are no valid shards.
+        """
         files = all(source.state() is not None for source in self.sources)
         return self.cache.find(key, self.sources) if files or self.key is not None or key in self.done else None
 
     def note_packed(self, key: str) -> None:
-        """This object has packed its parts."""
+        """Record that this object has packed its parts.
+
+        Parameters
+        ----------
+        key : str
+            Key of the packed data.
+        """
         self.done.add(key)
 
     def note_problems(self, header: Mapping[str, Any]) -> None:
-        """Take over what a manifest says of bad sequences, in the place of what was known before."""
+        """Replace ``skipped`` and ``problems`` by those of a manifest.
+
+        Parameters
+        ----------
+        header : mapping
+            Header of the manifest.
+        """
         self.bad.count, self.bad.told[:] = header.get("skipped", 0), header.get("told", [])
 
     def _name(self, source: Source) -> Any:
@@ -236,17 +339,57 @@ class Shards:
                 raise ValueError(f"{source.name} was changed while it was packed: pack it again")
 
     def error_at(self, source: int, place: Any, error: Exception) -> Exception:
-        """A problem with the place it comes from."""
+        """Return an error with the file and line, or the part, of its sequence.
+
+        Parameters
+        ----------
+        source : int
+            Index of the source.
+        place : object
+            Place of the sequence in the source.
+        error : Exception
+            The problem.
+
+        Returns
+        -------
+        Exception
+        """
         return self.sources[source].error(place, error)
 
     def scorer_for(self, model: Model) -> Callable[[Floats], float]:
-        """The accuracy on these data as a function of the weights."""
+        """Return the accuracy on these data as a function of the weights.
+
+        Parameters
+        ----------
+        model : Model
+            A fitted model.
+
+        Returns
+        -------
+        callable
+            From weights to accuracy.
+        """
         from hscrf.scale.labelling import Labelling
 
         return Labelling(self, model).accuracy
 
     def predict_by(self, model: Model, folder: Any, loss: str = "sequence") -> list[str]:
-        """Write the best labels of each shard to a file in a folder."""
+        """Write the best labels of each shard to a file.
+
+        Parameters
+        ----------
+        model : Model
+            A fitted model.
+        folder : path
+            Folder of the files.
+        loss : {"sequence", "step", "segment"}
+            As in ``predict``.
+
+        Returns
+        -------
+        list of str
+            The files.
+        """
         from hscrf.scale.labelling import Labelling
 
         return Labelling(self, model).predict(folder, loss)

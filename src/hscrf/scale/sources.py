@@ -43,7 +43,7 @@ class Source(Protocol):
         """What errors call it."""
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
-        """The sequences; with ``skip`` those that cannot be read are left out, and it is told of them."""
+        """The sequences; those that cannot be read are left out if ``skip`` is given, which gets each error."""
 
     def error(self, place: Place, error: Exception) -> Exception:
         """The same problem with its place."""

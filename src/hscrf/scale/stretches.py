@@ -69,7 +69,7 @@ class Learned:
     good: NDArray[np.bool_]  # (n,)
     problems: Problems
     given: bool  # whether the first labels are objects, whose topology is given
-    many: bool = False  # whether there are so many names that rare ones should be sought first
+    many: bool = False  # whether there are enough names that rare ones should be found first
 
 
 class SourceBatch(NamedTuple):

@@ -1,4 +1,4 @@
-"""The course of a run: its history, the best weights, the reason why it stops."""
+"""One run of a solver: its history, the best weights, and the reason why it stops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
 
 class Objective(Protocol):
-    """A loss over data that can be evaluated sequence by sequence, without penalties."""
+    """A loss over data, without penalties, that can be evaluated sequence by sequence."""
 
     @property
     def size(self) -> int:
@@ -39,12 +39,12 @@ class Objective(Protocol):
         """Loss over some sequences, and its gradient."""
 
     def mistakes(self, weights: Floats, which: Ints) -> Value:
-        """By how much the best labels outscore the true ones, and the subgradient; for the perceptron only."""
+        """Return how much the best labels outscore the true ones, and the subgradient; for the perceptron only."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a solver found and why it stopped there."""
+    """The result of a solver, and the reason why it stopped."""
 
     weights: Floats
     loss: float  # penalised, at these weights; nan if the run was interrupted before anything was evaluated
@@ -60,7 +60,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Monitor:
-    """What to do once per iteration: evaluate on development data, stop early, save, show.
+    """Actions after each iteration: evaluate development data, stop early, save a checkpoint, show progress.
 
     Without ``evaluate`` the best weights are those with the lowest loss; with it, those with the highest value.
     """
@@ -83,7 +83,7 @@ class Monitor:
 
 
 class Solver(Protocol):
-    """What ``LBFGS``, ``SGD`` and ``Perceptron`` have in common."""
+    """Interface of ``LBFGS``, ``SGD`` and ``Perceptron``."""
 
     def minimize(
         self,
@@ -94,7 +94,7 @@ class Solver(Protocol):
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and reduce the penalised loss."""
+        """Minimise the penalised loss from the given weights."""
 
 
 class StopRun(Exception):

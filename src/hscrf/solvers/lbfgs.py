@@ -39,14 +39,28 @@ Search = Callable[["_Descent", Floats, float, Floats, Pairs], Found | None]
 class LBFGS:
     """Limited-memory BFGS (Nocedal and Wright 2006, section 7.2), or OWL-QN (Andrew and Gao 2007) if ``c1 > 0``.
 
-    Stops when no entry of the gradient exceeds ``tol``, or when the loss improved by less than ``delta`` of itself
-    over the last ``period`` iterations, or after ``max_iter`` iterations. Held-out quality stops moving before the loss
-    does: with 1e-3 it is that of the optimum (``experiments/stopping.py``). CRFsuite's rule is ``delta=1e-5``.
+    Parameters
+    ----------
+    max_iter : int
+        Stop after this many iterations.
+    tol : float
+        Stop when no entry of the gradient exceeds this value.
+    memory : int
+        Number of past steps that approximate the inverse Hessian.
+    period, delta : int, float
+        Stop when the loss improved by less than ``delta`` of itself over the last ``period`` iterations.
 
-    Where weights have different L2 penalties, the first guess of the inverse Hessian is a diagonal: a weight with a
-    stronger penalty takes shorter steps. Nested models converge in about half of the iterations that way. With one
-    penalty for all weights it is the usual multiple of the identity.
+    Notes
+    -----
+    Held-out quality stops changing before the loss does. With ``delta=1e-3`` it equals that of the optimum
+    (``experiments/stopping.py``). CRFsuite uses ``delta=1e-5``.
 
+    If weights have different L2 penalties, the initial inverse Hessian is a diagonal: weights with a stronger penalty
+    take shorter steps. Nested models then converge in about half of the iterations. With one penalty for all weights
+    it is the usual multiple of the identity.
+
+    Examples
+    --------
     >>> class Valley:
     ...     size = 2
     ...     def __call__(self, weights):
@@ -75,7 +89,26 @@ class LBFGS:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and reduce the penalised loss; ``random_state`` is not used."""
+        """Minimise the penalised loss from the given weights.
+
+        Parameters
+        ----------
+        objective : Objective
+            Loss without penalties, and its gradient.
+        weights : ndarray (n_weights,)
+            Start.
+        c1, c2 : float or ndarray (n_weights,)
+            Factors of the L1 and L2 penalties, of all weights or of each one.
+        monitor : Monitor, optional
+            What happens after each iteration.
+        random_state : object
+            Not used: the method is deterministic.
+
+        Returns
+        -------
+        Result
+            Weights, loss, history, and the reason why the run stopped.
+        """
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
         descent = _Descent(self, objective, run, c1, c2)
@@ -83,7 +116,7 @@ class LBFGS:
 
 
 class _Descent:
-    """The penalised loss of a run of LBFGS, and the rules that end it."""
+    """The penalised loss of one run of LBFGS, and its stopping rules."""
 
     def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
@@ -92,7 +125,7 @@ class _Descent:
         self.pull, self.is_sparse = 2 * c2, bool(np.any(c1))
 
     def evaluate(self, weights: Floats) -> Value:
-        """The penalised loss, and the gradient of its smooth part (all but the L1 term)."""
+        """Return the penalised loss, and the gradient of its smooth part (without the L1 term)."""
         loss, gradient = check_finite(self.objective(weights), f"iteration {self.run.iteration}")
         total = self.pull * weights  # of the penalty c2 * sum w^2
         loss += float(total @ weights) / 2
@@ -111,7 +144,7 @@ class _Descent:
         return start, loss, gradient
 
     def step(self, weights: Floats, loss: float, gradient: Floats) -> None:
-        """An iteration is done; ``gradient`` is that of the whole loss (with L1: the pseudo-gradient)."""
+        """Record one iteration; ``gradient`` is that of the whole loss (with L1: the pseudo-gradient)."""
         self.losses.append(loss)
         self.run.step(weights, loss, float(np.linalg.norm(gradient)))
         self.stop_if_flat(gradient)
@@ -129,14 +162,14 @@ class _Descent:
             raise StopRun(f"the loss improved by less than delta={delta:g} over {period} iterations", True)
 
     def stuck(self, gradient: Floats) -> StopRun:
-        """No lower loss could be found: at the limit of rounding that is convergence."""
+        """Return the stop after a search without a lower loss; the run converged if the gradient is near zero."""
         norm = float(np.linalg.norm(gradient))
         converged = norm <= 1e-6 * max(1.0, abs(self.losses[-1]))
         return StopRun(f"the line search found no lower loss; the gradient norm is {norm:.1e}", converged)
 
 
 def _descend(descent: _Descent, search: Search) -> None:
-    """Steps along quasi-Newton directions, as long as they are by the search; ends by ``StopRun``."""
+    """Repeat steps along quasi-Newton directions; the search sets their lengths. Ends by raising ``StopRun``."""
     weights, loss, gradient = descent.begin()
     pairs: Pairs = deque(maxlen=descent.options.memory)
     while True:
@@ -165,10 +198,10 @@ def _pseudo_gradient(weights: Floats, gradient: Floats, c1: Penalty) -> Floats:
 
 
 def _line_search(descent: _Descent, weights: Floats, loss: float, gradient: Floats, pairs: Pairs) -> Found | None:
-    """A step along the quasi-Newton direction after which loss and slope are low enough; None if there is none.
+    """Return a step along the quasi-Newton direction that satisfies Wolfe's conditions; None if there is none.
 
-    Wolfe's conditions: the loss falls by a part of what the slope at the start promises, and the slope there is less
-    steep. A length that is too short, or too long, bounds the next one.
+    The loss must fall by a fraction of what the slope at the start predicts, and the slope at the end must be less
+    steep. Each trial length that is too short or too long bounds the next one.
     """
     direction = _times_inverse_hessian(gradient, pairs, descent.scales)
     np.negative(direction, out=direction)
@@ -191,7 +224,7 @@ def _line_search(descent: _Descent, weights: Floats, loss: float, gradient: Floa
 
 
 def _between(short: Point, long: Point) -> float:
-    """Where the cubic through two points (length, loss, slope) is lowest; the middle if that is near to either."""
+    """Return where the cubic through two points (length, loss, slope) is lowest; the middle if it is near to one."""
     (a, low, fall), (b, high, rise) = short, long
     width = b - a
     bend = fall + rise - 3 * (high - low) / width
@@ -234,7 +267,7 @@ def _scales(c2: Penalty) -> Floats | None:
 
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs, scales: Floats | None = None) -> Floats:
-    """The two-loop recursion over the pairs; each change of the result also gives the next product with it."""
+    """Return the product of the inverse Hessian and a vector by the two-loop recursion over the pairs."""
     from hscrf.solvers.kernels import add_and_multiply  # loads the core: not before it is needed
 
     result = vector.copy()

@@ -40,7 +40,7 @@ SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds: what it leav
 
 @dataclass(frozen=True)
 class Weighting:
-    """Which weights share a factor, and how strongly each is penalised beside the others."""
+    """Which weights share a factor, and the relative strength of each penalty."""
 
     groups: Sequence[str]  # of each block
     sizes: Sequence[int]
@@ -79,7 +79,7 @@ class Trial:
 class Search:
     """The path through penalties, and the weights of all folds at the best place of it."""
 
-    objective: Any  # a ShardedLoss that knows whether its labels are complete
+    objective: Any  # a ShardedLoss with an attribute for complete labels
     weighting: Weighting
     c1: float
     start: Floats  # weights, the same for all folds

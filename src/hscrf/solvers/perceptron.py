@@ -30,14 +30,23 @@ MOST = 16  # sequences in a batch, unless more are asked for
 
 @dataclass(frozen=True)
 class Perceptron:
-    """The averaged structured perceptron (Collins 2002): needs the best labels only, no probabilities.
+    """The averaged structured perceptron (Collins 2002). It needs best labels only, no probabilities.
 
-    ``batch`` sequences are decoded with the same weights, then all their mistakes are corrected; None takes 1 to 16 of
-    them, more the more data there are. Sequences of like length are dealt to such bundles once; the order of the
-    bundles is drawn anew in each epoch.
+    Parameters
+    ----------
+    epochs : int
+        Stop after this many passes over the data. An epoch without a mistake stops the run earlier.
+    batch : int, optional
+        Sequences that are decoded with the same weights before the correction. None takes 1 to 16, depending on the
+        number of sequences.
+    average : bool
+        Whether to average the weights of all steps.
 
-    Stops when an epoch makes no mistake, or after all epochs. It has no penalties: c1 and c2 are not used; averaging
-    keeps the weights small. The losses in the history are sums over batches, each at the weights before its correction.
+    Notes
+    -----
+    Sequences of similar length form the batches. The batches are fixed; their order is drawn anew in each epoch. The
+    penalties c1 and c2 are not used: averaging keeps the weights small. A loss in the history is a sum over batches,
+    each at the weights before its correction.
     """
 
     epochs: int = 10
@@ -56,7 +65,26 @@ class Perceptron:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and correct mistakes; ``random_state`` decides the order of the sequences."""
+        """Correct mistakes from the given weights on.
+
+        Parameters
+        ----------
+        objective : Objective
+            Mistakes of any subset of the sequences.
+        weights : ndarray (n_weights,)
+            Start.
+        c1, c2 : float
+            Not used: the perceptron has no penalties.
+        monitor : Monitor, optional
+            What happens after each epoch.
+        random_state : int, Generator or None
+            Determines batches and their order.
+
+        Returns
+        -------
+        Result
+            Weights, loss, history, and the reason why the run stopped.
+        """
         run = Run(objective, weights, monitor)
         seed = seed_of(run, self, random_state)
         result = supervise(run, lambda: self._epochs(objective, run, seed))

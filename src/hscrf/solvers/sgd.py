@@ -48,17 +48,30 @@ TRUNCATIONS = 16  # times in an epoch that L1 is applied
 class SGD:
     """Stochastic gradient descent on small batches, with averaging.
 
-    ``batch`` sequences make a step; None takes 1 to 8 of them, more the more data there are.
-    A step subtracts the mean gradient of a batch times ``rate / (1 + decay * t)``, t in epochs. A ``rate`` of None is
-    calibrated: several rates are tried for one pass over up to 500 sequences, and the best is taken. The average covers
-    the iterates since epoch 1, 2, 4, 8, ...: at least the last half of them. Sequences of like length are dealt to
-    batches once; the order of the batches is drawn anew in each epoch. A step touches only the weights of features
-    that the batch has, L2 shrinks all others through a common factor. L1 is a soft threshold, applied 16 times in an
-    epoch (truncated gradient); what it holds at zero in the end is zero in the result.
+    Parameters
+    ----------
+    epochs : int
+        Stop after this many passes over the data.
+    batch : int, optional
+        Sequences of a step. None takes 1 to 8, depending on the number of sequences.
+    rate : float, optional
+        Learning rate. None tries several rates for one pass over up to 500 sequences and takes the best.
+    decay : float
+        The rate at time t, in epochs, is ``rate / (1 + decay * t)``.
+    average : bool
+        Whether to average the iterates since epoch 1, 2, 4, 8, ...: at least the last half of them.
+    delta : float
+        Stop when the loss changes by less than this fraction of itself from one epoch to the next.
 
-    The losses in the history are sums over batches, each at the weights before its step; the gradient norms are means
-    over the epoch, seen from how far the weights have moved. The loss of the result is exact. Stops when the loss
-    changes by less than ``delta`` of itself from one epoch to the next, or after all epochs.
+    Notes
+    -----
+    Sequences of similar length form the batches. The batches are fixed; their order is drawn anew in each epoch. A step
+    changes only the weights of features in the batch; L2 shrinks all others by a common factor. L1 is a soft
+    threshold (truncated gradient), applied 16 times an epoch. Weights that it sets to zero at the end are exactly zero
+    in the result.
+
+    A loss in the history is a sum over batches, each at the weights before its step. A gradient norm in the history is
+    a mean over the epoch, computed from the distance that the weights moved. The loss of the result is exact.
     """
 
     epochs: int = 20
@@ -82,7 +95,26 @@ class SGD:
         monitor: Monitor | None = None,
         random_state: Random = None,
     ) -> Result:
-        """Start at ``weights`` and reduce the penalised loss; ``random_state`` decides the order of the sequences."""
+        """Minimise the penalised loss from the given weights.
+
+        Parameters
+        ----------
+        objective : Objective
+            Loss without penalties, and its gradient, for any subset of the sequences.
+        weights : ndarray (n_weights,)
+            Start.
+        c1, c2 : float or ndarray (n_weights,)
+            Factors of the L1 and L2 penalties, of all weights or of each one.
+        monitor : Monitor, optional
+            What happens after each epoch.
+        random_state : int, Generator or None
+            Determines batches and their order.
+
+        Returns
+        -------
+        Result
+            Weights, loss, history, and the reason why the run stopped.
+        """
         check_penalties(c1, c2)
         run = Run(objective, weights, monitor)
         seed = seed_of(run, self, random_state)

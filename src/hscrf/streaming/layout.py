@@ -49,7 +49,7 @@ def nodes_below(topology: Topology, d: int, above: Ints) -> Nodes:
 
 @dataclass(frozen=True, eq=False)
 class Ages:
-    """The lengths that segments of one level may have, and the axis of arrays that tells their ages apart.
+    """The lengths that segments of one level may have, and the axis of arrays that distinguishes their ages.
 
     A segment that began at step t has the place ``t % size`` on the axis, so that going on moves nothing. States
     without a longest duration, and those whose longest duration is open, stay in one more place, the last, once they

@@ -15,8 +15,8 @@ from hscrf.streaming.terms import Terms
 class StepRecord:
     """What one step computed, kept until it is older than the lag.
 
-    ``up[m]`` are masses of stacks down to level m that have not ended at the last step, ``closed[m]`` of those whose
-    level m ends there, ``across[m]`` of those that start a sibling at this step.
+    ``up[m]`` are masses of stacks down to level m that have not ended at the last step. ``closed[m]`` are those of
+    stacks whose level m ends there, ``across[m]`` those of stacks that start a sibling at this step.
     """
 
     step: int
@@ -33,8 +33,8 @@ class Recursion:
     """Log masses of all that can be unfinished after the steps seen so far.
 
     An entry is a complete stack of states together with the ages of its segmental levels. Its mass is the sum
-    (``best``: the maximum) over all labellings of the steps so far that end in it, of the exponential of their scores:
-    tokens, starts and first children of all segments, stops, lengths and last children of those that have ended.
+    (``best``: the maximum) of exp(score) over all labellings of the steps so far that end in it. The score includes
+    tokens, starts and first children of all segments. Finished segments also have stops, lengths and last children.
     """
 
     def __init__(self, layout: Layout, best: bool) -> None:

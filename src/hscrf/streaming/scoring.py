@@ -20,8 +20,8 @@ from hscrf.potentials import Key
 class StepScorer:
     """Scores observations step by step; what does not depend on them is scored once.
 
-    ``constant`` has the parts that are the same at every step, without a time axis, ``durations`` the tables of lengths
-    by level, ``tails`` the scores of steps beyond them, ``limits`` the longest segments that averages know.
+    ``constant`` has the parts that are the same at every step, without a time axis. ``durations`` are the tables of
+    lengths by level, ``tails`` the scores of steps beyond them. ``limits`` are the longest segments of averages.
     """
 
     def __init__(self, scorer: Scorer, weights: Floats, encoder: Any) -> None:
@@ -54,7 +54,9 @@ class StepScorer:
                 else:
                     self.constant[block.key] = self.constant.get(block.key, 0.0) + table
         keys = {key for key, *_ in self.moving}
-        self.base = {key: self.constant.pop(key) for key in keys if key in self.constant}  # beside what moves
+        self.base = {
+            key: self.constant.pop(key) for key in keys if key in self.constant
+        }  # added to the parts that change
         fixed = masked(self.topology, self._spread(self.constant))
         self.constant = {key: table[0] for key, table in fixed.items() if key not in keys}
 

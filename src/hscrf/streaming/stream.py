@@ -1,4 +1,4 @@
-"""Labels of a sequence that does not end, step by step and a fixed number of steps late."""
+"""Labels of an endless sequence, step by step, with a fixed delay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,19 @@ TOGETHER = 1000  # rows of a table that are taken in at once
 
 @dataclass(frozen=True)
 class Step:
-    """The labels of one step of a stream."""
+    """The labels of one step of a stream.
+
+    Parameters
+    ----------
+    step : int
+        Time step, from 0.
+    labels : dict from level to state
+        The state of each level.
+    starts : dict from level to bool
+        Whether a segment of the level starts at this step.
+    probabilities : dict from level to ndarray (S,), optional
+        Probabilities of the states, in the order of the topology's states.
+    """
 
     step: int  # counted from 0
     labels: dict[str, Any]  # level -> state
@@ -35,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Shown:
-    """How stacks of a model's states are shown: the levels and states that a user knows."""
+    """The public view of stacks of a model's states: levels and states as the user sees them."""
 
     topology: Topology
     states: np.ndarray  # (D, leaves) of that topology
@@ -104,26 +116,30 @@ class Smoother(Window):
 
 
 class Stream:
-    """Decodes a sequence step by step: push an observation, get the labels of the step ``lag`` steps before.
+    """Decode a sequence step by step: push an observation, get the labels of the step ``lag`` steps before.
 
-    Made by ``model.stream()``. Time and memory of a step do not depend on how many steps came before. Nothing is
-    approximated: the labels of a step are those of the best labelling of all observations seen so far, whose last
-    segments need not have ended. An unfinished segment has no last child, no stop and no length yet; of a segmental
-    level it counts with the best of the lengths that it may still have (probabilities: with their sum). When the
-    sequence ends, :meth:`flush` gives the remaining steps, as ``predict`` of the whole sequence has them.
+    Made by ``model.stream()``. Time and memory of a step do not depend on the number of steps before it. The result is
+    exact: the labels of a step belong to the best labelling of all observations so far.
 
     Parameters
     ----------
     scorer : StepScorer
         Scores of one observation.
     topology : Topology
-        Of the model.
+        Topology of the model.
     shown : callable
-        From the engine's states (D, leaves) of all stacks to a :class:`Shown`.
+        Maps the engine's states (D, leaves) of all stacks to a :class:`Shown`.
     lag : int
-        How many steps later a label is given. More steps make better labels.
+        Delay of the labels, in steps. A larger delay gives better labels.
     marginals : bool
-        Whether to compute the probabilities of all states as well. They take time in proportion to the lag.
+        Whether to compute the probabilities of all states as well. Their cost is proportional to the lag.
+
+    Notes
+    -----
+    The last segments of the best labelling need not have ended. An unfinished segment has no last child, no stop and no
+    length yet. In a segmental level its score is that of the best length that is still possible; for probabilities, the
+    sum over these lengths. At the end of the sequence, :meth:`flush` returns the remaining steps, with the labels that
+    ``predict`` gives for the whole sequence.
 
     Examples
     --------
@@ -158,19 +174,20 @@ class Stream:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new sequence; steps that were not given yet are forgotten."""
+        """Begin a new sequence. Steps whose labels were not returned yet are dropped."""
         self.seen = 0  # observations
         self.given = 0  # steps whose labels were given
         self.survivor = Survivor(self.layout, self.lag)
         self.smoother = Smoother(self.layout, self.lag) if self.marginals else None
 
     def push(self, x: Any) -> Step | None:
-        """Take in one observation.
+        """Add one observation.
 
         Parameters
         ----------
-        x : one step of what the model was fitted on
-            A list of strings, a dict of features, a row of numbers, a row of a DataFrame, a symbol.
+        x : object
+            One step of what the model was fitted on: a list of strings, a dict of features, a row of numbers, a row of
+            a DataFrame, or a symbol.
 
         Returns
         -------
@@ -181,22 +198,39 @@ class Stream:
         return self._push(terms)
 
     def extend(self, X: Any) -> list[Step]:
-        """Take in several observations at once, which is faster; the labels are those of one push after the other.
+        """Add several observations at once. This is faster than single calls of :meth:`push`, with the same labels.
 
         Parameters
         ----------
-        X : one sequence as ``predict`` takes it, or a part of one
+        X : sequence
+            One sequence in a form that ``predict`` takes, or a part of one.
+
+        Returns
+        -------
+        list of Step
+            The steps that :meth:`push` would have returned.
         """
         found = map(self._push, self.arranger(*self.scorer.values(X)))
         return [step for step in found if step is not None]
 
     def push_scores(self, row: Mapping[Key, Floats]) -> Step | None:
-        """Take in the log-potentials of one step, without a time axis, by part and level of the model's topology."""
+        """Add the log-potentials of one step.
+
+        Parameters
+        ----------
+        row : mapping from (part, index of the level) to ndarray
+            Arrays without a time axis, for the model's topology.
+
+        Returns
+        -------
+        Step or None
+            As in :meth:`push`.
+        """
         (terms,) = self.arranger({key: table[None] for key, table in row.items()}, 1)
         return self._push(terms)
 
     def _push(self, terms: Terms) -> Step | None:
-        """Take in one step, and give the oldest that was not given if it is ``lag`` steps old."""
+        """Add one step. Return the oldest step that was not returned yet if it is ``lag`` steps old."""
         with np.errstate(divide="ignore"):
             self.survivor.push(terms)
             if self.smoother is not None:
@@ -205,7 +239,13 @@ class Stream:
             return self._steps(False)[0] if self.seen > self.lag else None
 
     def flush(self) -> list[Step]:
-        """End the sequence: the labels of all steps that were not given yet. The stream can then begin another one."""
+        """End the sequence. The stream can then begin another one.
+
+        Returns
+        -------
+        list of Step
+            The labels of all steps that were not returned yet.
+        """
         if self.given == self.seen:
             self.reset()
             return []
@@ -215,11 +255,17 @@ class Stream:
         return steps
 
     def run(self, X: Any) -> Iterator[Step]:
-        """The labels of all observations of one sequence, in order.
+        """Label all observations of one sequence, in order.
 
         Parameters
         ----------
-        X : one sequence as ``predict`` takes it, or any iterable of observations
+        X : iterable
+            One sequence in a form that ``predict`` takes, or any iterable of observations.
+
+        Yields
+        ------
+        Step
+            The labels of each step.
         """
         if hasattr(X, "iloc") or hasattr(X, "tocsr"):  # which iterate over columns, or over matrices
             rows = X.iloc if hasattr(X, "iloc") else X.tocsr()
@@ -234,7 +280,7 @@ class Stream:
         yield from self.flush()
 
     def _steps(self, finished: bool) -> list[Step]:
-        """The labels of the oldest step that was not given, or, at the end, of all that were not."""
+        """The labels of the oldest step that was not returned; at the end, of all such steps."""
         self.survivor.trace(finished)
         first = self.seen - len(self.survivor.path)
         wanted = range(self.given, self.seen) if finished else range(self.given, self.given + 1)

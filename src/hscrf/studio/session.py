@@ -1,4 +1,4 @@
-"""The studio from Python: serve sequences, go on working, ask for the labels."""
+"""The studio from Python: serve sequences in the background and read the labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from hscrf.topology import Topology
 
 
 class Session:
-    """A studio that runs in a background thread."""
+    """A studio that runs in a background thread; made by :func:`serve`. As a context manager it stops at the end.
+
+    Parameters
+    ----------
+    server : Server
+        The running server.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -30,28 +36,39 @@ class Session:
 
     @property
     def url(self) -> str:
-        """The address that lets one browser in; another one after a browser came that is not known."""
+        """The address that admits one browser. It changes after each unknown browser."""
         return self._server.url
 
     def invite(self, name: str) -> str:
-        """Return an address for another person: their browser works at the same time as yours, under their name.
+        """Return an address for another person. Their browser works at the same time as yours, under their name.
 
         A sequence that one person has open is read-only for the others.
 
         Parameters
         ----------
         name : str
-            Stored with every label that they fix or accept.
+            Stored with every label that the person fixes or accepts.
 
         Returns
         -------
         str
-            An address that lets one browser in.
+            An address that admits one browser.
         """
         return self._server.invite(name)
 
     def labels(self, accepted_only: bool = False) -> list[Labels | None]:
-        """What people said of each sequence, in their order; None where they said nothing, or accepted nothing."""
+        """Return the labels that people gave to each sequence.
+
+        Parameters
+        ----------
+        accepted_only : bool
+            Whether to leave out sequences that were not accepted.
+
+        Returns
+        -------
+        list of Labels or None
+            One entry for each sequence, in order; None without labels. The labels may be partial.
+        """
         found: list[Labels | None] = []
         topology = self.studio.project.topology
         for tracked in self.studio.workspace.sequences.values():
@@ -63,12 +80,12 @@ class Session:
 
     @property
     def model(self) -> Any:
-        """The model that answers, None before there is one."""
+        """The model of the suggestions; None before the first one."""
         suggester = self.studio.workspace.model_store.suggester
         return None if suggester is None else suggester.model
 
     def stop(self) -> None:
-        """End the server; the database stays."""
+        """Stop the server. The database stays."""
         self._server.stop()
 
     def __enter__(self) -> Session:
@@ -97,21 +114,50 @@ def serve(
     media: Sequence[str | os.PathLike[str] | None] | None = None,
     times: Sequence[Sequence[float] | None] | None = None,
 ) -> Session:
-    """Open a studio on sequences X, as ``fit`` takes them, with labels Y as far as there are any.
+    """Open a studio on sequences, in a background thread.
 
-    Without a model, steps of X may be plain words: features are made of them by the default template, as
-    ``hscrf fit`` does for a file of words, and model files say so.
+    Parameters
+    ----------
+    X : sequence
+        Sequences in a form that ``fit`` takes. Without a model, steps may be plain words: the default template makes
+        their features, as in ``hscrf fit``, and model files record this. X may also hold plain texts, without ``model``
+        and ``Y``. They are cut into words (:func:`hscrf.io.tokenize`); the page can change this.
+    Y : sequence, optional
+        Known labels of each sequence, complete or partial, or None.
+    model : estimator, optional
+        A trained model that makes the first suggestions.
+    topology : Topology, optional
+        Levels and labels. Required without a model.
+    db : path
+        The SQLite file of all work. An existing file is continued.
+    names : sequence of str, optional
+        Names of the sequences.
+    kind : {"text", "time"}, optional
+        How the page shows sequences. By default the data decide.
+    port : int, optional
+        Port of the server; 0 takes any free one. By default the port of the last time, if it is free.
+    train_after : int
+        Number of accepted sequences after which a new model is trained.
+    estimator : estimator, optional
+        The model to train if none is given; by default ``HSCRF()``.
+    rate : float, optional
+        Steps a second. Times are then shown in seconds.
+    media : sequence of path or None, optional
+        A sound or film for each sequence, played next to the tracks. The files stay where they are.
+    times : sequence of sequence of float or None, optional
+        For each sequence the seconds at which its steps begin, if steps are not equally long. Exports contain them.
 
-    X may also hold plain texts: they are cut into words, see :func:`hscrf.io.tokenize`, which can be changed in the
-    page. There must be no model and no Y then, which are about tokens.
+    Returns
+    -------
+    Session
+        The running studio. Open ``session.url`` in a browser.
 
-    ``model`` is a trained one; without it ``topology`` says which levels and labels there are, and ``estimator``, by
-    default ``HSCRF()``, is trained once there are labels. ``db`` is the file that keeps all work; it is made if it is
-    not there and gone on with if it is.
-
-    ``rate`` is the number of steps in a second: times are then shown in seconds. ``media`` has a file for each
-    sequence, or None: its sound or film is played next to the tracks. The files stay where they are. ``times`` has for
-    each sequence the seconds at which its steps begin, or None, where steps are not equally long; exports have them.
+    Raises
+    ------
+    ValueError
+        If there is neither model nor topology, or if lengths differ.
+    FileNotFoundError
+        If a file of ``media`` does not exist.
     """
     if topology is None:
         if model is None:
@@ -175,6 +221,6 @@ def _media(items: Sequence[InputSequence], media: Sequence[str | os.PathLike[str
 
 
 def _columns(X: Sequence[Any]) -> tuple[str, ...]:
-    """The names of the columns of numbers, where the data have some."""
+    """The names of the numeric columns, if the data have names."""
     names = getattr(X[0], "columns", ()) if len(X) else ()
     return tuple(map(str, names))

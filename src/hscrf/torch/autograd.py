@@ -21,7 +21,7 @@ STENCIL = ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0))  # a first derivative, ti
 class Evaluation:
     """One evaluation of a loss: its terms, the keys of its values, and the counts that forward leaves for backward.
 
-    ``weights`` are those that the losses of the sequences will be summed with, as far as the caller knows them: if it
+    ``weights`` are those that the losses of the sequences will be summed with, if the caller has them: if it
     comes so, backward needs no second pass. None stands for equal weights. ``reader`` waits for a copy of the values
     that was started already.
     """

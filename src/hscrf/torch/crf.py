@@ -38,9 +38,9 @@ class TensorMarginals(NamedTuple):
 class CRF(CRFLayer):
     """Hierarchical semi-Markov CRF as the last layer of a network.
 
-    An encoder gives scores, the layer gives the exact negative log-likelihood of nested labels, complete or partial,
-    and the best labels. It has learnable tables ``init``, ``trans`` and ``end`` for every level that has children, and
-    tables of durations where asked for; all are zero at first.
+    From the scores of an encoder, the layer computes the exact negative log-likelihood of nested labels, complete or
+    partial, and the best labels. Every level with children has learnable tables ``init``, ``trans`` and ``end``.
+    Tables of durations are optional. All tables are zero at first.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class CRF(CRFLayer):
         Levels, states and rules.
     parts : sequence of str, or dict from part to levels, default ("token",)
         What the encoder scores: ``"token"`` (a segment of state s covers step t), ``"start"`` (it starts at t),
-        ``"stop"`` (it has its last step at t). A sequence means all levels for which the part says something of its
-        own: tokens of every level with more than one state, borders of levels whose segments may last.
+        ``"stop"`` (it has its last step at t). A sequence of parts means all levels for which they are useful:
+        tokens of every level with more than one state, boundaries of levels whose segments may last.
     durations : dict from level to int, or list of levels, optional
         Levels with a learnable score for each duration, and the longest duration. In a list the longest duration is
         that of the topology. Longer segments are impossible.
@@ -67,13 +67,14 @@ class CRF(CRFLayer):
 
     Notes
     -----
-    Everywhere ``scores`` is a tensor (B, T, size), or a dict like the arguments of :class:`hscrf.Potentials`:
+    In all methods ``scores`` is a tensor (B, T, size), or a dict like the arguments of :class:`hscrf.Potentials`:
     ``{"token": {"tag": (B, T, S)}, "segment": {"chunk": (B, T, L, S)}, "trans": {"chunk": (B, T, S, U, U)}}``.
-    ``init``, ``trans`` and ``end`` given there are added to the tables. ``mask`` (B, T) keeps any steps, with holes
-    anywhere; ``lengths`` (B,) keeps the first ones. Labels and evidence are a list with the labels of each sequence
-    (:class:`hscrf.Labels`, columns, segments, None for nothing known), or a dict from level to a tensor (B, T) of
-    state indices, negative where unknown, or to a pair of such a tensor and one of ends (1 ends, 0 goes on). Without
-    ends, equal states in a row are one segment under one parent.
+    Its ``init``, ``trans`` and ``end`` are added to the tables. ``mask`` (B, T) selects any steps, also with gaps;
+    ``lengths`` (B,) selects the first ones.
+
+    Labels and evidence are a list with the labels of each sequence: :class:`hscrf.Labels`, columns, segments, or None.
+    They may also be a dict from level to a tensor (B, T) of state indices, negative if unknown. A pair of such a tensor
+    and one of ends (1 ends, 0 goes on) also fixes boundaries. Without ends, a run of equal states is one segment.
 
     The engine works in float64 on the CPU. Log masses have the precision of the scores, at least float32.
 

@@ -1,4 +1,4 @@
-"""The entropy of posteriors as a function that autograd knows."""
+"""The entropy of posteriors as an autograd function."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class PaddedBatch:
 
     @cached_property
     def content(self) -> Any:
-        """What tells this frame from another."""
+        """The identity of this frame."""
         return self.rows, self.width, None if self.cells is None else self.cells.tobytes()
 
     @property

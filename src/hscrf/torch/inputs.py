@@ -20,12 +20,18 @@ BAG = "features"  # the kind of a step that is a list of strings
 
 
 class Inputs:
-    """How observations become numbers.
+    """Vocabularies and scales that turn observations into tensors.
 
     A step is a string (a word), a dict of strings and numbers, a list of strings (a bag of features), or a row of
-    numbers; a sequence is a list of steps, an array (T, F), a sparse matrix or a table. Words are looked up in lower
-    case with digits as 0; characters are read as they are. Numbers are scaled to mean 0 and deviation 1 in the training
-    data; a missing one (NaN or absent) is 0, and its column gets a second one that tells so if training data lack any.
+    numbers. A sequence is a list of steps, an array (T, F), a sparse matrix or a table. Words are looked up in lower
+    case with digits as 0; characters are unchanged. Numbers are scaled to mean 0 and deviation 1 in the training data.
+    A missing number (NaN or absent) is 0. A column with missing numbers in the training data gets a second column that
+    marks them.
+
+    Parameters
+    ----------
+    min_count : int
+        Words that occur less often are unknown.
 
     Examples
     --------
@@ -50,7 +56,7 @@ class Inputs:
 
     @property
     def columns(self) -> dict[str, int]:
-        """Columns of names, and the sizes of their vocabularies."""
+        """Columns of names, with the sizes of their vocabularies."""
         return {column: len(numbers) + 2 for column, numbers in self.names.items()}
 
     @property
@@ -67,7 +73,18 @@ class Inputs:
     # -- learning
 
     def fit(self, X: Sequence[Any]) -> Inputs:
-        """Learn vocabularies and scales."""
+        """Learn vocabularies and scales.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Training data.
+
+        Returns
+        -------
+        Inputs
+            This object.
+        """
         counts: dict[str, Counter[str]] = {}
         bag: Counter[str] = Counter()
         letters: set[str] = set()
@@ -120,7 +137,18 @@ class Inputs:
     # -- using
 
     def encode(self, X: Sequence[Any]) -> list[dict[str, Any]]:
-        """The tensors of each sequence."""
+        """Return the tensors of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Data of the same kind as the training data.
+
+        Returns
+        -------
+        list of dict of tensors
+            One dict for each sequence.
+        """
         return [self._encode(columns_of_sequence(x, n), n) for n, x in enumerate(X)]
 
     def _encode(self, read: Read, n: int) -> dict[str, Any]:
@@ -151,7 +179,18 @@ class Inputs:
         return square([[self.alphabet.get(letter, UNKNOWN) for letter in word] for word in cut])
 
     def batch(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Padded tensors of several sequences; ``lengths`` (B,) are their steps."""
+        """Return padded tensors of several sequences.
+
+        Parameters
+        ----------
+        items : sequence of dict
+            Sequences from :meth:`encode`.
+
+        Returns
+        -------
+        dict of tensors
+            The tensors (B, T, ...) of all items; ``lengths`` (B,) are their numbers of steps.
+        """
         found = {"lengths": torch.stack([item["length"] for item in items])}
         for key in items[0]:
             if key in ("characters", "bag"):
@@ -163,7 +202,21 @@ class Inputs:
         return found
 
     def hide_rare(self, names: Any, share: float, generator: Any) -> Any:
-        """Names (B, T, K) with some of the words that occur once as unknown, so that unknown words are learned."""
+        """Replace some of the words that occur once by the unknown word, so that it is trained too.
+
+        Parameters
+        ----------
+        names : tensor (B, T, K)
+            Numbers of names.
+        share : float
+            Share of the rare words to replace.
+        generator : torch.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        tensor (B, T, K)
+        """
         if self.text is None or not self.rare:
             return names
         k = list(self.names).index(self.text)
@@ -176,7 +229,12 @@ class Inputs:
     # -- files
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON can hold and :meth:`from_json` reads."""
+        """Return the content for a JSON file, which :meth:`from_json` reads.
+
+        Returns
+        -------
+        dict
+        """
         return {
             "names": {column: list(numbers) for column, numbers in self.names.items()},
             "alphabet": list(self.alphabet),
@@ -192,7 +250,17 @@ class Inputs:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Inputs:
-        """Inputs as they were when :meth:`to_json` was called."""
+        """Return inputs with the content of :meth:`to_json`.
+
+        Parameters
+        ----------
+        content : mapping
+            From :meth:`to_json`.
+
+        Returns
+        -------
+        Inputs
+        """
         found = cls(content["min_count"])
         found.names = {column: in_order_of(names) for column, names in content["names"].items()}
         found.alphabet, found.bag = in_order_of(content["alphabet"]), in_order_of(content["bag"])

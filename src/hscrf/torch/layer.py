@@ -1,4 +1,4 @@
-"""What the layer knows: its topology, the columns of its scores, its tables, its state dict."""
+"""The state of the layer: its topology, the columns of its scores, its tables, its state dict."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class CRFLayer(nn.Module):
         weights: Floats | None = None,
         function: Any = LogMass,
     ) -> Any:
-        """Log masses (n,), or another function of the values that autograd knows; errors say what is impossible."""
+        """Log masses (n,), or another differentiable function of the values; errors name the cause."""
         check = partial(check_numbers, self.topology, read.frame)
         work = Evaluation(ratio, read.keys, read.tensors, weights, check, read.reader)
         try:
@@ -176,7 +176,7 @@ class CRFLayer(nn.Module):
     # -- state
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What a state dict holds beside the tables: the topology."""
+        """The content of a state dict in addition to the tables: the topology."""
         return {"topology": self.topology.to_json()}
 
     def set_extra_state(self, state: Any) -> None:

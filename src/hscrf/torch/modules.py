@@ -33,7 +33,17 @@ class CharacterConvolution(nn.Module):
         self.convolve = nn.Conv1d(size, size, width, padding=width // 2)
 
     def forward(self, characters: Any) -> torch.Tensor:
-        """Return vectors (B, T, size) of characters (B, T, C)."""
+        """Return one vector for each word.
+
+        Parameters
+        ----------
+        characters : tensor (B, T, C)
+            Numbers of characters, 0 for padding.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
         rows, width, length = characters.shape
         flat = self.embed(characters.reshape(rows * width, length)).transpose(1, 2)
         return self.convolve(flat).amax(dim=2).reshape(rows, width, -1)
@@ -100,7 +110,17 @@ class ColumnEmbedding(nn.Module):
         self.size += (character_size if characters else 0) + (2 * column_size if bag else 0)
 
     def forward(self, inputs: Mapping[str, Any]) -> torch.Tensor:
-        """Return vectors (B, T, size)."""
+        """Return one vector for each step.
+
+        Parameters
+        ----------
+        inputs : dict of tensors
+            As in the notes of the class.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
         found = [embed(inputs["names"][..., k]) for k, embed in enumerate(self.names)]
         if self.characters is not None:
             found.append(self.characters(inputs["characters"]))
@@ -144,7 +164,19 @@ class BiLSTM(nn.Module):
         self.size = 2 * hidden
 
     def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
-        """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
+        """Return one vector for each step. The padding has no influence.
+
+        Parameters
+        ----------
+        vectors : tensor (B, T, F)
+            Vectors of steps.
+        lengths : tensor (B,)
+            Number of steps of each sequence.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
         packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
         found, _ = nn.utils.rnn.pad_packed_sequence(
             self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1]
@@ -192,7 +224,19 @@ class TemporalConvolution(nn.Module):
         self.size = hidden
 
     def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
-        """Return vectors (B, T, size), whatever the padding after the lengths (B,) holds."""
+        """Return one vector for each step. The padding has no influence.
+
+        Parameters
+        ----------
+        vectors : tensor (B, T, F)
+            Vectors of steps.
+        lengths : tensor (B,)
+            Number of steps of each sequence.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
         steps = torch.arange(vectors.shape[1], device=vectors.device)
         kept = (steps < lengths.to(vectors.device)[:, None])[:, None].to(vectors.dtype)  # (B, 1, T)
         found = self.enter(vectors.transpose(1, 2)) * kept
@@ -229,7 +273,19 @@ class Encoder(nn.Module):
         self.out = nn.Linear(context.size, size)
 
     def forward(self, inputs: Mapping[str, Any], lengths: Any) -> torch.Tensor:
-        """Return scores (B, T, size)."""
+        """Return the scores of each step.
+
+        Parameters
+        ----------
+        inputs : dict of tensors
+            Input of ``embed``.
+        lengths : tensor (B,)
+            Number of steps of each sequence.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
         return self.out(self.context(self.embed(inputs), lengths))
 
 

@@ -56,8 +56,8 @@ class Tagger(BaseEstimator):
     max_duration : dict from level to int, optional
         Longest segments of some levels.
     fillers : None, "auto", or dict from level to states
-        States that remember which state came before them (:mod:`hscrf.fillers`); "auto" takes states named "O". They
-        make the layer slower.
+        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O". They make
+        the layer slower.
     scheme : str or dict, default "auto"
         How label columns are written: "plain", "bio" or "bioes".
     children : {"auto", "seen", "all"}
@@ -287,9 +287,9 @@ class Tagger(BaseEstimator):
         ----------
         X : list of sequences
         evidence : list of labels, optional
-            What is known of each sequence, in any form that ``fit`` takes; None where nothing is.
+            Known labels of each sequence, in any form that ``fit`` takes, or None.
         loss : {"sequence", "step", "segment"}
-            The most probable labelling, or the one with the most right steps, or right segments, to be expected.
+            Return the most probable labelling, or the one with the highest expected number of right steps or segments.
         confidence : bool
             Whether to add to each predicted segment its posterior probability, for :meth:`Labels.confidence`.
 
@@ -429,7 +429,7 @@ class Tagger(BaseEstimator):
         return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_)
 
     def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
-        """Which labels the model holds possible, and the labels over its topology, unknown where it forbids them."""
+        """Which labels the model allows, and the labels over its topology; those that it forbids become unknown."""
         found = [possible_labels(y, self.topology_, n) for n, y in enumerate(truth)]
         known = [
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(truth, found, strict=True)

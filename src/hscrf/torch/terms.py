@@ -19,7 +19,7 @@ from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
 Values = Mapping[Key, Floats]
-WORK, SEQUENCES = 1 << 24, 8  # a piece of a batch has at least so many steps times transitions, and sequences
+WORK, SEQUENCES = 1 << 24, 8  # least steps times transitions, and least sequences, of a piece of a batch
 
 
 class TermCounts(NamedTuple):
@@ -248,7 +248,7 @@ class Ratio:
 
 
 class Impossible(Exception):
-    """No configuration of a sequence agrees with its labels; the caller, who knows them, says why."""
+    """No configuration of a sequence agrees with its labels; the caller explains the cause."""
 
     def __init__(self, sequence: int, problem: str = "") -> None:
         super().__init__(sequence, problem)

@@ -1,9 +1,13 @@
-"""The whole model in plain NumPy, in logarithms: the recursion of docs/theory.md, written to be read beside it.
+"""The whole model in plain NumPy, in logarithms: the recursion of docs/theory.md, to be read together with it.
 
-Read ``layers`` (stacks of states, links between them, admissible segments), then ``recursion`` (one walk serves
-forward, backward and the best), then ``counts`` (posteriors of all events), then ``paths`` (the best, the k best and
-samples).
-:class:`Reference` serves :class:`hscrf.engine.Batch` where the compiled core is missing, and the tests as a twin.
+Read the modules in this order:
+
+- ``layers``: stacks of states, links between them, admissible segments.
+- ``recursion``: one walk for forward, backward and best scores.
+- ``counts``: posteriors of all events.
+- ``paths``: the best, the k best and samples.
+
+:class:`hscrf.engine.Batch` uses :class:`Reference` if the compiled core is missing. Tests compare it with the core.
 """
 
 from hscrf.engine.reference.engine import Reference

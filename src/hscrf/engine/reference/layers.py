@@ -79,7 +79,7 @@ class Segments:
         """The sum (N, S) of the amounts (segments, S) of all segments that cover a step."""
         padded = np.concatenate([amounts, np.zeros_like(amounts[:1])])
         total = np.zeros((steps, amounts.shape[1]))
-        lasting = np.zeros((self.start.size, amounts.shape[1]))  # of segments of at least so many steps
+        lasting = np.zeros((self.start.size, amounts.shape[1]))  # by least number of steps of a segment
         for lag in reversed(range(self.longest)):
             lasting += padded[self.at[:-1, lag]]
             reached = self.length > lag
@@ -104,7 +104,7 @@ class Links:
     into: Ints  # (targets, at most)
     stop: Floats | None = None  # (T, links + 1) what the source scores as it ends at t
     start: Floats | None = None  # (T, links + 1) what the target scores as it starts
-    later: int = 0  # it starts so many steps later
+    later: int = 0  # number of steps by which it starts later
     may: Bools | None = None  # (T,) False: no link may be taken
 
     def weights(self, t: Ints) -> Floats:
@@ -167,7 +167,7 @@ class Layer:
             siblings = (parent[:, None] == parent) & topology.successors[m][state][:, state]
             u, v = np.nonzero(siblings)
             cell = np.ravel_multi_index((self.state[m - 1][parent[u]], state[u], state[v]), (*shape, shape[1]))
-            may = may_end & evidence.may_follow[m] & goes_on | ~evidence.may_go_on[0]  # nobody asks at the last step
+            may = may_end & evidence.may_follow[m] & goes_on | ~evidence.may_go_on[0]  # not used at the last step
             self.across[m] = link("trans", u, v, cell, later=1, may=may)
             if lasts:
                 goes_on = goes_on & evidence.may_go_on[m]

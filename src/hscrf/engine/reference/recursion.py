@@ -20,7 +20,7 @@ ROOM = 4_000_000  # numbers of one array: more runs walk one after the other
 
 
 def total(terms: Floats, ways: int | None, kept: int) -> Floats:
-    """Log of the summed exponentials over all but the first axes (ways is None), or the best so many, in order."""
+    """Log of the sum of exponentials over all but the first axes (``ways`` is None), or the best ``ways`` values."""
     terms = terms.reshape(*terms.shape[:kept], prod(terms.shape[kept:]))
     if ways is None:
         top = terms.max(axis=-1, keepdims=True, initial=-np.inf)

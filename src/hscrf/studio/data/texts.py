@@ -40,7 +40,7 @@ class Texts:
 
 
 def shown(studio: Any) -> dict[str, Any] | None:
-    """What the page is told: how texts are cut, and which way was the one before; None where there are no texts."""
+    """Data for the page: how texts are cut now, and how they were cut before; None without texts."""
     texts = studio.project.texts
     if texts is None:
         return None

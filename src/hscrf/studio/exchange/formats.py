@@ -87,7 +87,7 @@ def _model(studio: Any) -> Export:
 
 
 def json_document(record: ExportRecord) -> Document:
-    """What JSON Lines say: "labels" are people's, "prediction" is the model's under them, "by" tells whose is what."""
+    """A line of JSON Lines: "labels" of people, "prediction" of the model given these, "by" the source of each part."""
     labels = {level.name: record.labels(level) for level in record.levels}
     extra: dict[str, Any] = {"status": record.state.status}
     if record.text is not None:

@@ -83,7 +83,7 @@ class ModelStore:
         return self._read(entries[-1]) if entries else None
 
     def suggester_for(self, model: Any, edits: int | None = None) -> Suggester:
-        """What answers with a model, made after so many edits of labels; None: after all."""
+        """The suggester of a model that was made after a number of edits of labels; None means all."""
         log = self.database.label_edits()
         later = [] if edits is None else list(since(_renumbered(log), edits))
         return Suggester(model, self.observe, self.project.levels, later)

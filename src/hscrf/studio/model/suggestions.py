@@ -97,7 +97,7 @@ class Suggester:
         return found
 
     def is_slow(self, length: int) -> bool:
-        """Whether an exact answer for so many steps takes longer than a person likes to wait."""
+        """Whether an exact result for this number of steps takes too long for interactive work."""
         steps, seconds = self._measured
         if 0 < length <= 2 * steps:
             return seconds * length / steps > SLOW
@@ -125,7 +125,7 @@ class Suggester:
         rest, conflict = feasible(knowledge, newest, lambda known: self.possible(potentials, known))
         try:
             return replace(self._under(potentials, rest), conflict=conflict)
-        except InfeasibleError:  # the model allows no labelling of so many steps at all
+        except InfeasibleError:  # the model allows no labelling of this length
             return unmodelled(knowledge, self.topology, newest)
 
     def window(

@@ -433,7 +433,7 @@ async def http_problem(request: Request, error: HTTPException) -> Response:
 
 
 async def unexpected(request: Request, error: Exception) -> Response:
-    """A mistake of ours: the page is told in words; the server writes all of it to the terminal."""
+    """An internal error: the page shows a message; the server writes the traceback to the terminal."""
     if isinstance(error, (ClientDisconnect, asyncio.CancelledError)):
         return Response(status_code=499)
     answer: Response = problem(500, "internal", f"the studio made a mistake: {type(error).__name__}: {error}")

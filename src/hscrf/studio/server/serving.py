@@ -20,9 +20,9 @@ GRACE = 2  # seconds that open requests have to end
 class Server:
     """A studio that is served.
 
-    ``url`` has the token that lets one browser in. When a browser comes without one after it was used there is a new
-    one: ``tell`` is called with it, or ``tell_of`` with the name of a person who was invited. The port is the one asked
-    for; without one that of the last time, if it is free, so that an open page finds its server again; 0 takes any.
+    ``url`` has the token that admits one browser. If another browser comes without a token, there is a new one:
+    ``tell`` is called with it, or ``tell_of`` with the name of an invited person. The default port is that of the last
+    time, if it is free, so that an open page finds its server again. Port 0 takes any free one.
     """
 
     def __init__(self, studio: Studio, port: int | None = None) -> None:

@@ -26,7 +26,7 @@ from hscrf.studio.work.queue import Candidate, is_random, ordered
 from hscrf.studio.work.trainer import ModelTrainer, Running, count_of, warm_up
 from hscrf.studio.work.workspace import Missing, Workspace
 
-SWEEP = 0.5  # seconds of doubts that are computed before the queue is told
+SWEEP = 0.5  # seconds of computing doubts between updates of the queue
 WARMING = "preparing the model; labelling works, suggestions follow"
 WARMED = "ready"
 
@@ -35,7 +35,7 @@ class Studio:
     """Everything behind the page; its methods answer the routes.
 
     Training runs in a process of its own and ends in a model that waits until a person opens the next sequence. If the
-    process dies, the page is told and all else goes on.
+    process dies, the page shows a message and all else continues.
     """
 
     def __init__(self, project: Project, path: str, reading: bool = False) -> None:

@@ -36,7 +36,7 @@ def undo(studio: Any) -> None:
 
 
 def shown(studio: Any) -> dict[str, Any]:
-    """What the page is told: how labels look, and which edit is undone next."""
+    """Data for the page: how labels look, and which edit is undone next."""
     log = studio.database.label_edits()
     last = last_edit(log)
     return {

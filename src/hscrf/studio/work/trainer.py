@@ -32,7 +32,7 @@ class ModelTrainer:
 
     New models are learned around the weights of a model that was given, since its training data are not here.
     Without one, each starts from the weights of the former. Levels without labels are left out, or learned as
-    latent if the former model has them; the page is told which.
+    latent if the former model has them; the page names them.
     """
 
     def __init__(self, workspace: Workspace, notifications: Notifications, project: Project) -> None:

@@ -1,4 +1,4 @@
-"""A sequence as the page is told of it."""
+"""The view of a sequence that the page gets."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class Workspace:
             return self._shown(tracked, changed(before, tracked.suggestion))
 
     def _catch_up(self, tracked: TrackedSequence) -> None:
-        """Replay a sequence that the disk knows more of: a write that was said to have failed may be there."""
+        """Replay a sequence from disk: a write that was reported as failed may be there."""
         if self.database.version(tracked.id) != tracked.state.version:
             tracked.state = self._replay(tracked.id, tracked.length)
             tracked.suggestion = None

@@ -28,8 +28,19 @@ _chosen: ContextVar[Mapping[str, Mapping[Any, str]] | None] = ContextVar("colour
 
 @contextmanager
 def colours(chosen: Mapping[str, Mapping[Any, str]]) -> Iterator[None]:
-    """Draw some states in colours of one's own: by level and label, as names or ``#rrggbb``; others stay as they are.
+    """Draw some states in chosen colours inside a ``with`` block; other states keep theirs.
 
+    Parameters
+    ----------
+    chosen : dict of str to dict
+        Colours by level and label, as names or ``#rrggbb``.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
     >>> from hscrf import Topology
     >>> topology = Topology({"meal": ["lunch", "tea"]})
     >>> with colours({"meal": {"tea": "#ff0000"}}):

@@ -88,6 +88,12 @@ def public_objects():
                         yield f"{module.__name__}.{name}.{method}", found
 
 
+def running_text(text):
+    """A docstring without examples and without the lines that head sections and fields of numpydoc."""
+    text = re.sub(r"^\s*>>>.*?(?=\n\s*\n|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^(\w[\w ]*\n-{3,}|[\w*, ]+ : .*)$", "\n", text, flags=re.MULTILINE)
+
+
 def lacks(thing):
     """Sections that the docstring of a public name should have and has not."""
     text = inspect.getdoc(thing) or ""
@@ -139,8 +145,7 @@ def report_docstrings():
         for _, phrase in banned(text):
             phrases += 1
             print(f"{name}: banned: {phrase}")
-        running = re.sub(r"^\s*(>>>|\.\.\.).*$", "", text, flags=re.MULTILINE)
-        found, lengthy = long_sentences(prose(running))
+        found, lengthy = long_sentences(prose(running_text(text)))
         every += len(found)
         long += len(lengthy)
     print(

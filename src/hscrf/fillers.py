@@ -1,9 +1,9 @@
 """Fillers that remember: hidden copies of a state, one for each state that may have come before it.
 
 In a chain, a filler such as the ``O`` of BIO hides the state before it: in ``surname O ?`` the last label depends on
-``O`` alone. ``Topology(..., fillers={"part": "O"})`` gives ``O`` hidden copies: one for each state of its level that
-may be the last one before it under the same parent, and one for "none yet". Copies share all weights of their own
-segments. Transitions from a copy, and ends after it, have separate weights.
+``O`` alone. ``Topology(..., fillers={"part": "O"})`` gives ``O`` hidden copies. There is one for each state of its
+level that may be the last one before it under the same parent, and one for "none yet". Copies share all weights of
+their own segments. Transitions from a copy, and ends after it, have separate weights.
 
 Only the engine uses copies. Its topology is :func:`expanded`, and its arrays have an entry for each copy. Labels,
 columns, evidence and posteriors use the states of the topology itself. The history determines the copy, and

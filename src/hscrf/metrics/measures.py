@@ -273,6 +273,7 @@ def exact_match(
 
 
 def step_accuracy(cells: Cells) -> float:
+    """Share of the known steps with the right state."""
     known = cells.true >= 0
     return mean_of((cells.true == cells.pred)[known])
 

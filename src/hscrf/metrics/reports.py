@@ -157,6 +157,7 @@ def rounded(mean: float | None) -> float | None:
 
 
 def whole_percent(share: float) -> str:
+    """A share as a whole number of percent."""
     return f"{100 * share:.0f}"
 
 

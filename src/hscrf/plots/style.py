@@ -91,6 +91,7 @@ def line_style(k: int, n: int, name: str) -> dict[str, Any]:
 
 
 def ink_on(background: Color) -> str:
+    """Black or white, whichever is readable on a background."""
     red, green, blue = background
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
@@ -110,6 +111,7 @@ def text_width(name: str) -> float:
 
 
 def pyplot() -> Any:
+    """Import matplotlib's pyplot."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -162,6 +162,7 @@ def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int
 
 
 def draw_box(ax: Axes, box: tuple[float, ...], name: str, upright: bool, linewidth: float, scale: float) -> None:
+    """Draw the box of a state with its name."""
     from matplotlib.patches import FancyBboxPatch
 
     x, y, width, height = box

@@ -1,12 +1,12 @@
 """Fillers that remember: hidden copies of a state, one for each state that may have come before it.
 
-A filler such as the ``O`` of BIO erases what a chain knows: in ``surname O ?`` nothing but ``O`` is seen of what came
-before. ``Topology(..., fillers={"part": "O"})`` gives ``O`` a hidden copy for each state of its level that may be the
-last one before it under the same parent, and one for "none yet". Copies share all weights of their own segments;
-transitions from a copy, and ends after it, have weights of their own.
+In a chain, a filler such as the ``O`` of BIO hides the state before it: in ``surname O ?`` the last label depends on
+``O`` alone. ``Topology(..., fillers={"part": "O"})`` gives ``O`` hidden copies. There is one for each state of its
+level that may be the last one before it under the same parent, and one for "none yet". Copies share all weights of
+their own segments. Transitions from a copy, and ends after it, have separate weights.
 
-Only the engine sees copies. Its topology is :func:`expanded`, and its arrays have a place for each copy. Labels,
-columns, evidence and posteriors are about the states of the topology itself. The history determines the copy, and
+Only the engine uses copies. Its topology is :func:`expanded`, and its arrays have an entry for each copy. Labels,
+columns, evidence and posteriors use the states of the topology itself. The history determines the copy, and
 :func:`expanded` and :func:`masked` forbid every other one: each labelling has exactly one hidden labelling. So log Z,
 entropy, the best labellings and samples need no correction, and posteriors are sums over copies (:func:`summed`).
 """
@@ -29,7 +29,13 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Copy(NamedTuple):
-    """The name of a hidden state: a filler, and the state it remembers; None if there was none."""
+    """The name of a hidden state: a filler, and the state it remembers; None if there was none.
+
+    Attributes
+    ----------
+    state : the filler
+    after : the state that it remembers, or None
+    """
 
     state: Any
     after: Any
@@ -37,7 +43,7 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """The hidden states of a topology, level by level: H_d of them at level d, copies of a state side by side."""
+    """The hidden states of a topology by level: H_d at level d; the copies of a state are adjacent."""
 
     topology: Topology  # of the hidden states
     origin: tuple[Ints, ...]  # (H_d,) the state that is shown
@@ -167,10 +173,11 @@ def hidden(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8]
 
 
 def memories(topology: Topology, d: int, states: NDArray[np.int32], ends: NDArray[np.int8], offsets: Ints) -> Ints:
-    """What a filler of level d at each of N packed steps remembers: a state, NONE or UNKNOWN.
+    """Return what a filler of level d remembers at each of N packed steps: a state, NONE or UNKNOWN.
 
-    NONE at the first step of a parent; the state before it if that is a known one that ends there under a parent that
-    goes on; else the same as one step before if the segment goes on, or if a filler is before it under the same parent.
+    It is NONE at the first step of a parent. It is the state one step before if that is known, ends there, and its
+    parent goes on. It is the memory of the step before if the segment goes on, or if a filler is before it under the
+    same parent. Otherwise it is UNKNOWN.
     """
     own, last = states[d], ends[d][:-1]
     known, filler = own[:-1] >= 0, topology.fillers[d][own[:-1]]
@@ -217,7 +224,7 @@ def child_name(topology: Topology, d: int, state: int) -> str:
 
 
 def memory_name(topology: Topology, d: int, state: int) -> str | None:
-    """The name of what a hidden state of level d remembers, "" if nothing came before; None if it is no filler."""
+    """The state that a hidden state of level d remembers, by name; "" if none came before, None if it is no filler."""
     copies = copies_of(topology)
     if copies is None or not topology.fillers[d][copies.origin[d][state]]:
         return None

@@ -1,4 +1,4 @@
-"""Longest and shortest durations of states, as a topology is given them: checked rows, one for each level."""
+"""Children, successors, fillers and durations of states, as a topology is given them: checked tables of each level."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
 Limits = Mapping[str, int | Mapping[State, int | None] | None]
+Relation = Mapping[str, Mapping[State, Sequence[State]]]
 Frame = Any  # a topology whose levels and states are known
 
 
@@ -100,3 +101,89 @@ def named_limits(topology: Frame, rows: Sequence[NDArray[np.int64]], default: in
         if limited:
             limits[level] = limited
     return limits
+
+
+def check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
+    if not isinstance(levels, Mapping):
+        raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
+    if not levels:
+        raise ValueError("levels is empty; expected at least one level below the root")
+    if "root" in levels:
+        raise ValueError("levels names 'root', which is added by itself; give its classes as root=[...]")
+    for level in levels:
+        if not isinstance(level, str):
+            raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
+
+
+def _table(topology: Frame, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
+    """Allowed pairs (S_source, S_target): all pairs in rows that are not named, the given ones in rows that are."""
+    table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
+    if not isinstance(rows, Mapping):
+        level = topology.levels[source]
+        raise ValueError(f"level {level!r} is given {rows!r}; expected a mapping from state to states")
+    for name, targets in rows.items():
+        if isinstance(targets, str):
+            raise ValueError(f"state {name!r} is given the string {targets!r}; expected a list of states")
+        row = table[topology.state(source, name)]
+        row[:] = False
+        row[[topology.state(target, other) for other in targets]] = True
+    return table
+
+
+def child_tables(topology: Frame, children: Relation) -> tuple[NDArray[np.bool_], ...]:
+    rows = limits_by_level(topology, children, "children")
+    if topology.depth - 1 in rows:
+        raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
+    tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
+    for d, table in enumerate(tables):
+        _check_child_table(topology, d, table)
+    return tuple(map(sealed, tables))
+
+
+def _check_child_table(topology: Frame, d: int, table: NDArray[np.bool_]) -> None:
+    """Refuse parents without children, and children without parents."""
+    barren, orphans = ~table.any(axis=1), ~table.any(axis=0)
+    above, below = topology.levels[d], topology.levels[d + 1]
+    if barren.any():
+        name = topology.states[d][int(barren.argmax())]
+        raise ValueError(f"state {name!r} of level {above!r} has no child; expected one in {below!r}")
+    if orphans.any():
+        name = topology.states[d + 1][int(orphans.argmax())]
+        raise ValueError(f"state {name!r} of level {below!r} has no parent; expected one in {above!r}")
+
+
+def successor_tables(topology: Frame, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
+    rows = limits_by_level(topology, successors, "successors")
+    if 0 in rows:
+        raise ValueError("successors names 'root', which nothing follows; expected a level below it")
+    tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
+    tables[0][:] = False
+    return tuple(map(sealed, tables))
+
+
+def filler_rows(topology: Frame, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
+    rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
+    for d, named in limits_by_level(topology, fillers, "fillers").items():
+        if d == 0:
+            raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
+        for name in named if isinstance(named, (list, tuple)) else [named]:
+            rows[d][topology.state(d, name)] = True
+        if rows[d].all():
+            raise ValueError(f"all states of level {topology.levels[d]!r} are fillers; expected others to remember")
+    return tuple(map(sealed, rows))
+
+
+def restricted_rows(
+    topology: Frame, tables: Sequence[NDArray[np.bool_]], first: int, step: int
+) -> dict[str, dict[State, list[State]]]:
+    """The rows of a relation that do not allow everything, by name; tables start at level ``first``."""
+    relation = {}
+    for d, table in enumerate(tables, start=first):
+        targets = topology.states[d + step]
+        rows = {
+            topology.states[d][s]: [targets[v] for v in np.flatnonzero(table[s])]
+            for s in np.flatnonzero(~table.all(axis=1))
+        }
+        if rows:
+            relation[topology.levels[d]] = rows
+    return relation

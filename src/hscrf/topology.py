@@ -11,29 +11,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import sealed
-from hscrf.limits import UNLIMITED, Limits, duration_limits, limits_by_level, named_limits, open_rows
+from hscrf.limits import (
+    UNLIMITED,
+    Limits,
+    Relation,
+    check_level_names,
+    child_tables,
+    duration_limits,
+    filler_rows,
+    named_limits,
+    open_rows,
+    restricted_rows,
+    successor_tables,
+)
 from hscrf.names import State, checked_state_names, unknown_name
-
-Relation = Mapping[str, Mapping[State, Sequence[State]]]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Topology:
     """Levels from top to bottom, their states, and the children, successors and durations that each state may have.
 
-    States are strings or other hashables, such as integers, and stay what they are; ``"?"``, None, NaN and -1 mean
-    unknown. Level 0, named ``"root"``, is added by itself: one dummy state, or the sequence classes in ``root``.
-    Parents not named in ``children`` may have every child; states not named in ``successors`` may be followed
-    by every state of their level under the same parent, themselves included. ``min_duration`` and
-    ``max_duration`` limit a level or single states, None meaning no limit; the bottom level has length 1
-    unless ``max_duration`` names it. ``fillers`` names states, one or several a level, that remember which other state
-    came last before them under the same parent (:mod:`hscrf.fillers`); labels show nothing of it.
+    States are strings or other hashables, such as integers. ``"?"``, None, NaN and -1 mean unknown. The constructor
+    adds level 0, named ``"root"``.
 
-    ``open_duration`` names levels (``{"phrase": True}``) or states of a level (``{"phrase": ["NP"]}``) whose longest
-    duration L is not a limit: segments may be longer, and each step beyond L scores the part ``tail`` of
-    :class:`hscrf.Potentials`.
+    Parameters
+    ----------
+    levels : dict of str to list of states
+        The states of each level, from top to bottom.
+    children : dict of str to dict, optional
+        By level: the children that a parent may have. Other parents may have every state of the next level.
+    successors : dict of str to dict, optional
+        By level: the states that may follow a state under the same parent. Any state may follow other states.
+    root : list of states, optional
+        Classes of whole sequences. None means one dummy state.
+    min_duration, max_duration : dict of str to int, dict or None, optional
+        Limits of a level, or of its states by name; None means no limit. Segments of the bottom level have length 1
+        unless ``max_duration`` names it.
+    fillers : dict of str to state or list of states, optional
+        By level: states that remember the last other state before them under the same parent (:mod:`hscrf.fillers`).
+        Labels do not show the memory.
+    open_duration : dict of str to True or list of states, optional
+        Levels or states whose longest duration L is not a limit. Segments may be longer; each step beyond L scores the
+        part ``tail`` of :class:`hscrf.Potentials`.
 
+    Examples
+    --------
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V", "J"]},
     ...                     children={"phrase": {"NP": ["N", "J"]}}, max_duration={"phrase": 15})
     >>> topology
@@ -64,18 +86,18 @@ class Topology:
         fillers: Mapping[str, State | Sequence[State]] | None = None,
         open_duration: Mapping[str, bool | Sequence[State]] | None = None,
     ) -> None:
-        _check_level_names(levels)
+        check_level_names(levels)
         named = {"root": ["root"] if root is None else root, **levels}
         put = partial(object.__setattr__, self)
         put("levels", tuple(named))
         put("states", tuple(checked_state_names(level, states) for level, states in named.items()))
-        put("children", _child_tables(self, children or {}))
-        put("successors", _successor_tables(self, successors or {}))
+        put("children", child_tables(self, children or {}))
+        put("successors", successor_tables(self, successors or {}))
         shortest, longest = duration_limits(self, min_duration or {}, max_duration or {})
         put("min_duration", shortest)
         put("max_duration", longest)
         put("open_duration", open_rows(self, open_duration or {}, max_duration or {}))
-        put("fillers", _filler_rows(self, fillers or {}))
+        put("fillers", filler_rows(self, fillers or {}))
 
     @property
     def depth(self) -> int:
@@ -93,7 +115,17 @@ class Topology:
         return bool((self.max_duration[-1] == 1).all() and not self.open_duration[-1].any())
 
     def has_limits(self, level: int) -> bool:
-        """Whether durations of the level are limited; False for a unit bottom, which the engine treats apart."""
+        """Return whether durations of a level are limited; False for a bottom level of unit length.
+
+        Parameters
+        ----------
+        level : int
+            The index of the level.
+
+        Returns
+        -------
+        bool
+        """
         return self._limited[level]
 
     @cached_property
@@ -105,6 +137,21 @@ class Topology:
     def level(self, name: str | int) -> int:
         """Return the index of a level given by name or index.
 
+        Parameters
+        ----------
+        name : str or int
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+
+        Examples
+        --------
         >>> Topology({"tag": ["N", "V"]}).level("tag")
         1
         """
@@ -117,6 +164,22 @@ class Topology:
     def state(self, level: str | int, name: State) -> int:
         """Return the index of a state within its level.
 
+        Parameters
+        ----------
+        level : str or int
+        name : state
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If there is no such level or state.
+
+        Examples
+        --------
         >>> Topology({"tag": ["N", "V"]}).state("tag", "V")
         1
         """
@@ -131,14 +194,18 @@ class Topology:
         """Return the constructor's arguments as lists and dicts of names and ints.
 
         ``Topology.from_dict(topology.to_dict()) == topology``; levels keep their order as the dict's keys.
+
+        Returns
+        -------
+        dict
         """
         named: dict[str, Any] = {"fillers": self.filler_names} if self.remembers else {}
         if self.open_levels:
             named["open_duration"] = {self.levels[d]: self._open_names(d) for d in self.open_levels}
         return {
             "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
-            "children": _restricted_rows(self, self.children, 0, 1),
-            "successors": _restricted_rows(self, self.successors[1:], 1, 0),
+            "children": restricted_rows(self, self.children, 0, 1),
+            "successors": restricted_rows(self, self.successors[1:], 1, 0),
             "root": None if self.states[0] == ("root",) else list(self.states[0]),
             "min_duration": named_limits(self, self.min_duration, 1),
             "max_duration": self._named_maxima(),
@@ -147,16 +214,36 @@ class Topology:
 
     @classmethod
     def from_dict(cls, arguments: Mapping[str, Any]) -> Topology:
-        """Build a topology from what :meth:`to_dict` or :meth:`to_json` returned."""
+        """Build a topology from the result of :meth:`to_dict` or :meth:`to_json`.
+
+        Parameters
+        ----------
+        arguments : dict
+
+        Returns
+        -------
+        Topology
+        """
         names = arguments.get("names")
         topology = cls(**{name: value for name, value in arguments.items() if name != "names"})
         return topology if names is None else topology._renamed(names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold and :meth:`from_dict` reads: :meth:`to_dict`, if all states are strings.
+        """Return a dict for JSON that :meth:`from_dict` reads: that of :meth:`to_dict`, if all states are strings.
 
-        Otherwise states are numbered, and ``names`` tells the name of each: strings, integers, floats, true or false.
+        Otherwise states are numbered, and ``names`` holds their names: strings, integers, floats, true or false.
 
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            If a state is neither a string nor a number.
+
+        Examples
+        --------
         >>> Topology({"tag": [3, 5]}).to_json()["names"]
         {'root': ['root'], 'tag': [3, 5]}
         """
@@ -208,12 +295,22 @@ class Topology:
         return {level: [names[s] for s in np.flatnonzero(row)] for level, names, row in rows if row.any()}
 
     def remembering(self, fillers: Mapping[str, State | Sequence[State]]) -> Topology:
-        """Return this topology with other fillers; an empty dict takes all memory away.
+        """Return this topology with other fillers; an empty dict removes all fillers.
 
+        Parameters
+        ----------
+        fillers : dict of str to state or list of states
+
+        Returns
+        -------
+        Topology
+
+        Examples
+        --------
         >>> Topology({"phrase": ["NP", "O"]}).remembering({"phrase": "O"}).filler_names
         {'phrase': ['O']}
         """
-        return self.with_fields(fillers=_filler_rows(self, fillers)) if fillers or self.remembers else self
+        return self.with_fields(fillers=filler_rows(self, fillers)) if fillers or self.remembers else self
 
     @cached_property
     def open_levels(self) -> tuple[int, ...]:
@@ -221,8 +318,19 @@ class Topology:
         return tuple(d for d, row in enumerate(self.open_duration) if row.any())
 
     def longest_legal(self, d: int) -> NDArray[np.int64]:
-        """The longest legal duration (S_d,) of each state: ``max_duration``, or UNLIMITED where that is open.
+        """Return the longest legal duration of each state: ``max_duration``, or UNLIMITED where that is open.
 
+        Parameters
+        ----------
+        d : int
+            The index of the level.
+
+        Returns
+        -------
+        ndarray of shape (S_d,)
+
+        Examples
+        --------
         >>> levels, opened = {"part": ["exon", "intron"]}, {"part": ["intron"]}
         >>> Topology(levels, max_duration={"part": 9}, open_duration=opened).longest_legal(1) > 9
         array([False,  True])
@@ -230,8 +338,18 @@ class Topology:
         return np.where(self.open_duration[d], UNLIMITED, self.max_duration[d])
 
     def opened(self, levels: Sequence[str]) -> Topology:
-        """Return this topology with open durations of some levels besides those that are open already.
+        """Return this topology with open durations at more levels.
 
+        Parameters
+        ----------
+        levels : list of str
+
+        Returns
+        -------
+        Topology
+
+        Examples
+        --------
         >>> Topology({"action": ["walk", "sit"]}, max_duration={"action": 9}).opened(["action"]).open_levels
         (1,)
         """
@@ -246,6 +364,17 @@ class Topology:
     def limited(self, max_duration: Limits) -> Topology:
         """Return this topology with other longest durations of some levels.
 
+        Parameters
+        ----------
+        max_duration : dict of str to int, dict or None
+            As in the constructor.
+
+        Returns
+        -------
+        Topology
+
+        Examples
+        --------
         >>> Topology({"action": ["walk", "sit"]}).limited({"action": 9}).max_duration[1].tolist()
         [9, 9]
         """
@@ -253,8 +382,19 @@ class Topology:
         return Topology.from_dict({**arguments, "max_duration": {**arguments["max_duration"], **max_duration}})
 
     def shortened(self, length: int) -> Topology:
-        """Return this topology with limits of at most so many steps; no limit stays none, the shortest stay legal.
+        """Return this topology with every limit cut to a length; limits stay at least ``min_duration``.
 
+        Parameters
+        ----------
+        length : int
+            The longest sequence. Durations without a limit stay without one.
+
+        Returns
+        -------
+        Topology
+
+        Examples
+        --------
         >>> Topology({"action": ["walk"]}, max_duration={"action": 10**9}).shortened(90).max_duration[1].tolist()
         [90]
         """
@@ -302,89 +442,3 @@ class Topology:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
-
-
-def _check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
-    if not isinstance(levels, Mapping):
-        raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
-    if not levels:
-        raise ValueError("levels is empty; expected at least one level below the root")
-    if "root" in levels:
-        raise ValueError("levels names 'root', which is added by itself; give its classes as root=[...]")
-    for level in levels:
-        if not isinstance(level, str):
-            raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
-
-
-def _table(topology: Topology, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
-    """Allowed pairs (S_source, S_target): all pairs in rows that are not named, the given ones in rows that are."""
-    table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
-    if not isinstance(rows, Mapping):
-        level = topology.levels[source]
-        raise ValueError(f"level {level!r} is given {rows!r}; expected a mapping from state to states")
-    for name, targets in rows.items():
-        if isinstance(targets, str):
-            raise ValueError(f"state {name!r} is given the string {targets!r}; expected a list of states")
-        row = table[topology.state(source, name)]
-        row[:] = False
-        row[[topology.state(target, other) for other in targets]] = True
-    return table
-
-
-def _child_tables(topology: Topology, children: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = limits_by_level(topology, children, "children")
-    if topology.depth - 1 in rows:
-        raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
-    tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
-    for d, table in enumerate(tables):
-        _check_child_table(topology, d, table)
-    return tuple(map(sealed, tables))
-
-
-def _check_child_table(topology: Topology, d: int, table: NDArray[np.bool_]) -> None:
-    """Refuse parents without children, and children without parents."""
-    barren, orphans = ~table.any(axis=1), ~table.any(axis=0)
-    above, below = topology.levels[d], topology.levels[d + 1]
-    if barren.any():
-        name = topology.states[d][int(barren.argmax())]
-        raise ValueError(f"state {name!r} of level {above!r} has no child; expected one in {below!r}")
-    if orphans.any():
-        name = topology.states[d + 1][int(orphans.argmax())]
-        raise ValueError(f"state {name!r} of level {below!r} has no parent; expected one in {above!r}")
-
-
-def _successor_tables(topology: Topology, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = limits_by_level(topology, successors, "successors")
-    if 0 in rows:
-        raise ValueError("successors names 'root', which nothing follows; expected a level below it")
-    tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
-    tables[0][:] = False
-    return tuple(map(sealed, tables))
-
-
-def _filler_rows(topology: Topology, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
-    rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in limits_by_level(topology, fillers, "fillers").items():
-        if d == 0:
-            raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
-        for name in named if isinstance(named, (list, tuple)) else [named]:
-            rows[d][topology.state(d, name)] = True
-        if rows[d].all():
-            raise ValueError(f"all states of level {topology.levels[d]!r} are fillers; expected others to remember")
-    return tuple(map(sealed, rows))
-
-
-def _restricted_rows(
-    topology: Topology, tables: Sequence[NDArray[np.bool_]], first: int, step: int
-) -> dict[str, dict[State, list[State]]]:
-    """The rows of a relation that do not allow everything, by name; tables start at level ``first``."""
-    relation = {}
-    for d, table in enumerate(tables, start=first):
-        targets = topology.states[d + step]
-        rows = {
-            topology.states[d][s]: [targets[v] for v in np.flatnonzero(table[s])]
-            for s in np.flatnonzero(~table.all(axis=1))
-        }
-        if rows:
-            relation[topology.levels[d]] = rows
-    return relation

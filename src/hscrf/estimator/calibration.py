@@ -1,21 +1,23 @@
-"""Probabilities that are as often right as they say: a temperature for each level, from development data."""
+"""Posterior probabilities of a model, and their calibration: a temperature for each level, from development data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.arrays import generator
 from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.estimator.nested import SequenceEstimator
 from hscrf.fillers import summed
-from hscrf.inference import Marginals
+from hscrf.inference import Marginals, Posterior
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
 from hscrf.observations.readers import cut_apart
+from hscrf.potentials import Potentials
 
 if TYPE_CHECKING:
     from hscrf.estimator.scored import Scored
@@ -25,28 +27,104 @@ Self = TypeVar("Self", bound="Calibrated")
 
 
 class Calibrated(SequenceEstimator):
-    """What a predictor does with temperatures; classes below it predict."""
+    """The probabilities of a predictor, at the temperatures of its levels; classes below it predict."""
 
     temperature_: Mapping[str, Temperature] = MappingProxyType({})  # by level; empty before ``calibrate``
 
     if TYPE_CHECKING:  # what a predictor has
         ask: Callable[[Any, Any, Callable[[Any], Iterable[Any]]], list[Any]]
         _decode: Callable[[str, Any], list[Labels]]
+        _shown: Callable[[Labels], Labels]
         pack_to_score: Callable[[Any, Any], tuple[Any, list[Labels]]]
         check_fitted: Callable[[], None]
         topology_: Topology
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
-        """Posterior probabilities of states, endings and segments of each sequence; ``lengths`` as in predict.
+        """Return the posterior probabilities of states, ends and segments of each sequence.
 
         After :meth:`calibrate`, those of states are at the temperatures of their levels.
+
+        Parameters
+        ----------
+        X, evidence, lengths
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Marginals
         """
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         found = self.ask(X, evidence, self._marginals)
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
+    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
+        """Return the posterior of each sequence, encoded and scored once for several computations.
+
+        Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Posterior
+        """
+        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
+
+    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
+        """Return the log-potentials of each sequence, for the functions of ``hscrf.inference``.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of Potentials
+        """
+        return [posterior.potentials for posterior in Calibrated.posterior(self, X)]
+
+    def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
+        """Return the entropy in nats of the posterior of each sequence: the uncertainty of the model.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of float
+        """
+        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
+
+    def sample(
+        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
+    ) -> list[list[Labels]]:
+        """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own.
+
+        Parameters
+        ----------
+        X : list of sequences
+        n : int
+            The number of labellings of each sequence.
+        random_state : int, numpy Generator or None
+            A seed or a generator.
+        evidence : list of labels, optional
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of list of Labels
+        """
+        seeds = generator(random_state).integers(2**63, size=len(X))
+        found = self.ask(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
+        return [[self._shown(labels) for labels in draws] for draws in found]
+
     def _marginals(self, scored: Scored) -> list[Marginals]:
-        """The marginals of each sequence of a chunk; their counts wait until they are asked for."""
+        """The marginals of each sequence of a chunk; their counts are computed on demand."""
         result = scored.batch.expectations(scored.values)
         scored.require(result.log_z)
         levels = self.topology_.levels
@@ -59,25 +137,26 @@ class Calibrated(SequenceEstimator):
         return found
 
     def calibrate(self: Self, X: Any, Y: Any, *, lengths: Any = None) -> Self:
-        """Fit a temperature for each level, so that reported probabilities are as often right as they say.
+        """Fit a temperature for each level, so that of the predictions with probability p a share p is right.
 
-        A temperature changes only what :meth:`predict_marginals` reports of states and what
-        :meth:`Labels.confidence` reports of segments: p becomes proportional to p ** (1 / temperature). The joint
-        distribution, ``posterior``, ``log_likelihood`` and the labels that are decoded stay what they are. Another
-        ``fit`` forgets the temperatures; files keep them.
+        A temperature changes only the probabilities of states in :meth:`predict_marginals` and of segments in
+        :meth:`Labels.confidence`: p becomes proportional to p ** (1 / temperature). The joint distribution,
+        ``posterior``, ``log_likelihood`` and the decoded labels do not change. Another ``fit`` removes the
+        temperatures; files keep them.
 
         Parameters
         ----------
-        X, Y : sequences and their labels
+        X : list of sequences
+        Y : list of labels
             Development data that the model was not fitted to. Labels may be partial.
-        lengths : list of int or None
+        lengths : list of int, optional
             As in :meth:`predict`.
 
         Returns
         -------
-        The model itself. ``temperature_`` has a pair ``(state, segment)`` for each level: the temperature of the states
-        of steps, and that of whether predicted segments exist. 1 means no change, more than 1 that the model was too
-        sure of itself.
+        self
+            ``temperature_`` has a pair ``(state, segment)`` for each level: of the states of steps, and of the
+            existence of predicted segments. 1 means no change; more than 1 means that the model was overconfident.
 
         Examples
         --------

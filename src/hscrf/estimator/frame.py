@@ -68,25 +68,25 @@ class Frame:
     Parameters
     ----------
     encoder : ObservationEncoder
-        Learns names and scales of what is observed.
+        Learns names and scales of observations.
     statistics : Statistics
         Learns states and rules from the labels.
     scheme : str or mapping
         How label columns are written, by level; never "auto".
     rules : callable (learned topology, longest sequence) -> Topology, or None
-        Adds the rules of the model to the topology that was learned. It is not pickled: a frame that comes from
-        another process is merged into one that has it.
+        Adds the rules of the model to the learned topology. It is not pickled: a frame that comes from another process
+        is merged into one that has it.
 
     Notes
     -----
-    The first pass (``update``) learns feature names and counts, means and variances of columns, states, children,
-    successors, longest durations and the mean lengths of segments (``lengths``); ``settle`` fixes them as ``encoder``
-    and ``topology``. The second pass (``observe``) learns which features meet which states; ``blocks`` says which
-    weights there are.
+    The first pass (``update``) learns feature names and counts, means and variances of columns, and the mean lengths of
+    segments (``lengths``). From labels it learns states, children, successors and longest durations. ``settle`` fixes
+    them as ``encoder`` and ``topology``. The second pass (``observe``) learns which features meet which states.
+    ``blocks`` returns the blocks of weights.
 
-    In either pass a part may be given to this frame or to another one, perhaps in another process, that is merged
-    into it: ``merge`` takes over what the other has learned from later parts. The result is that of one pass over
-    all the data, whatever the parts; means and variances up to rounding.
+    In either pass a part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds
+    what the other frame learned from later parts. The result does not depend on the parts: it is that of one pass over
+    all the data; means and variances up to rounding.
     """
 
     def __init__(

@@ -52,71 +52,63 @@ Self = TypeVar("Self", bound="HSCRF")
 
 
 class HSCRF(Predictor):
-    """Hierarchical semi-Markov conditional random field.
+    """Hierarchical semi-Markov conditional random field; the user guide explains the defaults.
 
     Parameters
     ----------
-    topology : the state hierarchy; None learns it from the labels.
-    children : which children a parent may have if the topology is learned. "seen": those that it has where both labels
-        are known. "all": every state of the next level. "auto": as "seen" if no label is missing; where labels are
-        missing, as "seen" for the parents of a level whose known labels have at least 20 runs of children, of which at
-        most 1 in 20 is the only one with its parent and child; otherwise, by the same rule, for each parent alone, and
-        every state for other parents.
-    features : replaces the default features by block specifications (``hscrf.Token`` and so on); the word "default"
-        among them stands for those defaults that the list does not name itself, so that
-        ``[Token("phrase", penalty=3), "default"]`` changes one of them. None takes the defaults: token features at
-        every level; features of first and last steps at levels whose segments last; weights for first, neighbouring
-        and last children; durations at levels with a limit. The guide says why.
-    durations : adds weights of durations to the features, by level: ``{"action": "gamma"}``, or "bins" or "each" (see
-        :class:`hscrf.Duration`). Such a level lasts: equal labels in a row are one segment.
-    max_duration : longest durations by level, ``{"action": 40}`` or by state ``{"action": {"wait": 90}}``; a number is
-        that of the levels in ``durations``, or of all. None takes the longest of training where weights need a limit.
-        A limit beyond the longest sequence of training is cut to it.
-    open_duration : whether segments of the levels in ``durations`` may be longer than the longest duration L: they then
-        have the weights of L, and one weight more for each step beyond it. True: they may. False: longer segments are
-        impossible. "auto": they may at the bottom level, if ``max_duration`` is not given and training has a segment
-        of more than 100 steps; then L is the length that 3 in 4 training segments do not exceed, at least 50. At the
-        bottom inference takes time by L; at other levels by the longest sequence.
-    c1, c2 : penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; the perceptron knows none. Among the default
-        features of nested models, transitions have a tenth of them, and the features of a level whose segments last
-        have them times the mean length of its segments; see the guide for why. Features may be penalised more or less
-        than others: ``Token("activity", penalty=10)`` has ten times as much of both. ``c2="auto"`` chooses
-        c2, from 0.01 to 100, and a factor for the features of each level and for transitions, by the errors in
-        training data that are held out; 0.1 and no factors, unless others are better by more than noise. It takes
-        some times as long as a fit with a number. ``random_state`` deals the folds; ``fit(groups=...)`` keeps
-        sequences together.
-    margin : cost of each step with a wrong state, added to its score in training only (softmax-margin): other labels
-        must be outscored by what they have wrong. A number for all levels, or by level: ``{"phrase": 1, "tag": 0.3}``.
-        0 is maximum likelihood; ``loss_`` and ``history_`` are of whichever loss is minimised.
-    solver : "lbfgs" (for partial labels with ``delta=1e-2``), "sgd", "perceptron", or a solver object with its options.
-    scheme : how label columns are written, "plain", "bio" or "bioes", or a dict by level; Labels need none. "auto"
-        looks at the labels of each level: B-x or I-x make it BIO, E-x or S-x beside them BIOES.
-    min_count : named features that occur less often are left out.
-    pairs : "seen" gives weights only to pairs of a named feature and a state that occur in training, "all" to all.
-    transitions : "all" gives init, trans and end weights to whatever the topology allows, so that training can speak
-        against what it never saw; "seen" only to what occurs, as in CRFsuite: the rest then scores 0, neither for
-        nor against.
-    fillers : states that remember which other state came last before them under the same parent, so that transitions
-        after them depend on it: ``{"part": "O"}``, by level, one state or a list of them. "auto" takes those of the
-        topology, or else the states named "O" beside others at every level; None takes none. Labels show nothing of it.
-    standardize : numeric columns are centred and scaled inside the model; cells that are missing do not count.
-    missing : what becomes of a missing number, None or NaN. "indicator": it contributes nothing, and columns in which
-        one is missing in training have one more feature, which tells where they are. "refuse": it is an error.
-    n_jobs : threads, and processes that pack :class:`hscrf.scale.Shards`; -1 for one per core. The result does not
-        depend on it.
-    random_state : seed of stochastic solvers and of the start for levels without labels.
-    warm_start : a second ``fit`` starts from the weights of the first.
-    verbose : 0 silent; 1 what is going on, packing, choosing features, training or predicting, if it takes
-        longer than a second (a live line in terminals and notebooks, few lines elsewhere), and a word before what will
-        be dear; 2 a line per iteration.
+    topology : Topology, optional
+        The state hierarchy. None learns it from the labels.
+    children : {"auto", "seen", "all"}
+        The children of a parent in a learned topology. "seen": those in the known labels. "all": every state of the
+        next level. "auto": "seen" where no label is missing or enough are known (see the guide), "all" elsewhere.
+    features : list of specifications or "default", optional
+        Blocks of weights, such as ``hscrf.Token``. "default" stands for the defaults that the list does not name:
+        ``[Token("phrase", penalty=3), "default"]`` changes one of them. None takes the defaults.
+    durations : dict of str to {"gamma", "bins", "each"}, optional
+        Levels with weights of durations (:class:`hscrf.Duration`). Equal labels in a row are one segment there.
+    max_duration : int, or dict of str to int or dict, optional
+        Longest durations: ``{"action": 40}``, by state ``{"action": {"wait": 90}}``, or a number for the levels in
+        ``durations`` (for all without any). None takes the longest of training where weights need a limit.
+    open_duration : bool or "auto"
+        Whether segments of levels in ``durations`` may exceed the longest duration L; each step beyond L has one more
+        weight. "auto": at the bottom level, without ``max_duration``, if training has a segment of more than 100 steps.
+    c1, c2 : float
+        Penalties c1 * sum |w| + c2 * sum w^2, as in CRFsuite; ``Token("tag", penalty=10)`` multiplies both by 10. The
+        perceptron has none. ``c2="auto"`` chooses c2, and factors of levels and transitions, on held-out folds.
+    margin : float, or dict of str to float
+        Softmax-margin: cost of each step with a wrong state in training, by level. 0 is maximum likelihood.
+    solver : {"lbfgs", "sgd", "perceptron"} or solver
+        A name, or a solver object with options. With partial labels "lbfgs" has ``delta=1e-2``.
+    scheme : {"auto", "plain", "bio", "bioes"} or dict of str to str
+        How label columns are written. "auto": B-x or I-x mean BIO, and E-x or S-x with them BIOES, by level.
+    min_count : int
+        Named features that occur less often are left out.
+    pairs, transitions : {"seen", "all"}
+        Whether all pairs of a named feature and a state, and all legal transitions, have weights, or only those that
+        occur in training, as in CRFsuite; others then score 0.
+    fillers : "auto", None, or dict of str to state or list of states
+        States that remember the last other state under their parent, ``{"part": "O"}``. "auto" takes those of the
+        topology, or the states named "O" at levels with other states.
+    standardize, warm_start : bool
+        Whether numeric columns are centred and scaled; whether ``fit`` starts from the weights of the former one.
+    missing : {"indicator", "refuse"}
+        A missing number (None or NaN) contributes nothing and has an indicator feature, or it is an error.
+    n_jobs, random_state : int, int or None
+        Threads, -1 for one per core (the result is the same); seed of stochastic solvers, folds and first weights.
+    verbose : int
+        0: silent. 1: progress of steps longer than a second, and a warning before expensive ones. 2: every iteration.
 
     Attributes
     ----------
-    topology_, coef_ (weights,), converged_, n_iter_, stop_reason_, history_, loss_; best_iter_, the iteration that was
-    kept for its score on development data, or None; mean_lengths_, the mean length of the training segments of each
-    level; c2_ and factors_, the penalty and its factors by level;
-    penalties_, the path that chose them, for :func:`hscrf.plots.plot_penalties`; penalty_reason_, a sentence about it
+    topology_, coef_ : Topology, ndarray of shape (weights,)
+    converged_, n_iter_, stop_reason_, history_, loss_ : bool, int, str, list of dict, float
+    best_iter_, mean_lengths_ : int or None, dict of str to float
+        The best iteration on development data; the mean length of the training segments of each level.
+    c2_, factors_, penalties_, penalty_reason_ : float, dict, list, str
+        The penalty, its factors by level, the path of the search, and the reason of the choice.
 
+    Examples
+    --------
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 3
     >>> Y = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 3
     >>> model = HSCRF().fit(X, Y)
@@ -175,8 +167,6 @@ class HSCRF(Predictor):
     solver_of = staticmethod(solvers.solver_of)  # a family may have a rule of its own for a name
     _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
 
-    # -- learning ----------------------------------------------------------------------------------------------------
-
     def fit(
         self: Self,
         X: Any,
@@ -195,17 +185,22 @@ class HSCRF(Predictor):
 
         Parameters
         ----------
-        X : sequences, or :class:`hscrf.scale.Shards` for data beyond memory. The weights are the same bits.
-        Y : labels of each sequence, None for shards, which have their own.
-        sample_weight : array (n,), a weight for each sequence in the loss.
-        development : pair (X, Y) or shards; training stops when its score has not improved for ``patience``
-            iterations, and the best model is kept.
+        X : list of sequences or :class:`hscrf.scale.Shards`
+            Shards hold data beyond memory, with their labels; the weights have the same bits.
+        Y : list of labels; None for shards
+        sample_weight : array-like (n,), optional
+            A weight for each sequence in the loss.
+        development : pair (X, Y) or shards, optional
+            Training stops when its score has not improved for ``patience`` iterations; the best model is kept.
         patience : int
-        checkpoint : file that is written as training goes on and resumed from if it exists.
-        groups : names (n,), with ``c2="auto"`` only: sequences of one group (a person, a document) stay together.
-        lengths : steps of each sequence, if X and Y are stacks: tables that hold all sequences below each other.
-        client : Dask client whose workers evaluate shards.
-        callback : function that is called with the entry of ``history_`` of each iteration.
+        checkpoint : path, optional
+            A file that training writes, and resumes from if it exists.
+        groups : array-like (n,), optional
+            With ``c2="auto"`` only: sequences of one group (a person, a document) stay in one fold.
+        lengths : list of int, optional
+            Steps of each sequence, if X and Y are tables of all sequences below each other.
+        client, callback : Dask client, callable, optional
+            Workers that evaluate shards; a function of the entry of ``history_``, called in each iteration.
 
         Returns
         -------
@@ -231,8 +226,8 @@ class HSCRF(Predictor):
     def partial_fit(self: Self, X: Any, Y: Any, sample_weight: Any = None, *, lengths: Any = None) -> Self:
         """Learn from one more chunk of data: one epoch of an online solver.
 
-        The first chunk fixes levels, states, features and scales: give a ``topology`` if it may lack states. Features
-        that only later chunks have are not learned. After ``fit``, or for a model that was loaded, all is fixed.
+        The first chunk fixes levels, states, features and scales; later chunks add none. Give a ``topology`` if the
+        first chunk may lack states. After ``fit`` or loading, all of these are fixed.
 
         Parameters
         ----------
@@ -304,8 +299,7 @@ class HSCRF(Predictor):
 
         Parameters
         ----------
-        scheme : str or mapping
-            How label columns are written, by level.
+        scheme : str or dict of str to str
 
         Returns
         -------
@@ -347,7 +341,12 @@ class HSCRF(Predictor):
         return LabelStatistics(self.topology, scheme, limited | {*named}, None, self.children, opened)
 
     def asked_features(self) -> list[Any]:
-        """Return the specifications in ``features``, without the word "default"; part of the contract of models."""
+        """Return the specifications in ``features``, without the word "default"; part of the contract of models.
+
+        Returns
+        -------
+        list of specifications
+        """
         return [spec for spec in self.features or () if not isinstance(spec, str)]
 
     def _narrowed(self, topology: Topology) -> Topology:
@@ -360,7 +359,12 @@ class HSCRF(Predictor):
         return topology.opened([*(self.durations or ())]) if self.open_duration is True else topology
 
     def specifications(self) -> Sequence[Any]:
-        """Return the specifications of all weights: those in ``features``, default ones, and durations."""
+        """Return the specifications of all weights: those in ``features``, default ones, and durations.
+
+        Returns
+        -------
+        list of specifications
+        """
         wanted = ["default"] if self.features is None else self.features
         added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
         mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}

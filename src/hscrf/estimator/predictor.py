@@ -1,4 +1,4 @@
-"""Everything a trained model does: predict, sample, explain itself, be saved."""
+"""Prediction, scores, tables and files of a trained model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf import metrics
-from hscrf.arrays import Floats, Ints, generator
+from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch
 from hscrf.engine.cost import foresee
 from hscrf.errors import several
@@ -28,7 +28,6 @@ from hscrf.features.specifications import SPECIFICATIONS
 from hscrf.files.blocks import check_function_names
 from hscrf.files.container import write_container
 from hscrf.fillers import expanded, shown
-from hscrf.inference import Posterior
 from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
@@ -40,7 +39,7 @@ from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import cut_apart
-from hscrf.potentials import Key, Potentials
+from hscrf.potentials import Key
 from hscrf.progress import waiting
 from hscrf.streaming import Stream
 from hscrf.streaming.scoring import StepScorer
@@ -56,9 +55,9 @@ FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as 
 class Predictor(Calibrated):
     """A model that has been trained or loaded; classes below it add how it learns.
 
-    What it needs: ``topology_``, ``encoder_`` (names and scales of what is observed), ``blocks_`` (which weight feeds
-    which potential) and ``coef_`` (the weights). All that it does encodes and scores each sequence once, in chunks, on
-    ``n_jobs`` threads; the result does not depend on their number.
+    It needs ``topology_``, ``encoder_`` (names and scales of observations), ``blocks_`` (which weight belongs to which
+    potential) and ``coef_`` (the weights). Each method encodes and scores each sequence once, in chunks, on ``n_jobs``
+    threads; the result does not depend on their number.
     """
 
     topology: Topology | None
@@ -78,8 +77,6 @@ class Predictor(Calibrated):
 
     _encoder_class: Any = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS
-
-    # -- prediction --------------------------------------------------------------------------------------------------
 
     @overload
     def predict(
@@ -102,20 +99,29 @@ class Predictor(Calibrated):
         folder: Any = None,
         client: Any = None,
     ) -> list[Labels] | list[str]:
-        """The best labels of each sequence; what the evidence knows stays, the rest follows.
+        """Return the best labels of each sequence that are consistent with the evidence.
 
-        ``loss="sequence"`` gives the most probable labelling; ``"step"`` and ``"segment"`` the valid nested labelling
-        with the most right states per step, or right segments, to be expected (a second decoding, over marginals).
-        Segments take O(T L S) memory a sequence, L the longest duration: T where there is no limit. Steps know no
-        borders: ``"step"`` warns where tags delimit segments. With ``lengths``, the steps of each sequence, X and the
-        evidence are stacks that hold all sequences below each other.
+        Parameters
+        ----------
+        X : list of sequences or Shards
+            The labels of :class:`hscrf.scale.Shards` are written to files in ``folder``.
+        evidence : list of labels, optional
+            Known labels of each sequence, partial or None.
+        loss : {"sequence", "step", "segment"}
+            "sequence": the most probable labelling. "step" and "segment": the valid nested labelling with the largest
+            expected number of right states of steps, or of right segments, by a second decoding over marginals.
+            "segment" takes O(T L S) memory, L the longest duration. "step" warns where tags delimit segments.
+        confidence : bool
+            Whether to add the exact posterior probability of each segment, for :meth:`Labels.confidence`. It takes one
+            pass over the sequence for each segment of a level without durations, one pass for a level with durations.
+        lengths : list of int, optional
+            The steps of each sequence, if X and the evidence are tables of all sequences below each other.
+        folder, client : path, Dask client, optional
+            For shards: where files are written, and whose workers predict.
 
-        ``confidence=True`` adds to each predicted segment its exact posterior probability, for
-        :meth:`Labels.confidence`: a pass over the sequence for each segment of a level without durations, one for all
-        segments of a level with durations.
-
-        For :class:`hscrf.scale.Shards` the labels are written to files in ``folder``, whose names are returned; a Dask
-        ``client`` lets its workers do it.
+        Returns
+        -------
+        list of Labels; for shards, list of file names
         """
         self.check_fitted()
         check_loss(loss, self._shown_levels(), self.found_scheme())
@@ -130,28 +136,19 @@ class Predictor(Calibrated):
             return self._confident(X, evidence, loss)
         return self.ask(X, evidence, partial(self._decode, loss))
 
-    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
-        """The posterior of each sequence, encoded and scored once: for several questions about the same sequence.
-
-        Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
-        """
-        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
-
     def stream(self, lag: int = 20, *, marginals: bool = False) -> Stream:
         """Label a sequence step by step while it arrives.
 
         Parameters
         ----------
         lag : int
-            How many steps later the labels of a step are given: the more, the better they are.
+            The labels of a step are returned this number of steps later. A longer lag gives better labels.
         marginals : bool
             Whether to compute the probabilities of all states too.
 
         Returns
         -------
-        Stream
-            ``push(x)`` takes an observation and returns the labels of the step ``lag`` steps before, ``flush()`` ends
-            the sequence. See :class:`hscrf.streaming.Stream`.
+        hscrf.streaming.Stream
         """
         self.check_fitted()
         scorer = StepScorer(Scorer(self.topology_, self.blocks_), self.coef_, self.encoder_)
@@ -163,27 +160,18 @@ class Predictor(Calibrated):
         labels = self._shown(Labels.unchecked(self.topology_, own, np.ones(states.shape, np.int8)))
         return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)
 
-    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
-        """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
-        return [posterior.potentials for posterior in Predictor.posterior(self, X)]
-
-    def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
-        """Entropy in nats of the posterior of each sequence: how unsure the model is."""
-        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
-
-    def sample(
-        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
-    ) -> list[list[Labels]]:
-        """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own."""
-        seeds = generator(random_state).integers(2**63, size=len(X))
-        found = self.ask(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
-        return [[self._shown(labels) for labels in draws] for draws in found]
-
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
-        """Log probability of the labels of each sequence (n,); for partial labels, of all that agree with them.
+        """Return the log probability of the labels of each sequence; for partial labels, of all that agree with them.
 
-        Labels that the model holds impossible, such as a state that training never showed, have -inf. ``lengths`` as
-        in predict.
+        Parameters
+        ----------
+        X, Y, lengths
+            Sequences and labels as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            -inf for labels that the model holds impossible, such as a state that was not in training.
         """
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
 
@@ -212,11 +200,19 @@ class Predictor(Calibrated):
         return possible_labels(y, self.topology_, n)
 
     def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
-        """Fraction of time steps with the right state at every level at once; unknown steps are left out.
+        """Return the share of time steps with the right state at every level at once; unknown steps are left out.
 
-        Labels that training never showed, a state or a child under its parent, are wrong, not an error. For other
-        measures see :func:`hscrf.metrics.scorer`. ``lengths`` as in predict; :class:`hscrf.scale.Shards` as X have
-        labels of their own.
+        Labels that were not in training, a state or a child under its parent, are wrong, not an error. For other
+        measures see :func:`hscrf.metrics.scorer`.
+
+        Parameters
+        ----------
+        X, Y, lengths, client
+            As in :meth:`fit`; :class:`hscrf.scale.Shards` as X have labels of their own.
+
+        Returns
+        -------
+        float
         """
         self.check_fitted()
         if isinstance(X, Store):
@@ -248,9 +244,9 @@ class Predictor(Calibrated):
         return self._in_chunks(observations, None, partial(self._decode, loss), weights=weights)
 
     def pack_to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
-        """Pack observations, and read labels that need not keep the topology's rules nor have only its states.
+        """Pack observations, and read labels; part of the contract of models.
 
-        Part of the contract of models.
+        The labels may break rules of the topology and have other states.
 
         Parameters
         ----------
@@ -327,7 +323,7 @@ class Predictor(Calibrated):
             return self._in_chunks(observations, known, answer, name)
 
     def _foresee(self, observations: Observations) -> None:
-        """Say what a prediction will cost, if anybody wants to know."""
+        """Report the estimated cost of a prediction if the model is verbose."""
         if self.verbose:
             foresee(self, packed_lengths(observations), learning=False)
 
@@ -376,8 +372,6 @@ class Predictor(Calibrated):
             raise AttributeError(f"this {type(self).__name__} has no classes_: see topology_.states")
         return list(self._shown_levels().states[1])
 
-    # -- insight -----------------------------------------------------------------------------------------------------
-
     @property
     def weights_(self) -> DataFrame:
         """All weights as a DataFrame: level, part, feature, states (named, joined by " > ") and weight.
@@ -402,29 +396,40 @@ class Predictor(Calibrated):
         return Scorer(self.topology_, self.blocks_).pieces(self.coef_)
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
-        """The topology with only those children and successors whose weights exceed the threshold.
+        """Return the topology with only those children and successors whose weights exceed the threshold.
 
-        A child belongs to a parent if any of its init, trans or end weights there does; v follows u if their trans
-        weight under some parent does. A pair without a weight (``transitions="seen"``) counts as zero. A parent that
-        would be left without children keeps its strongest; levels without such weights stay as they are.
+        A child belongs to a parent if any of its init, trans or end weights there exceeds it; v follows u if their
+        trans weight under some parent does. A pair without a weight (``transitions="seen"``) counts as zero. A parent
+        without such children keeps its strongest; levels without such weights do not change.
+
+        Parameters
+        ----------
+        threshold : float
+
+        Returns
+        -------
+        Topology
         """
         self.check_fitted()
         return topology_from_weights(self.topology_, self.weighted_blocks(), threshold)
 
-    # -- files -------------------------------------------------------------------------------------------------------
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file: arrays and JSON with a checksum, never pickle."""
+        """Write the model to one file: arrays and JSON with a checksum, never pickle.
+
+        Parameters
+        ----------
+        path : str or path
+        """
         self.check_fitted()
         check_function_names(self.blocks_)
         write_container(path, *self.content())
 
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what a file holds: a header for JSON, and arrays; part of the contract of models."""
+        """Return the content of a model file: a header for JSON, and arrays; part of the contract of models."""
         return content_of(self)
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
-        """Become the model that a file holds."""
+        """Set the attributes of the model from the content of a file."""
         restore_model(self, header, arrays, functions)
 
     def check_fitted(self) -> None:

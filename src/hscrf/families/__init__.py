@@ -1,7 +1,7 @@
-"""The family: chain, semi-Markov and dynamic CRF and the hierarchical HMM, as shapes of one engine.
+"""The model families: chain, semi-Markov and dynamic CRF and the hierarchical HMM, on one engine.
 
-Each model says which topology its labels have and which blocks of weights feed it; inference, learning, files and
-tables are those of :class:`HSCRF`. The *nested SemiCRF* needs no class: it is an HSCRF whose bottom level persists.
+Each model defines the topology of its labels and the blocks of weights. Inference, learning, files and tables are
+those of :class:`HSCRF`. The *nested SemiCRF* needs no class: it is an HSCRF whose bottom level persists.
 """
 
 from hscrf.families.chain import ChainCRF

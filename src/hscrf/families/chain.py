@@ -14,11 +14,29 @@ from hscrf.topology import Topology
 class ChainCRF(HSCRF):
     """Linear-chain conditional random field: one label for each time step.
 
-    The labels of a sequence are a plain list, ``"?"`` or None where unknown. Without ``features``, every feature of a
-    step and every pair of neighbouring labels has weights, as in CRFsuite; ``edges`` adds weights for the first and
-    the last label. BIO tags are states like any other. ``solver="lbfgs"`` ends by CRFsuite's rule,
-    ``LBFGS(delta=1e-5)``. Other arguments as in :class:`HSCRF`.
+    The labels of a sequence are a plain list, ``"?"`` or None where unknown. BIO tags are states like any other.
 
+    Parameters
+    ----------
+    topology : Topology, optional
+        One level of states. None learns it from the labels.
+    features : list of specifications, optional
+        None gives weights to every feature of a step and every pair of neighbouring labels, as in CRFsuite.
+    edges : bool
+        Whether the first and the last label have weights too.
+    solver : str or solver
+        As in :class:`HSCRF`; "lbfgs" stops by CRFsuite's rule, ``LBFGS(delta=1e-5)``.
+    c1, c2, margin, min_count, pairs, transitions, fillers, standardize, n_jobs, random_state, warm_start, verbose,
+    missing
+        As in :class:`HSCRF`.
+
+    Attributes
+    ----------
+    classes_ : list
+        The labels. Other attributes are those of :class:`HSCRF`.
+
+    Examples
+    --------
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
     >>> model = ChainCRF().fit(X, [["D", "N", "V"], ["D", "?", "V"]])
     >>> model.predict(X[:1])[0].column("label")
@@ -73,7 +91,16 @@ class ChainCRF(HSCRF):
 
     @staticmethod
     def solver_of(solver: Any) -> Any:
-        """Return the solver of a name; ``"lbfgs"`` ends by CRFsuite's rule."""
+        """Return the solver of a name; ``"lbfgs"`` stops by CRFsuite's rule.
+
+        Parameters
+        ----------
+        solver : str or solver
+
+        Returns
+        -------
+        solver
+        """
         return LBFGS(delta=1e-5) if solver == "lbfgs" else solver_of(solver)
 
     def _narrowed(self, topology: Topology) -> Topology:

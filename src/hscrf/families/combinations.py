@@ -27,7 +27,7 @@ from hscrf.topology import Topology
 
 
 class CombinationStatistics:
-    """What a DynamicCRF learns from labels: the states of each level, and which occur together at a step.
+    """The statistics of labels that a DynamicCRF learns: the states of each level, and which occur together at a step.
 
     Parts may be given one after the other, or to several objects that are then merged.
     """

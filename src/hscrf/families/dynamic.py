@@ -34,17 +34,35 @@ from hscrf.topology import Topology
 class DynamicCRF(HSCRF):
     """Dynamic (factorial) conditional random field: several labels for each time step, at levels that do not nest.
 
-    The labels of a sequence are a dict from level to a list of labels, ``"?"`` where unknown. Inference is exact, on
-    the combinations of labels: ``combinations="seen"`` takes those of training if no label is missing there,
-    ``"all"`` all that the ``children`` of the ``topology``, if one is given, allow; its ``successors`` say which labels
-    of a level may follow each other from step to step. A step costs their number squared.
-    Weights are those of the factors: ``features`` is a list of ``Token(level)``, ``Init(level)``, ``Trans(level)`` and
-    ``End(level)``, all by the level itself, and ``Pair(level, other)``; None takes tokens and transitions of every
-    level and pairs of neighbouring levels. Other arguments as in :class:`HSCRF`.
+    The labels of a sequence are a dict from level to a list of labels, ``"?"`` where unknown. Inference is exact, over
+    the combinations of labels. The cost of a step is their number squared. ``predict`` returns :class:`Labels` over
+    ``levels_`` in which every segment has one step. ``evidence`` may fix any label of any level.
 
-    What ``predict`` returns are :class:`Labels` over ``levels_`` in which every segment has one step; ``evidence`` may
-    know any label of any level. ``topology_`` is the flat topology of the combinations, ``combinations_`` (P, levels).
+    Parameters
+    ----------
+    topology : Topology, optional
+        The levels and their states. ``children`` limits the combinations; ``successors`` limits which labels of a level
+        may follow each other. None learns the states from the labels.
+    features : list of specifications, optional
+        ``Token``, ``Init``, ``Trans`` and ``End`` of a level, and ``Pair(level, other)``. None takes tokens and
+        transitions of every level and pairs of neighbouring levels.
+    combinations : {"seen", "all"}
+        "seen": the combinations of training, if no label is missing there. "all": all that the topology allows.
+    c1, c2, margin, solver, min_count, pairs, transitions, standardize, n_jobs, random_state, warm_start, verbose,
+    missing
+        As in :class:`HSCRF`.
 
+    Attributes
+    ----------
+    levels_ : Topology
+        The levels and their states.
+    topology_ : Topology
+        The flat topology of the combinations.
+    combinations_ : ndarray of shape (P, levels)
+        The states of each combination. Other attributes are those of :class:`HSCRF`.
+
+    Examples
+    --------
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
     >>> Y = [{"chunk": ["B", "I", "O"], "tag": ["D", "N", "V"]}] * 2
     >>> model = DynamicCRF().fit(X, Y)
@@ -145,12 +163,36 @@ class DynamicCRF(HSCRF):
     # the doors
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
-        """Posterior probabilities of each sequence; ``state`` has every level and, as "combination", all at once."""
+        """Return the posterior probabilities of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels, optional
+        lengths : list of int, optional
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of Marginals
+            ``state`` has every level, and "combination" for the combinations.
+        """
         found = map(self._marginals_by_level, super().predict_marginals(X, evidence, lengths=lengths))
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
-        """The posterior of each sequence, encoded and scored once, with labels and marginals of every level."""
+        """Return the posterior of each sequence, with labels and marginals of every level.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels, optional
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of Posterior
+        """
         return [PosteriorByLevel(found, self) for found in super().posterior(X, evidence)]
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:
@@ -183,14 +225,47 @@ class DynamicCRF(HSCRF):
         return self.levels_
 
     def learned_topology(self, threshold: float = 0.0) -> Topology:
-        """There is none: the levels of this model do not nest."""
+        """Raise an error: the levels of this model do not nest.
+
+        Parameters
+        ----------
+        threshold : float
+            Not used.
+
+        Returns
+        -------
+        Topology
+            Never.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
         raise ValueError("the levels of a DynamicCRF do not nest, so there is no topology to learn")
 
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the content of a model file; part of the contract of models.
+
+        Returns
+        -------
+        header : dict
+            For JSON.
+        arrays : dict of str to ndarray
+        """
         header, arrays = super().content()
         return {**header, "levels": self.levels_.to_json()}, {**arrays, "combinations": self.combinations_}
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+        """Set the attributes of the model from the content of a file.
+
+        Parameters
+        ----------
+        header : dict
+        arrays : dict of str to ndarray
+        functions : dict of str to callable
+            Segment functions by name.
+        """
         super().restore(header, arrays, functions)
         self.levels_ = Topology.from_dict(header["levels"])
         self.topology = self.levels_ if header["topology_given"] else None

@@ -96,9 +96,18 @@ class FactorBlock(Block):
 
 @dataclass(frozen=True, repr=False)
 class Pair(CellSpecification):
-    """The labels of two levels at the same step; ``observed``: with the features of that step.
+    """Weights for the labels of two levels at the same step.
 
-    ``only`` and ``without`` choose features by how their names begin.
+    Parameters
+    ----------
+    level, other : str
+        The two levels.
+    observed : bool
+        Whether to combine the labels with the features of the step.
+    only, without : str
+        Prefixes of the names of features to take, or to leave out.
+    penalty : float or "length"
+        A factor of c1 and c2; "length" is the mean length of the level's segments in training.
     """
 
     other: str

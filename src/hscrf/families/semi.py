@@ -15,11 +15,31 @@ from hscrf.topology import Topology
 class SemiCRF(HSCRF):
     """Semi-Markov conditional random field: one level of segments, with features of their lengths and contents.
 
-    The labels of a sequence are a list of BIO tags (or what ``scheme`` says) or of half-open segments
-    ``(start, stop, label)``. ``max_duration`` limits the length of segments, for all labels or by label; None takes
-    the longest of training. If labels are missing there, that is unknown: then there is no limit, and lengths have no
-    weights. Other arguments as in :class:`HSCRF`.
+    The labels of a sequence are a list of tags in the ``scheme``, or of half-open segments ``(start, stop, label)``.
 
+    Parameters
+    ----------
+    topology : Topology, optional
+        One level of states. None learns it from the labels.
+    features : list of specifications, optional
+        As in :class:`HSCRF`.
+    max_duration : int or dict of str to int, optional
+        The longest segment, of all labels or by label. None takes the longest of training. If labels are missing there,
+        it is unknown: then there is no limit, and lengths have no weights.
+    scheme : str
+        "bio", "bioes" or "plain".
+    c1, c2, margin, solver, min_count, pairs, transitions, fillers, standardize, n_jobs, random_state, warm_start
+        As in :class:`HSCRF`.
+    verbose, missing
+        As in :class:`HSCRF`.
+
+    Attributes
+    ----------
+    classes_ : list
+        The labels. Other attributes are those of :class:`HSCRF`.
+
+    Examples
+    --------
     >>> X = [[["w=the"], ["w=cat"], ["w=sleeps"]]] * 2
     >>> model = SemiCRF().fit(X, [["B-NP", "I-NP", "O"], [(0, 2, "NP"), (2, 3, "O")]])
     >>> model.predict(X[:1])[0].segments("label")
@@ -88,8 +108,21 @@ class SemiCRF(HSCRF):
 
 
 def semi_crf_as_hscrf(potentials: Potentials, bottom: str = "step") -> Potentials:
-    """A semi-Markov model as three levels: its segments over a dummy bottom level of one state and unit length.
+    """Return a semi-Markov model as three levels: its segments over a dummy bottom level of one state and unit length.
 
+    Parameters
+    ----------
+    potentials : Potentials
+        Of a topology whose bottom level persists.
+    bottom : str
+        The name of the dummy level.
+
+    Returns
+    -------
+    Potentials
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from hscrf import log_partition
     >>> semi = Potentials(Topology({"label": ["A", "B"]}, max_duration={"label": 2}), 3)

@@ -16,9 +16,9 @@ Fact = tuple[int, str, int]  # time, "state", "end" or "set", level
 
 
 def infeasible(length: int, evidence: Labels | None, possible: Callable[[Labels | None], bool]) -> InfeasibleError:
-    """Why no configuration of some steps is possible: because of labels that contradict each other, or in any case.
+    """Return the error for steps without a possible configuration: which labels contradict each other, if any do.
 
-    ``possible`` tells whether any configuration agrees with some evidence.
+    ``possible`` returns whether any configuration agrees with some evidence.
     """
     if evidence is None or not possible(None):
         what = f"{length} steps" + ("" if evidence is None else ", whatever the evidence")
@@ -38,9 +38,9 @@ def conflict(evidence: Labels, possible: Callable[[Labels | None], bool]) -> lis
 
 
 def smallest_core(items: Sequence[Item], possible: Callable[[list[Item]], bool]) -> list[Item]:
-    """A smallest set of items that is impossible, in their order; none if all of them together are possible.
+    """Return a smallest set of items that is impossible, in their order; none if all of them together are possible.
 
-    Halving finds each member in O(log n) questions.
+    Halving finds each member in O(log n) calls of ``possible``.
 
     >>> smallest_core([1, 2, 3, 4, 5], lambda some: not {2, 4} <= set(some))
     [2, 4]

@@ -16,7 +16,7 @@ LOSSES = ("sequence", "step", "segment")
 
 
 def check_loss(loss: str, topology: Topology, scheme: Any) -> None:
-    """Raise for an unknown loss, and warn of right steps where segments have borders of their own."""
+    """Raise for an unknown loss; warn of ``"step"`` where tags delimit segments."""
     if loss not in LOSSES:
         raise ValueError(f"loss is {loss!r}, expected 'sequence', 'step' or 'segment'")
     if loss != "step":
@@ -33,9 +33,9 @@ def check_loss(loss: str, topology: Topology, scheme: Any) -> None:
 
 
 def expected_gains(topology: Topology, batch: Batch, values: Mapping[Key, Floats], loss: str) -> dict[Key, Floats]:
-    """Potentials under which the best configuration has the most right steps, or segments, to be expected.
+    """Return potentials whose best configuration has the largest expected number of right steps, or segments.
 
-    They are the posterior probabilities of states at steps, or of segments; those of a filler are shared by its copies.
+    They are the posterior probabilities of states at steps, or of segments. Copies of a filler share its probability.
     """
     if loss == "step":
         found = batch.expectations(values)

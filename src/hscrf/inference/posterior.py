@@ -1,4 +1,4 @@
-"""One sequence, prepared once: its potentials, what is known of it, and all that may be asked of both."""
+"""The posterior of one sequence: potentials and evidence prepared once for several computations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,27 @@ from hscrf.potentials import Key, Potentials
 class Posterior:
     """The distribution over all configurations of one sequence that agree with the evidence.
 
-    Labels are closed and the engine's plan is made once, whatever is asked afterwards. The functions ``log_partition``,
-    ``marginals``, ``decode``, ``k_best``, ``sample`` and ``entropy`` of :mod:`hscrf` are its methods;
-    ``HSCRF.posterior`` gives the posteriors of a model.
+    Labels are closed and the engine's plan is made once for all computations. The functions ``log_partition``,
+    ``marginals``, ``decode``, ``k_best``, ``sample`` and ``entropy`` of :mod:`hscrf` are its methods.
+    ``HSCRF.posterior`` returns the posteriors of a model.
 
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of the sequence.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Attributes
+    ----------
+    potentials : Potentials
+    evidence : Labels or None
+    log_partition : float
+    marginals : Marginals
+    counts : Potentials
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> potentials = Potentials(topology, 3, token={"tag": [[1, 0], [0, 2], [0, 0.5]]})
@@ -43,7 +60,7 @@ class Posterior:
         self._made: dict[str, Any] = {}
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Make something once. ``cached_property`` has one lock for all posteriors before Python 3.12: threads wait."""
+        """Compute a value once. Before Python 3.12, ``cached_property`` has one lock for all posteriors."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
@@ -71,9 +88,9 @@ class Posterior:
 
     @property
     def marginals(self) -> Marginals:
-        """Posterior probabilities of states, endings and segments, and the expected counts.
+        """Posterior probabilities of states, ends and segments, and the expected counts.
 
-        They hold the posterior, so it does not hold them but the numbers that they show.
+        Marginals refer to their posterior. The posterior keeps only the numbers, so there is no reference cycle.
         """
         topology, found = self.potentials.topology, self._expectations
         state = {level: summed(topology, d, found.state[d]) for d, level in enumerate(topology.levels)}
@@ -102,18 +119,54 @@ class Posterior:
         return found
 
     def segment(self, level: str) -> Floats:
-        """Posterior (T, L, S) of all segments of a level, by start and length."""
+        """Return the posterior probability of every segment of a level, by start and length.
+
+        Parameters
+        ----------
+        level : str
+            The name of the level.
+
+        Returns
+        -------
+        ndarray of shape (T, L, S)
+            Entry ``[t, l, s]`` is the probability that a segment of state s starts at t and has length l + 1.
+        """
         topology = self.potentials.topology
         d = topology.level(level)
         return summed(topology, d, self.batch.expectations(self.values, explicit=(d,)).segments[d])
 
     def decode(self) -> Labels:
-        """The best configuration; its log score is ``.score``."""
+        """Return the best configuration; its log score is ``.score``.
+
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        InfeasibleError
+            If no configuration agrees with the evidence.
+        """
         states, ends, best = self.batch.best(self.values)
         return self._labels(states, ends, self._feasible(float(best[0])))
 
     def k_best(self, k: int) -> list[Labels]:
-        """The k best configurations in order of their score, fewer if there are fewer."""
+        """Return the k best configurations, the best first; fewer if there are fewer.
+
+        Parameters
+        ----------
+        k : int
+            The number of configurations.
+
+        Returns
+        -------
+        list of Labels
+
+        Raises
+        ------
+        InfeasibleError
+            If no configuration agrees with the evidence.
+        """
         found = self.batch.k_best(self.values, k)
         best = [self._labels(states, ends, score) for score, states, ends in found]
         if not best:
@@ -121,7 +174,24 @@ class Posterior:
         return best
 
     def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
-        """Draw n exact and independent samples; random_state is a seed or a generator."""
+        """Draw n exact and independent samples.
+
+        Parameters
+        ----------
+        n : int
+            The number of samples.
+        random_state : int, numpy Generator or None
+            A seed or a generator.
+
+        Returns
+        -------
+        list of Labels
+
+        Raises
+        ------
+        InfeasibleError
+            If no configuration agrees with the evidence.
+        """
         states, ends, log_z = self.batch.draw(self.values, n, generator(random_state))
         self._feasible(float(log_z[0]))
         return [self._labels(x, e) for x, e in zip(states, ends, strict=True)]
@@ -132,7 +202,12 @@ class Posterior:
         return Labels(topology, shown(topology, states), ends, score=score)
 
     def entropy(self) -> float:
-        """Entropy in nats: log Z minus the expected score."""
+        """Return the entropy in nats: log Z minus the expected score.
+
+        Returns
+        -------
+        float
+        """
         found, expected = self.marginals, 0.0
         for part, level, values in self.potentials.parts():
             counts = found.counts[part][level]
@@ -140,13 +215,18 @@ class Posterior:
         return found.log_partition - expected
 
     def _feasible(self, value: float) -> float:
-        """Return a log mass, or raise and say which labels leave nothing possible."""
+        """Return a log mass; raise an error that names the contradicting labels if it is -inf."""
         if value == -np.inf:
             raise self.infeasible()
         return value
 
     def infeasible(self) -> InfeasibleError:
-        """The error for a sequence without any configuration; it says which labels contradict each other."""
+        """Return the error for a sequence without any configuration; it names the labels that contradict each other.
+
+        Returns
+        -------
+        InfeasibleError
+        """
         return infeasible(self.potentials.length, self.evidence, self._allows)
 
     def _allows(self, evidence: Labels | None) -> bool:
@@ -160,7 +240,23 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Marginals:
-    """Posterior probabilities of one sequence."""
+    """Posterior probabilities of one sequence of T steps.
+
+    Attributes
+    ----------
+    log_partition : float
+        log Z of the configurations that agree with the evidence.
+    state : dict of str to ndarray (T, S)
+        By level: the probability that the level is in state s at t.
+    ending : dict of str to ndarray (T,)
+        By level: the probability that a segment of the level has its last step at t.
+    posterior : Posterior
+        The posterior that these probabilities come from.
+    names : dict of str to tuple
+        State names of levels that the topology of the posterior does not have; empty otherwise.
+    counts : Potentials
+        Expected counts.
+    """
 
     log_partition: float
     state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
@@ -174,8 +270,19 @@ class Marginals:
         return self.posterior.counts
 
     def to_dicts(self, level: str | None = None) -> list[dict[Any, float]]:
-        """Return the probability of each state by its name, a dict for each step; without a level, of the only one.
+        """Return the probability of each state by its name, one dict for each step.
 
+        Parameters
+        ----------
+        level : str, optional
+            The level. None means the only one.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
         >>> from hscrf import Topology
         >>> Posterior(Potentials(Topology({"tag": ["N", "V"]}), 1)).marginals.to_dicts()
         [{'N': 0.5, 'V': 0.5}]
@@ -187,9 +294,20 @@ class Marginals:
         return [dict(zip(states, row, strict=True)) for row in self.state[str(level)].tolist()]
 
     def segment(self, level: str) -> Floats:
-        """Posterior (T, L, S) that a segment of state s starts at t and has length l + 1.
+        """Return the posterior probability of every segment of a level, by start and length.
 
-        L is the longest segment that is admissible. Computed on demand for a level without durations: O(T^2 S).
+        The table of a level without durations is computed on demand, in O(T^2 S).
+
+        Parameters
+        ----------
+        level : str
+            The name of the level.
+
+        Returns
+        -------
+        ndarray of shape (T, L, S)
+            Entry ``[t, l, s]`` is the probability that a segment of state s starts at t and has length l + 1. L is the
+            longest legal length.
         """
         return self.posterior.segment(level)
 

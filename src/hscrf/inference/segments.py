@@ -1,14 +1,15 @@
-r"""Posterior probabilities of given segments, exactly.
+"""Posterior probabilities of given segments, exactly.
 
 The probability that a segment exists is a ratio of two partition functions,
 
-    P(level d has a segment of state s from i to j | evidence) = Z(evidence and this segment) / Z(evidence),
+    P(level d has a segment of state s from i to j | evidence) = Z(evidence and this segment) / Z(evidence).
 
-where the segment is evidence of five kinds: the level ends before i, does not end from i to j - 1, ends at j, and has
-the state s in between; levels above go on where it goes on, and levels below end where it ends. A forward pass for each
-segment costs O(T) for levels without durations, so that the segments of a labelling cost O(T K) for K of them. A table
-of all segments costs O(T^2) there, which is more, for K <= T. Levels with durations have that table anyway: one pass
-gives all their segments.
+The segment is evidence of five kinds. The level ends before i, does not end from i to j - 1, ends at j, and has the
+state s in between. Levels above go on where it goes on, and levels below end where it ends.
+
+A forward pass for each segment costs O(T) for levels without durations, so K segments of a labelling cost O(T K). A
+table of all segments costs O(T^2) there, which is more, for K <= T. Levels with durations have that table anyway: one
+pass gives all their segments.
 """
 
 from __future__ import annotations

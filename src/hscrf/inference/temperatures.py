@@ -1,10 +1,10 @@
-"""Temperatures that make the probabilities of a model honest: p is as often right as it says.
+"""Temperatures calibrate the probabilities of a model: of the predictions with probability p, a share p is right.
 
 A temperature belongs to a level and changes only the probabilities that are reported, never the joint distribution,
 the potentials or the labels that are decoded. The probabilities p of the states of a step become
-p ** (1 / temperature), divided by their sum; the probability q that a segment exists becomes
+p ** (1 / temperature), divided by their sum. The probability q that a segment exists becomes
 q ** (1 / temperature) / (q ** (1 / temperature) + (1 - q) ** (1 / temperature)). A temperature above 1 makes a model
-less sure, one below 1 makes it more sure, and 1 changes nothing.
+less confident, one below 1 more confident, and 1 changes nothing.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def best_temperature(loss: Callable[[float], float]) -> float:
 def fitted_temperatures(
     truth: Sequence[Labels], found: Sequence[Labels], marginals: Sequence[Marginals]
 ) -> dict[str, Temperature]:
-    """The temperatures under which the truth is most probable, by level.
+    """Return the temperatures under which the truth is most probable, by level.
 
-    For states the loss is the mean of -log p of the true states of known steps; for segments that of predicted ones
-    being right or wrong, in the sequences whose level is completely known. States that the model does not have, or
-    holds impossible, say nothing about a temperature and are left out.
+    For states the loss is the mean of -log p of the true states of known steps. For segments it is the mean of -log q
+    of whether a predicted segment is right, over sequences whose level is completely known. States that the model does
+    not have, or that it gives probability 0, are left out.
     """
     temperature = {}
     for d in shown_levels(found[0].topology):

@@ -14,8 +14,27 @@ from hscrf.topology import UNLIMITED
 
 
 def log_partition(potentials: Potentials, evidence: Labels | None = None) -> float:
-    """Log of the total mass of all configurations that agree with the evidence.
+    """Return the log of the total mass of all configurations that agree with the evidence.
 
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    float
+        log Z, in nats.
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
+
+    Examples
+    --------
     >>> from hscrf import Potentials, Topology
     >>> p = Potentials(Topology({"tag": ["N", "V"]}), 3)
     >>> round(np.exp(log_partition(p)))
@@ -25,26 +44,90 @@ def log_partition(potentials: Potentials, evidence: Labels | None = None) -> flo
 
 
 def marginals(potentials: Potentials, evidence: Labels | None = None) -> Marginals:
-    """Posterior probabilities of states, endings and segments, and the expected counts.
+    """Return posterior probabilities of states, ends and segments, and the expected counts.
 
     The counts are the gradient of :func:`log_partition` with respect to the potentials.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    Marginals
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
+
+    Examples
+    --------
+    >>> from hscrf import Potentials, Topology
+    >>> p = Potentials(Topology({"tag": ["N", "V"]}), 3)
+    >>> marginals(p).state["tag"].tolist()
+    [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
     return Posterior(potentials, evidence).marginals
 
 
 def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
-    """The best configuration that agrees with the evidence; its log score is ``.score``.
+    """Return the best configuration that agrees with the evidence; its log score is ``.score``.
 
-    Ties are broken by a fixed rule, walking back from the last step: the state that comes first in the topology, then
-    the shortest segment of the lowest level, and a boundary at as few levels as will do.
+    A fixed rule breaks ties, backwards from the last step. It prefers the state that comes first in the topology, then
+    the shortest segment of the lowest level, then a boundary at the fewest levels.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    Labels
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
+
+    Examples
+    --------
+    >>> from hscrf import Potentials, Topology
+    >>> p = Potentials(Topology({"tag": ["N", "V"]}), 3, token={"tag": [[1, 0], [0, 2], [0, 0.5]]})
+    >>> decode(p).column("tag"), decode(p).score
+    (['N', 'V', 'V'], 3.5)
     """
     return Posterior(potentials, evidence).decode()
 
 
 def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> list[Labels]:
-    """The k best configurations in order of their score, fewer if there are fewer.
+    """Return the k best configurations, the best first; fewer if there are fewer.
 
-    Lazy: after one pass as in :func:`decode`, the work grows with k and the length, not with the model.
+    After one pass as in :func:`decode`, the work grows with k and the length, not with the number of states.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    k : int
+        The number of configurations.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    list of Labels
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
     """
     return Posterior(potentials, evidence).k_best(k)
 
@@ -52,17 +135,75 @@ def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> li
 def sample(
     potentials: Potentials, n: int = 1, random_state: Any = None, evidence: Labels | None = None
 ) -> list[Labels]:
-    """Draw n exact and independent samples from the posterior; random_state is a seed or a generator."""
+    """Draw n exact and independent samples from the posterior.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    n : int
+        The number of samples.
+    random_state : int, numpy Generator or None
+        A seed or a generator.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    list of Labels
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
+    """
     return Posterior(potentials, evidence).sample(n, random_state)
 
 
 def entropy(potentials: Potentials, evidence: Labels | None = None) -> float:
-    """Entropy, in nats, of the posterior over configurations: log Z minus the expected score."""
+    """Return the entropy of the posterior over configurations: log Z minus the expected score.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    evidence : Labels, optional
+        Known states and ends. None means that nothing is known.
+
+    Returns
+    -------
+    float
+        In nats.
+
+    Raises
+    ------
+    InfeasibleError
+        If no configuration agrees with the evidence.
+    """
     return Posterior(potentials, evidence).entropy()
 
 
 def score(potentials: Potentials, labels: Labels) -> float:
-    """Log score of one complete configuration; -inf if a potential forbids it."""
+    """Return the log score of one complete configuration; -inf if a potential forbids it.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        Log-potentials of one sequence.
+    labels : Labels
+        Complete labels of the same topology and length.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InfeasibleError
+        If the labels break a rule of the topology.
+    ValueError
+        If the labels are incomplete, or have another topology or length.
+    """
     check_fit(potentials, labels, "labels")
     labels.check()
     topology = potentials.topology

@@ -134,7 +134,7 @@ def open_runs(
 
 
 def ends_of_runs(state: NDArray[Any]) -> NDArray[np.int8]:
-    """Ends (T,) of a row of states: 1 where the state changes, -1 beside an unknown one, 0 otherwise."""
+    """Ends (T,) of a row of states: 1 where the state changes, -1 next to an unknown state, 0 otherwise."""
     ends = np.where(state >= 0, 1, -1).astype(np.int8)
     ends[:-1] = state[:-1] != state[1:]
     ends[:-1][(state[:-1] < 0) | (state[1:] < 0)] = -1

@@ -15,13 +15,13 @@ SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are no level
 
 
 def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[Any]:
-    """Labels of each sequence as the reader takes them: Labels, a list, a dict by level, or None for nothing known.
+    """Return the labels of each sequence as the reader takes them: Labels, a list, a dict by level, or None if unknown.
 
-    A sequence may be Labels; a list, a 1-D array or a series, which is the only level; a dict of columns or segments;
-    a DataFrame, a column a level; or a 2-D array (T, levels), whose columns have the names ``levels`` from top to
-    bottom. Y may be one DataFrame with a column "sequence": its sequences are in the order of their first rows, and
-    their steps in the order of a column "time", if there is one. None, NaN and "?" are unknown, and -1 where all
-    labels of a column are integers.
+    A sequence may be Labels, a dict of columns or segments, or a DataFrame with a column for each level. A list, a 1-D
+    array or a series is the only level. A 2-D array (T, levels) has the columns ``levels`` from top to bottom. Y may be
+    one DataFrame with a column "sequence". Then its sequences are in the order of their first rows, and steps are in
+    the order of a column "time" if there is one. None, NaN and "?" are unknown, and -1 where all labels of a column are
+    integers.
 
     >>> given_labels([np.array([[1, 4], [-1, 5]])], ["phrase", "tag"])
     [{'phrase': [1, '?'], 'tag': [4, 5]}]

@@ -64,10 +64,10 @@ def encode_labels(
 
 @dataclass
 class LabelStatistics:
-    """What a topology is learned from: the states, classes, children and durations in labels.
+    """The statistics of labels that a topology is learned from: states, classes, children and durations.
 
     The labels may come in parts: one after the other to :meth:`update` of one object, or to several objects, perhaps
-    in several processes, which are then merged. In whatever order and grouping this is done, every field and
+    in several processes, which are then merged. Order and grouping do not change the result: every field and
     :meth:`topology` are the same as after one update with all the labels.
 
     All parts must have the same levels. These are ``levels``, or else the levels of the first sequence. So an object
@@ -75,12 +75,12 @@ class LabelStatistics:
     bring their topology; if they are mixed with columns or segments, all parts need it as ``given``. ``limited`` names
     the levels that need a longest duration.
 
-    ``children`` says which children a parent may have. ``"seen"``: those that it has where both labels are known.
+    ``children`` selects the children that a parent may have. ``"seen"``: those that it has where both labels are known.
     ``"all"``: every state of the next level. ``"auto"`` (default): as "seen" where all labels of the two levels are
-    known. Where labels are missing, as "seen" for all parents of a level that shows enough: its known labels have at
-    least 20 runs of children, and at most 1 in 20 of these is the only one with its parent and child. At other levels
-    the same rule decides for each parent alone. Other parents, and those that are never seen with a known child, may
-    have any child. A child that is never seen below a known parent may be below any.
+    known. Where labels are missing, it is as "seen" for all parents of a level with enough known labels. Enough are at
+    least 20 runs of children, of which at most 1 in 20 is the only one with its parent and child. At other levels the
+    same rule decides for each parent alone. Other parents, and those that are never seen with a known child, may have
+    any child. A child that is never seen below a known parent may be below any.
 
     >>> one, other = LabelStatistics(), LabelStatistics()
     >>> first = one.update([{"phrase": ["NP", "NP"], "tag": ["D", "N"]}], [2])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hscrf.arrays import sealed
 from hscrf.errors import several
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.closure import closure
@@ -25,7 +24,7 @@ from hscrf.labels.columns import (
     schemes_of,
 )
 from hscrf.labels.confidence import SegmentConfidence
-from hscrf.labels.rules import RULES, first_true
+from hscrf.labels.rules import RULES, checked_cells, checked_sets, same_sets
 from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
 from hscrf.topology import Topology
@@ -36,12 +35,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labels:
-    """What is known of the states and ending indicators of one sequence, the paper's (x, e).
+    """Known states and ending indicators of one sequence, the paper's (x, e).
 
-    ``states[d, t]`` is the state of the segment of level d over time t; ``ends[d, t]`` says whether that
-    segment ends at t (1) or goes on (0). Unknown is -1; an unknown end is -2 if the segment is known to end there
-    only together with its parent. ``allowed`` narrows levels to sets of states.
+    Parameters
+    ----------
+    topology : Topology
+    states : array (D, T) of int
+        The state of the segment of level d over time t; -1 where unknown.
+    ends : array (D, T) of int
+        Whether that segment ends at t (1) or goes on (0); -1 where unknown. -2 means that it ends there if and only if
+        its parent does.
+    allowed : dict of str to bool array (T, S_d), optional
+        By level: the states that each step may have.
+    score : float, optional
+        The log score, set by decoding.
+    posterior : dict of str to array (segments, 2), optional
+        By level: the numbers of :meth:`confidence`.
 
+    Examples
+    --------
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> labels = Labels.from_segments(topology, {"phrase": [(0, 2, "NP"), (2, 3, "O")]})
     >>> labels
@@ -64,27 +76,22 @@ class Labels:
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        put("states", _cells(self.topology, self.states, "states", -1, self.topology.n_states, np.int32))
-        put("ends", _cells(self.topology, self.ends, "ends", WITH_PARENT, (2,) * self.topology.depth, np.int8))
+        put("states", checked_cells(self.topology, self.states, "states", -1, self.topology.n_states, np.int32))
+        put("ends", checked_cells(self.topology, self.ends, "ends", WITH_PARENT, (2,) * self.topology.depth, np.int8))
         if self.states.shape != self.ends.shape:
             raise ValueError(f"states has {several(self.length, 'step')} but ends has {self.ends.shape[1]}")
-        put("allowed", _sets(self.topology, self.allowed, self.length))
+        put("allowed", checked_sets(self.topology, self.allowed, self.length))
 
     @classmethod
     def unchecked(
         cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None
     ) -> Labels:
-        """Return labels that are known to be valid, such as those of decoding: nothing is checked or copied.
+        """Return labels that are known to be valid, such as decoded ones: nothing is checked or copied.
 
         Parameters
         ----------
-        topology : Topology
-        states : array (D, T) of int32
-            The state of each level at each step, -1 where unknown.
-        ends : array (D, T) of int8
-            Whether the segment of each level ends at each step: 0, 1, or -1 where unknown.
-        score : float or None
-            The score of the labels, if they were decoded.
+        topology, states, ends, score
+            As in the constructor, with states of int32 and ends of int8.
 
         Returns
         -------
@@ -96,7 +103,17 @@ class Labels:
 
     @classmethod
     def unknown(cls, topology: Topology, length: int) -> Labels:
-        """Return labels of which nothing is known."""
+        """Return labels whose states and ends are all unknown.
+
+        Parameters
+        ----------
+        topology : Topology
+        length : int
+
+        Returns
+        -------
+        Labels
+        """
         return cls(topology, *blank(topology, length))
 
     @classmethod
@@ -105,9 +122,21 @@ class Labels:
     ) -> Labels:
         """Read half-open segments ``(start, stop, state)`` of some or all levels.
 
-        Levels not mentioned and gaps between segments are unknown, but a gap is known to end before a segment.
-        A root of several classes may be given as ``"root": class``.
+        Levels not named and gaps between segments are unknown, but a gap is known to end before a segment.
 
+        Parameters
+        ----------
+        topology : Topology
+        segments : dict of str to list of (start, stop, state)
+            The class of the sequence may be given as ``"root": class``.
+        length : int, default the last stop
+
+        Returns
+        -------
+        Labels
+
+        Examples
+        --------
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> Labels.from_segments(topology, {"phrase": [(1, 3, "NP")]}, length=4).column("phrase")
         ['?', 'NP', 'NP', '?']
@@ -133,17 +162,27 @@ class Labels:
     ) -> Labels:
         """Read one label per time step for some or all levels; ``"?"``, None or NaN is unknown.
 
-        The borders of an unknown cell are unknown, unless the prefix of its neighbour tells them. In BIO and BIOES
-        an I-x that continues no x starts a segment, and ``"O"`` is a state like others. No prefix says where
-        ``"O"`` and the labels of a plain column end. ``boundaries`` says how a run of them is read:
+        The boundaries of an unknown step are unknown, unless the prefix of its neighbour determines them. In BIO and
+        BIOES an I-x that continues no x starts a segment, and ``"O"`` is a state like others. A segment with prefixes
+        that goes on where the level above is known to end is an error.
 
-        - ``"runs"``: a run ends, and starts again, exactly where the level above ends. So it is one segment under
-          one parent, and where the ends of the parent are unknown so are its own;
-        - ``"fixed"``: a run is one segment, unless the level above is known to end in it;
-        - ``"unknown"``: a run may be any number of segments.
+        Parameters
+        ----------
+        topology : Topology
+        columns : dict of str to list of labels
+        scheme : str or dict of str to str
+            "plain", "bio" or "bioes", for all levels or by level.
+        boundaries : {"runs", "fixed", "unknown"}
+            How to read a run of equal labels without prefixes, such as ``"O"``. "runs": it ends exactly where the level
+            above ends, and its ends are unknown where those are. "fixed": it is one segment, unless the level above is
+            known to end in it. "unknown": it may be any number of segments.
 
-        A segment with prefixes that goes on where the level above is known to end is an error.
+        Returns
+        -------
+        Labels
 
+        Examples
+        --------
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
         >>> columns = {"phrase": ["B-NP", "B-NP", "I-NP", "O"], "tag": ["N", "N", "?", "V"]}
         >>> Labels.from_columns(topology, columns, scheme={"phrase": "bio"}).segments("phrase")
@@ -166,8 +205,17 @@ class Labels:
     def from_tree(cls, topology: Topology, tree: Any) -> Labels:
         """Read a nested list of ``(state, children)`` pairs; a leaf is ``(state, duration)`` or a bare state.
 
-        With several root classes a tree is the pair ``(class, list)``.
+        Parameters
+        ----------
+        topology : Topology
+        tree : list, or tuple (class, list) with several root classes
 
+        Returns
+        -------
+        Labels
+
+        Examples
+        --------
         >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]})
         >>> labels = Labels.from_tree(topology, [("NP", ["D", "N"]), ("VP", [("V", 1)])])
         >>> labels.column("phrase", scheme="bio")
@@ -190,10 +238,17 @@ class Labels:
         return bool((self.states >= 0).all() and (self.ends >= 0).all())
 
     def check(self) -> None:
-        """Raise InfeasibleError if what is known breaks a rule of the hierarchy.
+        """Raise an error if known labels break a rule of the hierarchy.
 
         On complete labels the rules are exactly those of a legal nested segmentation.
 
+        Raises
+        ------
+        InfeasibleError
+            With the labels that contradict each other.
+
+        Examples
+        --------
         >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]}, max_duration={"tag": None})
         >>> Labels(topology, [[0, 0], [0, 0], [1, 1]], [[0, 1], [1, 1], [0, 1]]).check()
         Traceback (most recent call last):
@@ -205,11 +260,17 @@ class Labels:
     def closed(self) -> Labels:
         """Return these labels with everything that follows from them by nesting; no legal configuration is lost.
 
-        All levels end at the last step. Where a level ends, all below it end; where it goes on, all above it
-        go on. Steps of one segment have the same allowed states. The allowed states of parents and children
-        limit each other. Where the state must change, a segment ends. Stretches that go on are nested, so
-        they form a tree, on which one sweep up and one down are enough. Cost O(T * sum of S_d * S_{d+1}).
+        All levels end at the last step. Where a level ends, all below it end; where it goes on, all above it go on.
+        Steps of one segment have the same allowed states. The allowed states of parents and children limit each other.
+        Where the state must change, a segment ends. Stretches that go on are nested and form a tree: one sweep up and
+        one down are enough. The cost is O(T * sum of S_d * S_{d+1}).
 
+        Returns
+        -------
+        Labels
+
+        Examples
+        --------
         >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]},
         ...                     children={"phrase": {"NP": ["N"], "VP": ["V"]}})
         >>> closed = Labels.from_columns(topology, {"tag": ["N", "?", "V"]}).closed()
@@ -222,7 +283,16 @@ class Labels:
         return Labels(self.topology, states, ends, named, self.score)._checked()
 
     def segment_arrays(self, level: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32]]:
-        """Return start, stop (half-open) and state index of the segments of a completely known level."""
+        """Return start, stop (half-open) and state index of the segments of a completely known level.
+
+        Parameters
+        ----------
+        level : int
+
+        Returns
+        -------
+        start, stop, state : ndarrays of shape (segments,)
+        """
         unknown = (self.states[level] < 0) | (self.ends[level] < 0)
         if unknown.any():
             name, t = self.topology.levels[level], int(unknown.argmax())
@@ -234,7 +304,14 @@ class Labels:
     def segments(self, level: str | int | None = None) -> list[Segment]:
         """Return the segments of a completely known level as half-open ``(start, stop, state)``.
 
-        Without a level, the only one below the root is meant.
+        Parameters
+        ----------
+        level : str, int or None
+            None means the only level below the root.
+
+        Returns
+        -------
+        list of tuple
         """
         d = level_or_only(self.topology, level)
         start, stop, state = self.segment_arrays(d)
@@ -244,19 +321,17 @@ class Labels:
     def confidence(self, level: str | int | None = None) -> list[SegmentConfidence]:
         """Return the segments of a level with their posterior probabilities.
 
-        The labels must come from ``predict(X, confidence=True)``.
-
         Parameters
         ----------
         level : str, int or None
-            The level; None means the only one below the root.
+            The level. None means the only one below the root.
 
         Returns
         -------
         list of SegmentConfidence
-            ``(start, stop, state, probability, label_probability)`` for each segment: the posterior probability that
-            this segment exists, with exactly these borders and this state; and the mean over its steps of the
-            probability that the step has this state.
+            Tuples ``(start, stop, state, probability, label_probability)``. ``probability`` is the posterior
+            probability of the segment, with exactly these boundaries and this state. ``label_probability`` is the mean
+            over its steps of the probability of this state.
 
         Raises
         ------
@@ -278,9 +353,18 @@ class Labels:
         return [SegmentConfidence(*triple, *row) for triple, row in zip(self.segments(d), numbers, strict=True)]
 
     def column(self, level: str | int | None = None, scheme: str = "plain") -> list[Any]:
-        """Return one label per time step, ``"?"`` where unknown; BIO and BIOES need the ends to be known.
+        """Return one label per time step, ``"?"`` where unknown.
 
-        Without a level, the only one below the root is meant.
+        Parameters
+        ----------
+        level : str, int or None
+            None means the only level below the root.
+        scheme : str
+            "plain", "bio" or "bioes"; tags with prefixes need known ends.
+
+        Returns
+        -------
+        list
         """
         d = level_or_only(self.topology, level)
         check_scheme(scheme)
@@ -294,13 +378,29 @@ class Labels:
     def to_frame(self, scheme: str = "plain") -> DataFrame:
         """Return a DataFrame with a row for each step and a column for each level, missing where unknown.
 
+        Parameters
+        ----------
+        scheme : str
+            "plain", "bio" or "bioes".
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
         >>> Labels.from_columns(Topology({"tag": ["N", "V"]}), {"tag": ["N", "?"]}).to_frame()["tag"].isna().tolist()
         [False, True]
         """
         return frame_of(self, scheme)
 
     def tree(self) -> list[Any] | tuple[Any, list[Any]]:
-        """Return complete labels as the nested list that :meth:`from_tree` reads."""
+        """Return complete labels as the nested list that :meth:`from_tree` reads.
+
+        Returns
+        -------
+        list, or tuple (class, list) with several root classes
+        """
         _, stop, _ = self.segment_arrays(self.topology.depth - 1)
         nodes: list[Any] = [
             name if j - i == 1 else (name, j - i) for i, j, name in self.segments(self.topology.depth - 1)
@@ -334,7 +434,7 @@ class Labels:
             self.topology == other.topology
             and np.array_equal(self.states, other.states)
             and np.array_equal(self.ends, other.ends)
-            and _same_sets(self.allowed or {}, other.allowed or {})
+            and same_sets(self.allowed or {}, other.allowed or {})
         )
 
     def __hash__(self) -> int:
@@ -347,48 +447,3 @@ class Labels:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Labels, (self.topology, self.states, self.ends, self.allowed, self.score, self.posterior)
-
-
-def _cells(
-    topology: Topology,
-    values: ArrayLike,
-    what: str,
-    least: int,
-    sizes: Sequence[int],
-    dtype: type[np.signedinteger[Any]],
-) -> NDArray[np.signedinteger[Any]]:
-    """A read-only copy (D, T) of integers from the least to sizes[d] - 1."""
-    raw = np.asarray(values)
-    if raw.ndim != 2 or len(raw) != topology.depth:
-        raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
-    if raw.shape[1] == 0:
-        raise ValueError(f"{what} is an empty sequence; expected at least one time step")
-    if raw.dtype.kind not in "iub":
-        raise ValueError(f"{what} has dtype {raw.dtype}; expected integers")
-    wrong = first_true((raw < least) | (raw >= np.array(sizes)[:, None]))
-    if wrong:
-        d, t = wrong
-        raise ValueError(
-            f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected {least} to {sizes[d] - 1}"
-        )
-    return sealed(raw.astype(dtype))
-
-
-def _sets(
-    topology: Topology, allowed: Mapping[str, ArrayLike] | None, length: int
-) -> dict[str, NDArray[np.bool_]] | None:
-    """Read-only copies of the allowed sets, by level name."""
-    if allowed is None:
-        return None
-    sets = {}
-    for name, values in allowed.items():
-        d, raw = topology.level(name), np.asarray(values)
-        expected = (length, topology.n_states[d])
-        if raw.shape != expected or raw.dtype != bool:
-            raise ValueError(f"allowed[{name!r}] is {raw.dtype} {raw.shape}; expected bool {expected}")
-        sets[topology.levels[d]] = sealed(raw.copy())
-    return sets
-
-
-def _same_sets(one: Mapping[str, NDArray[np.bool_]], other: Mapping[str, NDArray[np.bool_]]) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[level], other[level]) for level in one)

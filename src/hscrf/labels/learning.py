@@ -1,4 +1,4 @@
-"""The topology that labels show, without a model."""
+"""Learn a topology from labels, without a model."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def learn_topology(Y: Any, scheme: Any = "auto") -> Topology:
 
     Parameters
     ----------
-    Y : list
-        Labels of each sequence, as ``fit`` takes them.
+    Y : sequences of labels
+        As ``fit`` takes them.
     scheme : str or dict
-        "plain", "bio" or "bioes", for all levels or as a dict by level; "auto" looks at the labels.
+        "plain", "bio" or "bioes", for all levels or as a dict by level. "auto" looks at the labels.
 
     Returns
     -------
     Topology
-        The states of all levels, and which children each parent has if no label is missing.
+        The states of all levels, and the children of each parent if no label is missing.
 
     Examples
     --------

@@ -16,9 +16,9 @@ from hscrf.topology import Topology
 def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
     """Put labels that ``LabelStatistics.update`` returned over the topology of all the data.
 
-    States keep their names. The result is the same as if the labels had been read over that topology: a sequence that
-    names no class has the only class, or an unknown one if there are several; where only another part shows that
-    segments of the bottom may be longer than one step, equal labels in a row become one segment under one parent.
+    States keep their names. The result is the same as if the labels had been read over that topology. A sequence that
+    names no class has the only class, or an unknown one if there are several. Segments of the bottom level may be
+    longer than one step in other parts only: then equal labels in a row become one segment under one parent.
     """
     found, source, tables = [], None, None
     for y in labels:

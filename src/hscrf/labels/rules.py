@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from hscrf.arrays import sealed
 from hscrf.errors import Cell, InfeasibleError, several
 from hscrf.labels.cells import end_cell, set_cell, state_cell
 
 if TYPE_CHECKING:
     from hscrf.labels.labels import Labels
+    from hscrf.topology import Topology
 
 
 def _last_step_ends(labels: Labels) -> None:
@@ -173,3 +175,48 @@ def first_true(mask: NDArray[np.bool_] | np.bool_) -> tuple[int, ...] | None:
     if not mask.any():
         return None
     return tuple(map(int, np.unravel_index(int(mask.argmax()), mask.shape)))
+
+
+def checked_cells(
+    topology: Topology,
+    values: ArrayLike,
+    what: str,
+    least: int,
+    sizes: Sequence[int],
+    dtype: type[np.signedinteger[Any]],
+) -> NDArray[np.signedinteger[Any]]:
+    """A read-only copy (D, T) of integers from the least to sizes[d] - 1."""
+    raw = np.asarray(values)
+    if raw.ndim != 2 or len(raw) != topology.depth:
+        raise ValueError(f"{what} has shape {raw.shape}; expected ({topology.depth}, T), a row for each level")
+    if raw.shape[1] == 0:
+        raise ValueError(f"{what} is an empty sequence; expected at least one time step")
+    if raw.dtype.kind not in "iub":
+        raise ValueError(f"{what} has dtype {raw.dtype}; expected integers")
+    wrong = first_true((raw < least) | (raw >= np.array(sizes)[:, None]))
+    if wrong:
+        d, t = wrong
+        raise ValueError(
+            f"{what} of level {topology.levels[d]!r} is {raw[d, t]} at {t}; expected {least} to {sizes[d] - 1}"
+        )
+    return sealed(raw.astype(dtype))
+
+
+def checked_sets(
+    topology: Topology, allowed: Mapping[str, ArrayLike] | None, length: int
+) -> dict[str, NDArray[np.bool_]] | None:
+    """Read-only copies of the allowed sets, by level name."""
+    if allowed is None:
+        return None
+    sets = {}
+    for name, values in allowed.items():
+        d, raw = topology.level(name), np.asarray(values)
+        expected = (length, topology.n_states[d])
+        if raw.shape != expected or raw.dtype != bool:
+            raise ValueError(f"allowed[{name!r}] is {raw.dtype} {raw.shape}; expected bool {expected}")
+        sets[topology.levels[d]] = sealed(raw.copy())
+    return sets
+
+
+def same_sets(one: Mapping[str, NDArray[np.bool_]], other: Mapping[str, NDArray[np.bool_]]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[level], other[level]) for level in one)

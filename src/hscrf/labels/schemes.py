@@ -15,9 +15,9 @@ CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment
 
 
 def schemes_in(Y: Sequence[Any], scheme: Any, topology: Topology | None = None) -> Any:
-    """The scheme, with "auto" replaced by what the columns of each level look like.
+    """Return the scheme, with "auto" replaced by the scheme that the columns of each level show.
 
-    A level is in BIO if one of its labels is B-x or I-x, in BIOES if another is E-x or S-x; it is plain if the
+    A level is in BIO if one of its labels is B-x or I-x, and in BIOES if another is E-x or S-x. It is plain if the
     topology has its labels as states.
 
     >>> schemes_in([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}], "auto")

@@ -1,9 +1,9 @@
-"""How right a prediction is: per time step, segment, boundary and sequence; as conlleval counts; as papers report.
+"""Measures of predictions: by time step, segment, boundary and sequence; as conlleval counts; as papers report.
 
-Every function takes labels of two sides, the truth first, in any form that ``fit`` takes (:class:`Labels`, dicts of
-columns or segments, tables, arrays), and compares levels and states by name. ``scheme`` says how columns are written;
-"auto" looks at them. :func:`scorer` gives the measures to scikit-learn's model selection.
-Cells unknown in the truth are left out of measures per time step; measures of segments need them known.
+Every function takes the true labels first, then the predicted ones, in any form that ``fit`` takes. These are
+:class:`Labels`, dicts of columns or segments, tables and arrays. Levels and states are compared by name. ``scheme``
+describes how columns are written; "auto" looks at them. :func:`scorer` gives the measures to scikit-learn's model
+selection. Steps unknown in the truth are left out of measures by time step; measures of segments need them known.
 """
 
 from hscrf.metrics.conll import ConllScores, conlleval, conlleval_text

@@ -163,6 +163,7 @@ def _code(what: str, topology: Topology, level: str | int, names: dict[Hashable,
 
 
 def check_known(cells: Cells, known: NDArray[np.bool_], what: str, level: str | int) -> None:
+    """Raise at the first cell that is not known."""
     if not known.all():
         at = int(known.argmin())
         n = int(np.searchsorted(cells.stops, at, side="right"))
@@ -177,10 +178,12 @@ def is_known(labels: Labels, level: str | int) -> bool:
 
 
 def unzip(pairs: Pairs) -> tuple[list[Labels], list[Labels]]:
+    """The true and the predicted labels of pairs."""
     return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def ratio(part: int, whole: int) -> float:
+    """A ratio of counts; 0 if the denominator is 0."""
     return part / whole if whole else 0.0
 
 

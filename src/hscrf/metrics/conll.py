@@ -14,7 +14,19 @@ from hscrf.metrics.scores import Score, SegmentScores, total_of
 
 @dataclass(frozen=True)
 class ConllScores(SegmentScores):
-    """What conlleval counts; ``per_label`` is by chunk type."""
+    """The counts of conlleval.
+
+    Attributes
+    ----------
+    correct, predicted, support : int
+        Chunks that are right, predicted, and in the truth.
+    per_label : dict of str to Score
+        The counts of each chunk type.
+    tokens : int
+        The number of tokens.
+    correct_tokens : int
+        The number of tokens whose whole tag is right.
+    """
 
     tokens: int = 0
     correct_tokens: int = 0  # the whole tag is right
@@ -26,13 +38,31 @@ class ConllScores(SegmentScores):
 
 
 def conlleval(y_true: Sequence[Any], y_pred: Sequence[Any], *, level: str | int | None = None) -> ConllScores:
-    """Score tag sequences as the CoNLL shared tasks' script does (version 2004-01-26).
+    """Score tag sequences as the script of the CoNLL shared tasks does (version 2004-01-26).
 
-    A chunk begins at B-x, at I-x after O, and wherever the type changes, so ill-formed tags are repaired;
-    IOE and bracket tags are understood too. Beyond the script, S-x (or U-x) is a chunk of its own and E-x
-    (or L-x) is followed by a new chunk, so that BIOES is scored right. Labels in other forms, such as
-    :class:`hscrf.Labels` or dicts by level, are written as BIO tags of one level first.
+    A chunk begins at B-x, at I-x after O, and wherever the type changes, so ill-formed tags are repaired. IOE and
+    bracket tags are read too. Unlike the script, S-x (or U-x) is a chunk of its own, and a new chunk follows E-x (or
+    L-x): BIOES is scored correctly.
 
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of tags
+        Labels in other forms, such as :class:`hscrf.Labels` or dicts by level, are first written as BIO tags of one
+        level.
+    level : str, int or None
+        The level of labels that are not tags. None means the only one.
+
+    Returns
+    -------
+    ConllScores
+
+    Raises
+    ------
+    ValueError
+        If numbers or lengths of sequences differ.
+
+    Examples
+    --------
     >>> scores = conlleval([["B-NP", "I-NP", "O", "B-VP"]], [["I-NP", "I-NP", "O", "B-NP"]])
     >>> scores.precision, scores.recall, scores.accuracy
     (0.5, 0.5, 0.5)
@@ -50,8 +80,19 @@ def conlleval(y_true: Sequence[Any], y_pred: Sequence[Any], *, level: str | int 
 
 
 def conlleval_text(scores: ConllScores) -> str:
-    """Return the scores in conlleval's own words.
+    """Return the scores in the text format of conlleval.
 
+    Parameters
+    ----------
+    scores : ConllScores
+        From :func:`conlleval`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(conlleval_text(conlleval([["B-NP", "I-NP", "B-VP"]], [["B-NP", "I-NP", "B-NP"]])))
     processed 3 tokens with 2 phrases; found: 2 phrases; correct: 1.
     accuracy:  66.67%; precision:  50.00%; recall:  50.00%; FB1:  50.00

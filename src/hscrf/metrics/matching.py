@@ -20,6 +20,7 @@ Listed = tuple[Ints, Ints, Ints]  # start, stop and state of the segments of one
 
 
 def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
+    """Count the segments that have the right start, stop and state."""
     size, skipped = len(cells.names), set(ignore)
     true_key, true_state = _segments(cells.true, cells.true_ends)
     pred_key, pred_state = _segments(cells.pred, cells.pred_ends)
@@ -38,6 +39,7 @@ def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
 
 
 def score_boundaries(cells: Cells, tolerance: int) -> float:
+    """F1 of the boundaries within a tolerance."""
     matched = total = 0
     start = 0
     for stop in cells.stops.tolist():
@@ -63,6 +65,7 @@ def _matches(one: list[int], other: list[int], tolerance: int) -> int:
 
 
 def check_tolerance(tolerance: int) -> None:
+    """Raise unless the tolerance is at least 0."""
     if tolerance < 0:
         raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
 
@@ -95,6 +98,7 @@ def score_tolerant(cells: Cells, tolerance: int, ignore: Iterable[Any]) -> Segme
 
 
 def scores_of(cells: Cells, counts: Ints) -> SegmentScores:
+    """The scores of labels from counts (3, S): correct, predicted and support."""
     rows = zip(cells.names, *counts.tolist(), strict=True)
     return total_of({name: Score(*row) for name, *row in rows if any(row)})
 

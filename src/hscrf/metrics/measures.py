@@ -31,8 +31,22 @@ def accuracy(
 ) -> dict[str, float] | float:
     """Return the share of time steps with the right state: of one level, or of every level by name.
 
-    Steps unknown in the truth are left out; nan means that none is known. A dummy root is not listed.
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        The truth and the prediction, in any form that ``fit`` takes. Steps unknown in the truth are left out.
+    level : str, int or None
+        The level. None means every level but a dummy root.
+    scheme : str or dict
+        How columns are written.
 
+    Returns
+    -------
+    float or dict of str to float
+        A number for one level, or a dict by level; nan if no step is known.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> truth = [Labels.from_columns(topology, {"phrase": ["NP", "NP", "O"], "tag": ["N", "?", "V"]})]
@@ -49,8 +63,22 @@ def accuracy(
 
 
 def joint_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any], scheme: Any = "auto") -> float:
-    """Return the share of time steps with the right state at all levels, of those known at all levels.
+    """Return the share of time steps with the right state at all levels.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        The truth and the prediction, in any form that ``fit`` takes. Only steps known at all levels count.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    float
+        nan if no step is known at all levels.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> truth = [Labels.from_columns(topology, {"phrase": ["NP", "O"], "tag": ["N", "V"]})]
@@ -70,8 +98,26 @@ def joint_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any], scheme: Any = "
 def confusion(
     y_true: Sequence[Any], y_pred: Sequence[Any], level: str | int | None = None, scheme: Any = "auto"
 ) -> tuple[Ints, tuple[Any, ...]]:
-    """Return how many time steps of each true state (rows) got each state (columns), and the states' names.
+    """Count the time steps by true state and predicted state.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        The truth and the prediction, in any form that ``fit`` takes. Steps unknown in the truth are left out.
+    level : str, int or None
+        The level. None means the only one.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    counts : ndarray of shape (S, S)
+        The number of steps of each true state (rows) with each predicted state (columns).
+    names : tuple
+        The names of the S states.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> truth = [Labels.from_columns(topology, {"tag": ["N", "N", "V", "?"]})]
@@ -97,11 +143,34 @@ def segment_scores(
 ) -> SegmentScores:
     """Count the segments of one level that have the right start, stop and state, as conlleval does.
 
-    The total is micro averaged, ``macro_f1`` is the mean over labels; labels in ``ignore`` are no segments. With a
-    ``tolerance``, start and stop may each be wrong by so many steps, and each segment is matched at most once, as many
-    as can be. A level whose segments have unit length counts every time step, so that its F1 is the accuracy of steps:
-    a warning says so. Without a level, the only one is meant.
+    The total is the micro average; ``macro_f1`` is the mean over labels. If all segments of a level have one step, its
+    F1 is the accuracy of steps, and a warning is issued.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        In any form that ``fit`` takes. The level must be known completely on both sides.
+    level : str, int or None
+        The level. None means the only one.
+    ignore : iterable of labels
+        Segments of these labels are left out on both sides.
+    scheme : str or dict
+        How columns are written.
+    tolerance : int
+        The number of steps by which start and stop may each be wrong. Each segment is matched at most once, and the
+        number of matches is the largest possible.
+
+    Returns
+    -------
+    SegmentScores
+
+    Raises
+    ------
+    ValueError
+        If the tolerance is negative, or labels are unknown or of different lengths.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP", "O"]}, max_duration={"phrase": None})
     >>> truth = [Labels.from_columns(topology, {"phrase": ["NP", "NP", "VP", "O", "NP"]})]
@@ -129,10 +198,33 @@ def boundary_f1(
 ) -> float:
     """Return the F1 of the times where a new segment begins within a sequence, whatever its state.
 
-    A predicted boundary is right within ``tolerance`` steps of a true one; each is matched at most once,
-    and as many as can be. A filler such as O has the boundaries of its parent, so that a wrong one above counts below
-    it too. Without any boundary on either side the result is 1.
+    A filler such as O has the boundaries of its parent: a wrong boundary of the parent counts at the filler's level
+    too.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        In any form that ``fit`` takes. The level must be known completely on both sides.
+    level : str, int or None
+        The level. None means the only one.
+    tolerance : int
+        A predicted boundary is right if a true one is at most this number of steps away. Each boundary is matched at
+        most once, and the number of matches is the largest possible.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 if neither side has a boundary.
+
+    Raises
+    ------
+    ValueError
+        If the tolerance is negative, or labels are unknown or of different lengths.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "O"]}, max_duration={"phrase": None})
     >>> truth = [Labels.from_columns(topology, {"phrase": ["NP", "NP", "O", "O"]})]
@@ -150,6 +242,22 @@ def exact_match(
 ) -> float:
     """Return the share of sequences whose states and boundaries are all right, at one level or at all.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        In any form that ``fit`` takes. The levels must be known completely on both sides.
+    level : str, int or None
+        The level. None means all levels.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    float
+        nan without sequences.
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"tag": ["N", "V"]})
     >>> truth = [Labels.from_columns(topology, {"tag": tags}) for tags in (["N", "V"], ["N"])]
@@ -165,6 +273,7 @@ def exact_match(
 
 
 def step_accuracy(cells: Cells) -> float:
+    """Share of the known steps with the right state."""
     known = cells.true >= 0
     return mean_of((cells.true == cells.pred)[known])
 

@@ -1,4 +1,4 @@
-"""Whether probabilities are as often right as they say: calibration curves and their error."""
+"""Calibration curves, and the expected calibration error of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -25,9 +25,25 @@ from hscrf.topology import Topology
 class Calibration:
     """A calibration curve: predictions in bins of equal width by their probability.
 
-    ``confidence`` and ``accuracy`` are nan in empty bins. ``error`` is the expected calibration error (Guo et al.,
-    *On calibration of modern neural networks*, ICML 2017): the mean over predictions of the distance between the
-    accuracy and the mean probability of their bin.
+    The expected calibration error follows Guo et al., *On calibration of modern neural networks*, ICML 2017. It is the
+    mean over predictions of the distance between the accuracy and the mean probability of their bin.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (bins + 1,)
+        The edges of the bins, from 0 to 1.
+    counts : ndarray of shape (bins,)
+        The number of predictions.
+    confidence : ndarray of shape (bins,)
+        The mean probability of the predictions; nan in empty bins.
+    accuracy : ndarray of shape (bins,)
+        The share of the predictions that are right; nan in empty bins.
+    error : float
+        The expected calibration error.
+    total : int
+        The number of all predictions.
+    mean_confidence, mean_accuracy : float
+        Means over all predictions.
     """
 
     edges: Floats  # (bins + 1,), from 0 to 1
@@ -73,13 +89,13 @@ def calibration(
     Parameters
     ----------
     y_true : sequences of labels
-        The truth, in any form that ``fit`` takes; what is unknown is left out.
+        The truth, in any form that ``fit`` takes. Unknown steps are left out.
     predicted : list of Marginals, or list of Labels
         From ``predict_marginals``: the most probable state of each step and its probability. From
-        ``predict(X, confidence=True)``: each predicted segment and the probability that it exists; it is right if the
-        truth has the same segment. Only sequences whose level is completely known in the truth count then.
+        ``predict(X, confidence=True)``: each predicted segment and the probability that it exists. It is right if the
+        truth has the same segment. Then only sequences count whose level is completely known in the truth.
     level : str, int or None
-        The level; None means the only one.
+        The level. None means the only one.
     bins : int
         The number of bins between 0 and 1.
     ignore : sequence of labels
@@ -125,8 +141,20 @@ def expected_calibration_error(
     ignore: Sequence[Any] = (),
     scheme: Any = "auto",
 ) -> float:
-    """Return the expected calibration error: the ``error`` of :func:`calibration`, whose arguments it takes.
+    """Return the expected calibration error: the ``error`` of :func:`calibration`.
 
+    Parameters
+    ----------
+    y_true, predicted, level, bins, ignore, scheme
+        As in :func:`calibration`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; nan if no step is known.
+
+    Examples
+    --------
     >>> from hscrf import ChainCRF
     >>> X, Y = [[["a"], ["b"]], [["b"], ["a"]]], [["N", "V"], ["V", "N"]]
     >>> model = ChainCRF().fit(X, Y)

@@ -49,14 +49,35 @@ def report(
     output_dict: bool = False,
     scheme: Any = "auto",
 ) -> str | dict[str, Any]:
-    """Return all measures of every level as text, or as plain numbers that JSON can hold.
+    """Return all measures of every level as text, or as plain numbers for JSON.
 
-    Accuracy is the share of steps with the right state. A level of longer segments also has the share of right BIO
-    tags, which say where segments begin, too: that is conlleval's accuracy; the F1 of its boundaries; and the measures
-    of action segmentation: F1 of segments that overlap by 10, 25 and 50 % and the edit score. Micro averages count
-    segments, macro averages are means over labels. Measures of segments are over the sequences whose level is
-    completely known in the truth.
+    Accuracy is the share of steps with the right state. A level of longer segments has four more measures. The share of
+    right BIO tags, which also mark where segments begin, is conlleval's accuracy. The others are the F1 of its
+    boundaries, the F1 of segments that overlap by 10, 25 and 50 %, and the edit score. Micro averages count segments;
+    macro averages are means over labels. Measures of segments count only sequences whose level is completely known in
+    the truth.
 
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        The truth and the prediction, in any form that ``fit`` takes.
+    ignore : iterable of labels
+        Segments of these labels are left out of the measures of segments.
+    tolerance : int
+        The number of steps by which a boundary may be wrong in the F1 of boundaries.
+    digits : int
+        Digits after the decimal point in the text.
+    output_dict : bool
+        Whether to return a dict of numbers instead of text.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    str or dict
+
+    Examples
+    --------
     >>> from hscrf import Labels, Topology
     >>> topology = Topology({"phrase": ["NP", "VP"], "tag": ["N", "V"]})
     >>> truth = [Labels.from_tree(topology, [("NP", ["N", "N"]), ("VP", ["V"])])]
@@ -136,6 +157,7 @@ def rounded(mean: float | None) -> float | None:
 
 
 def whole_percent(share: float) -> str:
+    """A share as a whole number of percent."""
     return f"{100 * share:.0f}"
 
 
@@ -155,7 +177,7 @@ def _number(value: float) -> float | None:
 
 
 def report_text(result: dict[str, Any], total: int, digits: int = 3) -> str:
-    """The numbers of a report on so many sequences as text."""
+    """The numbers of a report as text; ``total`` is the number of sequences."""
     blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
     joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
     last = (

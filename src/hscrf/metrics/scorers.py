@@ -17,7 +17,21 @@ from hscrf.metrics.segmentation import edit_score, mean_class_accuracy, overlap_
 
 @dataclass(frozen=True)
 class ModelScorer:
-    """A measure of how well a model labels sequences, greater for better; see :func:`scorer`."""
+    """A measure of how well a model labels sequences, greater for better; :func:`scorer` makes one.
+
+    Parameters
+    ----------
+    measure : str
+        The name of the measure.
+    level : str, int or None
+        The level. None means the only one, or all for measures of all levels.
+    ignore : tuple of labels
+        Segments of these labels are left out.
+    tolerance : int
+        The number of steps by which boundaries may be wrong.
+    floor : float
+        The least log-likelihood of a step that counts.
+    """
 
     measure: str
     level: str | int | None = None
@@ -26,7 +40,18 @@ class ModelScorer:
     floor: float = -10.0
 
     def __call__(self, model: Any, X: Any, Y: Any) -> float:
-        """The measure of what the model predicts for X, or of how probable it holds Y."""
+        """Return the measure of the predictions of a model for X, or the log-likelihood of Y.
+
+        Parameters
+        ----------
+        model : fitted model, or Pipeline whose last step is one
+        X : list of sequences
+        Y : sequences of labels
+
+        Returns
+        -------
+        float
+        """
         if hasattr(model, "steps"):  # a pipeline, whose last step is the model
             X, model = model[:-1].transform(X), model[-1]
         if self.measure == "log_likelihood":
@@ -92,18 +117,44 @@ def scorer(
     tolerance: int = 0,
     floor: float = -10.0,
 ) -> ModelScorer:
-    """Return a scorer for ``GridSearchCV(scoring=...)``, ``cross_val_score`` and the like.
+    """Return a scorer for scikit-learn, such as ``GridSearchCV(scoring=...)`` and ``cross_val_score``.
 
-    ``"accuracy"``: share of the time steps whose state is right, at one level, or at all levels at once.
-    ``"mean_class_accuracy"``: the mean over the classes of a level. ``"segment_f1"``, ``"segment_precision"``,
-    ``"segment_recall"``, ``"segment_macro_f1"``: of the segments of a level (see :func:`segment_scores`; ``ignore``,
-    ``tolerance``). ``"f1@10"``, ``"f1@25"``, ``"f1@50"``: of segments that overlap (see :func:`overlap_scores`).
-    ``"edit_score"``: of their order. ``"boundary_f1"``: of the places where segments begin (``tolerance``).
-    ``"exact_match"``: share of the sequences that are right as a whole, at one level or at all.
-    ``"log_likelihood"``: log probability of the labels per time step, in nats; what the model holds impossible, such as
-    a state that was not in its training data, counts ``floor`` a step. The level may be left out if there is only one,
-    or stand after a colon: ``scorer("segment_f1:chunk")``.
+    Parameters
+    ----------
+    measure : str
+        One of the measures below. The level may follow a colon: ``scorer("segment_f1:chunk")``.
+    level : str, int or None
+        The level. None means the only one, or all levels for "accuracy" and "exact_match".
+    ignore : iterable of labels
+        Segments of these labels are left out.
+    tolerance : int
+        The number of steps by which boundaries may be wrong.
+    floor : float
+        The log-likelihood of a step that the model holds impossible, such as one with an unseen state.
 
+    Returns
+    -------
+    ModelScorer
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown, or an argument does not fit it.
+
+    Notes
+    -----
+    - ``"accuracy"``: the share of time steps whose state is right, at one level or at all levels at once.
+    - ``"mean_class_accuracy"``: the mean of the accuracy over the classes of a level.
+    - ``"segment_f1"``, ``"segment_precision"``, ``"segment_recall"``, ``"segment_macro_f1"``: of the segments of a
+      level, see :func:`segment_scores`.
+    - ``"f1@10"``, ``"f1@25"``, ``"f1@50"``: of segments that overlap, see :func:`overlap_scores`.
+    - ``"edit_score"``: of the order of segments, see :func:`edit_score`.
+    - ``"boundary_f1"``: of the boundaries of segments, see :func:`boundary_f1`.
+    - ``"exact_match"``: the share of sequences that are right as a whole, at one level or at all.
+    - ``"log_likelihood"``: the log probability of the labels per time step, in nats.
+
+    Examples
+    --------
     >>> from sklearn.model_selection import cross_val_score
     >>> from hscrf import ChainCRF
     >>> X, Y = [[["a"], ["b"]], [["a"], ["c"]], [["a"], ["b"]], [["d"], ["b"]]], ["NV", "NA", "NV", "XV"]
@@ -130,8 +181,8 @@ def scorers(*names: str) -> dict[str, ModelScorer]:
 
     Parameters
     ----------
-    names : str
-        Measures of :func:`scorer`, each with its level after a colon if need be: ``"segment_f1:chunk"``.
+    *names : str
+        Measures of :func:`scorer`. The level may follow a colon: ``"segment_f1:chunk"``.
 
     Returns
     -------
@@ -146,21 +197,27 @@ def scorers(*names: str) -> dict[str, ModelScorer]:
 
 
 def balanced_weights(Y: Any, level: str | None = None) -> Floats:
-    """Return weights of sequences under which the states of a level count alike, for ``fit(sample_weight=...)``.
+    """Return weights of sequences that balance the states of a level, for ``fit(sample_weight=...)``.
 
-    The weight of a sequence is the mean of those of its steps; a step of state s has n / (S n_s), with n steps in all,
-    S states, and n_s steps of state s. A CRF weighs whole sequences: states within one sequence are weighed by the
-    ``margin`` of a model.
+    A step of state s has the weight n / (S n_s), with n steps in all, S states, and n_s steps of state s. The weight of
+    a sequence is the mean over its steps. A CRF weighs whole sequences; the ``margin`` of a model weighs the states
+    within a sequence.
 
     Parameters
     ----------
-    Y : labels, as ``fit`` takes them
+    Y : sequences of labels
+        In any form that ``fit`` takes.
     level : str, optional
-        The level whose states are balanced; may be left out if there is only one.
+        The level whose states are balanced. None means the only one.
 
     Returns
     -------
     ndarray of shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        If no label of the level is known.
 
     Examples
     --------

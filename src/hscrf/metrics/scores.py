@@ -12,8 +12,23 @@ from hscrf.metrics.cells import ratio
 
 @dataclass(frozen=True)
 class Score:
-    """Counts of segments, and the ratios they give; a ratio of nothing is 0, as in conlleval.
+    """Counts of segments, and the ratios of these counts; a ratio with denominator 0 is 0, as in conlleval.
 
+    Parameters
+    ----------
+    correct : int
+        Predicted segments with the right start, stop and state.
+    predicted : int
+        All predicted segments.
+    support : int
+        All segments of the truth.
+
+    Attributes
+    ----------
+    precision, recall, f1 : float
+
+    Examples
+    --------
     >>> score = Score(correct=2, predicted=4, support=3)
     >>> score.precision, round(score.recall, 3), round(score.f1, 3)
     (0.5, 0.667, 0.571)
@@ -39,20 +54,36 @@ class Score:
         return ratio(2 * self.correct, self.predicted + self.support)
 
     def to_dict(self) -> dict[str, float]:
-        """Return ratios and counts as plain numbers."""
+        """Return ratios and counts as plain numbers.
+
+        Returns
+        -------
+        dict of str to float
+            With the keys precision, recall, f1, support, predicted and correct.
+        """
         ratios = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         return {**ratios, "support": self.support, "predicted": self.predicted, "correct": self.correct}
 
 
 @dataclass(frozen=True)
 class SegmentScores(Score):
-    """The micro average over all labels, and the score of each."""
+    """The micro average over all labels, and the score of each label.
+
+    Attributes
+    ----------
+    correct, predicted, support : int
+        Counts over all labels, as in :class:`Score`.
+    per_label : dict of label to Score
+        The counts of each label.
+    macro_precision, macro_recall, macro_f1 : float
+        Means over labels.
+    """
 
     per_label: dict[Any, Score] = field(default_factory=dict)
 
     @property
     def macro_precision(self) -> float:
-        """Mean of the precision over labels, each of which weighs the same."""
+        """Mean of the precision over labels; every label has the same weight."""
         return self._mean("precision")
 
     @property

@@ -87,18 +87,18 @@ def edit_score(
     ignore: Iterable[Any] = ("O",),
     scheme: Any = "auto",
 ) -> float:
-    """Return how well the order of segments is found, whatever their borders: the segmental edit score.
+    """Return the segmental edit score: whether segments have the right order, whatever their boundaries.
 
-    One minus the Levenshtein distance between the labels of the true and of the predicted segments, divided by the
-    larger number of segments; the mean over sequences (Lea et al. 2016). Sequences without segments on either side
-    count 1.
+    It is one minus the Levenshtein distance between the labels of the true and of the predicted segments, divided by
+    the larger number of segments. The result is the mean over sequences (Lea et al. 2016). A sequence without segments
+    on either side counts 1.
 
     Parameters
     ----------
     y_true, y_pred : sequences of labels
         In any form that ``fit`` takes. The level must be known completely on both sides.
     level : str, int or None
-        The level; None means the only one.
+        The level. None means the only one.
     ignore : iterable of labels
         Background: segments of these labels are left out on both sides.
     scheme : str or dict
@@ -129,8 +129,22 @@ def mean_class_accuracy(
 ) -> float:
     """Return the share of right steps of each true class, averaged over the classes.
 
-    Rare classes weigh as much as frequent ones, unlike in :func:`accuracy`, which is the frame-wise accuracy that
-    papers on action segmentation report. Steps unknown in the truth are left out; nan means that none is known.
+    Rare classes have the same weight as frequent ones. In :func:`accuracy`, the frame-wise accuracy of papers on action
+    segmentation, every step has the same weight.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        In any form that ``fit`` takes. Steps unknown in the truth are left out.
+    level : str, int or None
+        The level. None means the only one.
+    scheme : str or dict
+        How columns are written.
+
+    Returns
+    -------
+    float
+        nan if no step is known.
 
     Examples
     --------

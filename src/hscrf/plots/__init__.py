@@ -1,6 +1,6 @@
 """Pictures of segmentations, models and results; every function draws into ``ax``, or a new figure, and returns it.
 
-Colours run from dark to light and repeat with hatches, so that states stay apart in greyscale and for colour-blind
+Colours run from dark to light and repeat with hatches, so states are distinct in greyscale and for colour-blind
 readers. Matplotlib is imported by the functions that draw: ``pip install 'hscrf[plots]'``.
 """
 

@@ -15,19 +15,24 @@ if TYPE_CHECKING:
 def plot_calibration(curves: Calibration | Mapping[str, Calibration], ax: Axes | None = None) -> Axes:
     """Draw calibration curves as a reliability diagram: accuracy against mean probability of each bin.
 
-    A model whose probabilities are honest is on the diagonal; below it, it is too sure of itself. The area of a mark
-    grows with the number of predictions in its bin, and the legend has the expected calibration error of each curve.
+    A calibrated model lies on the diagonal; below it, the model is overconfident. The area of a mark grows with the
+    number of predictions in its bin. The legend has the expected calibration error of each curve.
 
     Parameters
     ----------
-    curves : Calibration, or dict of them by name
+    curves : Calibration, or dict of str to Calibration
         From :func:`hscrf.metrics.calibration`, such as one for each level.
-    ax : matplotlib Axes or None
-        Where to draw; None makes a new figure.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
 
     Returns
     -------
     matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no curves.
 
     Examples
     --------

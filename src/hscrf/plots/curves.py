@@ -38,9 +38,28 @@ RARELY = 1e-4  # share of all segments below which lengths are not drawn
 def plot_durations(model: Model, level: str | int, ax: Axes | None = None, X: Sequence[Any] | None = None) -> Axes:
     """Draw how long the segments of each state of a level last: a row for each state, scaled to its best length.
 
-    Without observations the height is exp(weight) of the duration weights alone. Lengths also depend on the other
-    weights and on the length of the sequence: with sequences ``X`` the height is the number of segments of each
-    length that the model expects in them. This needs no duration weights.
+    Without observations the height is exp(weight) of the duration weights alone. The lengths of segments also depend on
+    the other weights and on the length of the sequence. With sequences ``X`` the height is the expected number of
+    segments of each length; this needs no duration weights.
+
+    Parameters
+    ----------
+    model : fitted model
+    level : str or int
+        The level.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+    X : list of sequences, optional
+        Sequences whose expected lengths are drawn.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the model has no duration weights and there is no X, or a sequence is too long.
     """
     topology = topology_of(model)
     d = topology.level(level)
@@ -106,7 +125,23 @@ CURVES = {"loss": "loss", "objective": "objective", "log_likelihood": "log-likel
 def plot_training(model: Trained, ax: Axes | None = None) -> Axes:
     """Draw the loss of each iteration and, on a second axis to the right, the score on development data.
 
-    An HHMM has no loss: drawn are its log-likelihood and the objective, which adds the prior.
+    An HHMM has no loss: its log-likelihood and its objective, which adds the prior, are drawn.
+
+    Parameters
+    ----------
+    model : fitted model
+        With ``history_``.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the model has no history.
     """
     if not hasattr(model, "history_"):
         raise ValueError(f"the {type(model).__name__} has no history_; expected a fitted model")
@@ -133,9 +168,25 @@ def plot_training(model: Trained, ax: Axes | None = None) -> Axes:
 
 
 def plot_penalties(model: Trained, ax: Axes | None = None) -> Axes:
-    """Draw how many held-out labels were wrong along the path of ``c2="auto"``, with a dot at what was chosen.
+    """Draw the number of wrong held-out labels along the path of ``c2="auto"``, with a dot at the chosen penalty.
 
-    One line is the overall penalty; the others are the penalties of groups of weights that were changed by themselves.
+    One line is the overall penalty; the others are penalties of groups of weights that were changed separately.
+
+    Parameters
+    ----------
+    model : fitted model
+        Fitted with ``c2="auto"``.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the model was not fitted with ``c2="auto"``.
     """
     path = getattr(model, "penalties_", None)
     if not path:
@@ -200,7 +251,25 @@ def plot_confusion(
 ) -> Axes:
     """Draw how often each true state (row) was given each state (column): shares of the row, counts as numbers.
 
-    States that occur on neither side are left out; numbers too, where there are more than sixteen states.
+    States that occur on neither side are left out. Numbers are left out where there are more than sixteen states.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequences of labels
+        The truth and the prediction, in any form that ``fit`` takes.
+    level : str or int
+        The level.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If no step of the level is known in the truth.
     """
     counts, names = confusion(y_true, y_pred, level)
     used = np.flatnonzero(counts.sum(axis=0) + counts.sum(axis=1))
@@ -229,8 +298,24 @@ def plot_evidence_curve(
 ) -> Axes:
     """Draw accuracy as a function of the share of labels given.
 
-    ``accuracies`` are numbers for each fraction (F,), repeats (F, R) that are drawn as their mean and range, or a dict
-    of such by name, as of levels or models.
+    Parameters
+    ----------
+    fractions : array-like of shape (F,)
+        Shares of labels given.
+    accuracies : array-like of shape (F,) or (F, R), or dict of str to array-like
+        The accuracy at each fraction. R repeats are drawn as their mean and range. A dict holds several curves by name,
+        such as levels or models.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the numbers of fractions and accuracies differ.
     """
     share = np.asarray(fractions, dtype=np.float64)
     curves = accuracies if isinstance(accuracies, Mapping) else {"accuracy": accuracies}

@@ -39,13 +39,28 @@ def plot_segments(
     evidence: Labels | Sequence[Labels | None] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw nested segmentations as stacked tracks, a track for each level, and the prediction below each.
+    """Draw nested segmentations as stacked tracks, one track for each level, and the prediction below each.
 
-    Several sequences, in lists of the same length, go below each other. With ``marginals`` the lowest track of a level
-    is the paler the less probable its state is. ``evidence`` is marked below: a dot for a known state, a ring for a set
-    of states, a bar where a segment is known to end. Steps where the prediction is not the truth are underlined.
-    Names stand in the segments where they fit; a level with a state whose name fits nowhere gets a legend, below the
-    axes: give figures of your own ``layout="constrained"`` to make room for it.
+    Several sequences, in lists of the same length, are drawn below each other. Steps where the prediction differs from
+    the truth are underlined. Names are written in the segments where they fit. A level gets a legend below the axes if
+    the name of a state fits nowhere; figures of your own need ``layout="constrained"`` to make room for it.
+
+    Parameters
+    ----------
+    labels : Labels, or list of Labels
+        The truth, or the only labels to draw.
+    prediction : Labels or list of Labels, optional
+        Drawn below the labels of each level.
+    marginals : Marginals or list of Marginals, optional
+        The lowest track of a level is the paler, the less probable its state is.
+    evidence : Labels or list of Labels or None, optional
+        Marked below: a dot for a known state, a ring for a set of states, a bar where a segment is known to end.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     groups = _groups(labels, prediction, marginals, evidence)
     tracks = _tracks(groups)

@@ -28,8 +28,19 @@ _chosen: ContextVar[Mapping[str, Mapping[Any, str]] | None] = ContextVar("colour
 
 @contextmanager
 def colours(chosen: Mapping[str, Mapping[Any, str]]) -> Iterator[None]:
-    """Draw some states in colours of one's own: by level and label, as names or ``#rrggbb``; others stay as they are.
+    """Draw some states in chosen colours inside a ``with`` block; other states keep theirs.
 
+    Parameters
+    ----------
+    chosen : dict of str to dict
+        Colours by level and label, as names or ``#rrggbb``.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
     >>> from hscrf import Topology
     >>> topology = Topology({"meal": ["lunch", "tea"]})
     >>> with colours({"meal": {"tea": "#ff0000"}}):
@@ -80,6 +91,7 @@ def line_style(k: int, n: int, name: str) -> dict[str, Any]:
 
 
 def ink_on(background: Color) -> str:
+    """Black or white, whichever is readable on a background."""
     red, green, blue = background
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
@@ -99,6 +111,7 @@ def text_width(name: str) -> float:
 
 
 def pyplot() -> Any:
+    """Import matplotlib's pyplot."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

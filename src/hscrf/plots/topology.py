@@ -26,10 +26,22 @@ UNWEIGHTED = 4.0  # edges of a topology, each of weight 1, are drawn as if this 
 def plot_topology(model_or_topology: Model | Topology, threshold: float = 0.0, ax: Axes | None = None) -> Axes:
     """Draw the states of each level in a row, joined to their children; shared children have a heavy border.
 
-    In a model a child is joined to a parent by its strongest init, trans or end weight there (in an HHMM: the highest
-    such probability). The line is the wider, the larger that weight is; thin and grey if the weight is at most
-    ``threshold``: the parent may have the child but does not favour it. The lines of a parent share colour and dashes.
-    A topology shows what it allows. A dummy root is left out.
+    In a model the strongest init, trans or end weight joins a child to a parent (in an HHMM, the highest such
+    probability). The wider the line, the larger that weight. A line is thin and grey if the weight is at most
+    ``threshold``: the child is allowed but not favoured. The lines of a parent share colour and dashes. For a topology,
+    all allowed children are joined. A dummy root is left out.
+
+    Parameters
+    ----------
+    model_or_topology : fitted model or Topology
+    threshold : float
+        Weights above it are drawn as favoured.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
     """
     topology, tables = strengths(model_or_topology)
     first = int(topology.n_states[0] == 1)
@@ -150,6 +162,7 @@ def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int
 
 
 def draw_box(ax: Axes, box: tuple[float, ...], name: str, upright: bool, linewidth: float, scale: float) -> None:
+    """Draw the box of a state with its name."""
     from matplotlib.patches import FancyBboxPatch
 
     x, y, width, height = box

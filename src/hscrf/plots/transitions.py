@@ -24,12 +24,30 @@ if TYPE_CHECKING:
 def plot_transitions(
     model_or_topology: Model | Topology, level: str | int | None = None, threshold: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Draw which state of a level follows which, in a circle for each parent; shared states are in several circles.
+    """Draw which state of a level follows which, in one circle for each parent; shared states are in several circles.
 
-    Arrows are as wide as their weights (in an HHMM: their probabilities); those of at most ``threshold`` are left out,
-    and so are states that then have none. Filled states may come first under the parent, square ones last; a ring
-    marks those that may follow themselves: by a weight above the threshold, or because a topology allows it. An arrow
-    has the colour of the state that it leaves. Without a level, the lowest one with an arrow is drawn.
+    The width of an arrow is its weight (in an HHMM, its probability). An arrow has the colour of the state that it
+    leaves. Filled states may come first under the parent, square ones last. A ring marks states that may follow
+    themselves, by a weight above the threshold or because a topology allows it.
+
+    Parameters
+    ----------
+    model_or_topology : fitted model or Topology
+    level : str, int or None
+        The level. None means the lowest one with an arrow.
+    threshold : float
+        Arrows of at most this weight are left out, and states without any arrow too.
+    ax : matplotlib Axes, optional
+        Where to draw. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If no weight exceeds the threshold, or the level is the root.
     """
     topology = topology_of(model_or_topology)
     if level is None:
@@ -177,7 +195,7 @@ def _draw_nodes(ax: Axes, circle: _Circle, centre: tuple[float, float], scale: f
 
 
 def _alignment(circle: _Circle, u: int) -> dict[str, Any]:
-    """How the name of a state is set beside its node."""
+    """How the name of a state is aligned next to its node."""
     angle = circle.angle(u)
     if abs(np.cos(angle)) < 1e-9 and not circle.turned:
         return {"ha": "center", "va": "top"}  # at the bottom, below its neighbours' names

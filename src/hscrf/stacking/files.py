@@ -1,8 +1,8 @@
 """Files of stacked models: the CRF in arrays and JSON, the classifiers by skops, nothing by pickle.
 
-Skops stores estimators as JSON and arrays and builds only types that it knows to be harmless, and those that the caller
-names as trusted. Models of trees need ``trusted=["sklearn.tree._tree.Tree"]``: a file could hold a tree that reads
-memory it does not own.
+Skops stores estimators as JSON and arrays. It builds only types that it lists as safe, and those that the caller names
+as trusted. Models of trees need ``trusted=["sklearn.tree._tree.Tree"]``: a file could hold a tree that reads memory it
+does not own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def load(
     functions : dict or None
         Segment functions of the CRF by name, as in :func:`hscrf.load`.
     trusted : sequence of str
-        Types of the classifiers that may be built although skops does not take them for harmless, such as
+        Types of the classifiers to build although skops does not list them as safe, such as
         ``"sklearn.tree._tree.Tree"`` for forests.
 
     Returns
@@ -113,7 +113,23 @@ def opened(
     functions: Any,
     trusted: Sequence[str],
 ) -> StackedCRF:
-    """The model that the content of a file holds; all of it is checked."""
+    """Return the model in the content of a file; all of the content is checked.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, for messages.
+    header : dict
+    arrays : dict of str to ndarray
+        The content of the file.
+    functions : dict or None
+    trusted : sequence of str
+        As in :func:`load`.
+
+    Returns
+    -------
+    StackedCRF
+    """
     with naming(path, "model"):
         content = Field(dict(header), "", arrays)
         model = StackedCRF(**_parameters(content["parameters"]))

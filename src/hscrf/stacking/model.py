@@ -43,38 +43,40 @@ class StackedCRF(BaseEstimator):
     """A CRF whose observations are the scores of a classifier of single steps.
 
     A classifier for each level learns the states of steps from windows of neighbouring steps, wherever these are known.
-    Its log-probabilities become observations of the CRF, which adds nesting, order and borders. In training they are
-    cross-fitted: those of a sequence come from classifiers that have not seen it. For prediction the classifiers are
-    fitted again to everything. It pays where a linear model of single steps is too weak, as with sensors.
+    Its log-probabilities become observations of the CRF, which adds nesting, order and boundaries. In training they are
+    cross-fitted: those of a sequence come from classifiers that were not fitted to it. For prediction the classifiers
+    are fitted again to everything. Stacking helps where a linear model of single steps is too weak, as with sensors.
 
-    Each score meets only its own state, with one weight for each state (:class:`hscrf.features.Score`), so that few
-    sequences are enough to learn how far scores are to be trusted.
+    Each score is a feature of its own state only, with one weight for each state (:class:`hscrf.features.Score`). So
+    few sequences are enough to learn these weights.
 
     Parameters
     ----------
     crf : HSCRF, ChainCRF, SemiCRF or None
-        The model on top, unfitted; None takes ``HSCRF()``. It is cloned, not changed.
+        The model on top, unfitted. None takes ``HSCRF()``. It is cloned, not changed.
     classifier : estimator of scikit-learn or None
-        Anything with ``fit`` and ``predict_proba``; None takes 200 extremely randomised trees. It gets an array of
+        Anything with ``fit`` and ``predict_proba``. None takes 200 extremely randomised trees. Its input is an array of
         numbers, or a sparse matrix where features have names.
     window : int
-        Neighbours on each side that the classifier sees, see :func:`hscrf.stacking.windows`.
+        The number of neighbours on each side in the input of the classifier, see :func:`hscrf.stacking.windows`.
     cv : int or splitter of scikit-learn
         Folds of sequences for cross-fitting.
     groups : sequence or None
-        The group of each training sequence, such as the person or the document: no group is in two folds. ``fit`` takes
-        groups, too.
+        The group of each training sequence, such as the person or the document: no group is in two folds.
     passthrough : bool
-        Whether the CRF also sees the observations themselves. On training folds of two sets of sensors it was better
-        off without them: mean of segment F1 and steps 83.5 against 80.4 (kitchen), 45.6 against 45.1 (CAD-120).
+        Whether the observations themselves are features of the CRF too. On two sets of sensors the mean of segment F1
+        and accuracy of steps was higher without them: 83.5 against 80.4 (kitchen), 45.6 against 45.1 (CAD-120).
     random_state : int or None
-        Deals the sequences to folds. The classifier has a seed of its own.
+        The seed for folds of sequences. The classifier has a seed of its own.
 
     Attributes
     ----------
-    crf_ : the fitted model on top
-    scores_ : the classifier of each level, with its classes
-    encoder_ : names and scales of what is observed
+    crf_ : HSCRF
+        The fitted model on top.
+    scores_ : list of LevelScores
+        The classifier of each level, with its classes.
+    encoder_ : ObservationEncoder
+        Names and scales of the observations.
 
     Examples
     --------
@@ -109,10 +111,6 @@ class StackedCRF(BaseEstimator):
     scores_: list[LevelScores]
     encoder_: ObservationEncoder
 
-    # -- arguments by the rules of scikit-learn, nested ones by name
-
-    # -- learning
-
     def fit(
         self: Self,
         X: Any,
@@ -127,21 +125,26 @@ class StackedCRF(BaseEstimator):
 
         Parameters
         ----------
-        X, Y : sequences and their labels
+        X : list of sequences
+        Y : sequences of labels
             As :meth:`HSCRF.fit` takes them.
         groups : sequence or None
-            The group of each sequence, in the place of the constructor's.
+            The group of each sequence; replaces the constructor's.
         lengths : list of int or None
             The steps of each sequence, where X and Y are stacks of all sequences.
         development : pair (X, Y) or None
             As in :meth:`HSCRF.fit`.
-        options : Any
+        **options
             Other arguments of the CRF's ``fit``, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         ValueError
-            If arguments are wrong, or the labels know no state at all.
+            If arguments are wrong, or no state is known in the labels.
         """
         self._check_arguments()
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
@@ -208,17 +211,15 @@ class StackedCRF(BaseEstimator):
         return labels, [level for level, kind in by_level.items() if kind in ("bio", "bioes")]
 
     def _add_features(self, crf: Any, scores: Sequence[LevelScores]) -> None:
-        """Let each score meet its own state."""
+        """Add each score as a feature of its own state."""
         added = [Score(own.level) for own in scores] + [StartScore(own.level) for own in scores if own.delimited]
         crf.features = [
             *(["default"] if crf.features is None else crf.features),
             *added,
         ]
 
-    # -- observations of the CRF
-
     def _observe(self, X: Any) -> list[list[dict[str, float]]]:
-        """Observations with the scores of the classifiers that have seen all training data."""
+        """Observations with the scores of the classifiers that were fitted to all training data."""
         packed = self.encoder_.pack(X)
         rows = window_matrix(packed, self.window)
         columns: dict[str, Floats] = {}
@@ -237,7 +238,16 @@ class StackedCRF(BaseEstimator):
         return [steps[a:b] for a, b in pairwise(offsets)]
 
     def asked_features(self, packed: Observations) -> list[dict[str, float]]:
-        """The observations of each step by name."""
+        """Return the observations of each step by name.
+
+        Parameters
+        ----------
+        packed : Observations
+
+        Returns
+        -------
+        list of dict of str to float
+        """
         if packed.dense is not None:
             return [dict(zip(self._columns(), row, strict=True)) for row in packed.dense.tolist()]
         names = [f"x:{name}" for name in self._names()]
@@ -266,43 +276,132 @@ class StackedCRF(BaseEstimator):
         lengths: Any = None,
         **options: Any,
     ) -> list[Labels]:
-        """The best labels of each sequence, as :meth:`HSCRF.predict`."""
+        """Return the best labels of each sequence, as :meth:`HSCRF.predict`.
+
+        Parameters
+        ----------
+        X, evidence, loss, lengths, **options
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of Labels
+        """
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict(self._observe(X), evidence, loss, **options)
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
-        """Posterior probabilities of each sequence, as :meth:`HSCRF.predict_marginals`."""
+        """Return the posterior probabilities of each sequence, as :meth:`HSCRF.predict_marginals`.
+
+        Parameters
+        ----------
+        X, evidence, lengths
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of Marginals
+        """
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
     def posterior(self, X: Any, evidence: Any = None) -> list[Posterior]:
-        """The posterior of each sequence: k best labellings, samples, entropy and marginals of each."""
+        """Return the posterior of each sequence: k best labellings, samples, entropy and marginals.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of Posterior
+        """
         return self._fitted().posterior(self._observe(X), evidence)
 
     def potentials(self, X: Any) -> list[Potentials]:
-        """The log-potentials of each sequence, for the functions of ``hscrf.inference``."""
+        """Return the log-potentials of each sequence, for the functions of ``hscrf.inference``.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of Potentials
+        """
         return self._fitted().potentials(self._observe(X))
 
     def entropy(self, X: Any, evidence: Any = None) -> list[float]:
-        """Entropy in nats of the posterior of each sequence."""
+        """Return the entropy in nats of the posterior of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`HSCRF.predict`.
+
+        Returns
+        -------
+        list of float
+        """
         return self._fitted().entropy(self._observe(X), evidence)
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None, evidence: Any = None) -> list[list[Labels]]:
-        """Draw n labellings of each sequence from the posterior."""
+        """Draw n labellings of each sequence from the posterior.
+
+        Parameters
+        ----------
+        X, n, random_state, evidence
+            As in :meth:`HSCRF.sample`.
+
+        Returns
+        -------
+        list of list of Labels
+        """
         return self._fitted().sample(self._observe(X), n, random_state, evidence)
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
-        """Log probability of the labels of each sequence (n,)."""
+        """Return the log probability of the labels of each sequence.
+
+        Parameters
+        ----------
+        X, Y, lengths
+            As in :meth:`HSCRF.log_likelihood`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         return self._fitted().log_likelihood(self._observe(X), Y)
 
     def score(self, X: Any, Y: Any, *, lengths: Any = None) -> float:
-        """Fraction of time steps with the right state at every level at once."""
+        """Return the share of time steps with the right state at every level at once.
+
+        Parameters
+        ----------
+        X, Y, lengths
+            As in :meth:`HSCRF.score`.
+
+        Returns
+        -------
+        float
+        """
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         return self._fitted().score(self._observe(X), Y)
 
     def calibrate(self: Self, X: Any, Y: Any, *, lengths: Any = None) -> Self:
-        """Fit a temperature for each level to development data, as :meth:`HSCRF.calibrate`."""
+        """Fit a temperature for each level to development data, as :meth:`HSCRF.calibrate`.
+
+        Parameters
+        ----------
+        X, Y, lengths
+            As in :meth:`HSCRF.calibrate`.
+
+        Returns
+        -------
+        self
+        """
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         self._fitted().calibrate(self._observe(X), Y)
         return self
@@ -328,7 +427,12 @@ class StackedCRF(BaseEstimator):
         return self._fitted().found_scheme()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, without pickle; see :func:`hscrf.stacking.load`."""
+        """Write the model to one file, without pickle; see :func:`hscrf.stacking.load`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
         from hscrf.stacking.files import save
 
         self._fitted()

@@ -75,16 +75,45 @@ class Windows(BaseEstimator):
         self.window = window
 
     def fit(self, X: Any, Y: Any = None) -> Windows:
-        """Check the window: there is nothing to learn."""
+        """Check the window: there is nothing to learn.
+
+        Parameters
+        ----------
+        X : list of sequences
+        Y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_window(self.window)
         return self
 
     def transform(self, X: Sequence[Any]) -> list[Any]:
-        """Return the sequences, each step with its neighbours."""
+        """Return the sequences, each step with its neighbours.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of sequences
+        """
         return windows(X, self.window)
 
     def fit_transform(self, X: Sequence[Any], Y: Any = None) -> list[Any]:
-        """Return the sequences, each step with its neighbours."""
+        """Return the sequences, each step with its neighbours.
+
+        Parameters
+        ----------
+        X : list of sequences
+        Y : ignored
+
+        Returns
+        -------
+        list of sequences
+        """
         return self.fit(X).transform(X)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,8 +1,8 @@
-"""What the states of the bottom level emit: symbols or rows of numbers."""
+"""Emissions of the states of the bottom level, symbols or rows of numbers, and new sequences of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from hscrf.arrays import Floats
 from hscrf.families.hhmm.em import log
 from hscrf.features.blocks import Block, PairBlock
 from hscrf.features.bounds import check_key, check_same, table_shape
+from hscrf.labels.labels import Labels
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, Sparse, of_columns
 from hscrf.observations.readers import offsets_of
@@ -235,3 +236,42 @@ def pick(rng: np.random.Generator, probabilities: Floats) -> int:
     """Draw an index."""
     sums = np.cumsum(probabilities)
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+
+
+def walk(
+    topology: Topology,
+    rng: np.random.Generator,
+    length: int | None,
+    root: Floats,
+    init: Sequence[Floats],
+    events: Sequence[Floats],
+) -> Labels:
+    """Labels of one new sequence, from left to right."""
+    depth = topology.depth
+    stack = [pick(rng, root)] + [0] * (depth - 1)
+    states: list[list[int]] = []
+    ends: list[list[int]] = []
+    d = 0  # the levels below start anew
+    while True:
+        for parent in range(d, depth - 1):
+            stack[parent + 1] = pick(rng, init[parent][stack[parent]])
+        states.append(stack.copy())
+        d = depth - 1  # ends here: does its parent go on?
+        while d > 0:
+            over = d == 1 and length is not None and len(states) >= length
+            child = topology.n_states[d] if over else pick(rng, events[d - 1][stack[d - 1], stack[d]])
+            if child < topology.n_states[d]:
+                stack[d] = child
+                break
+            d -= 1
+        ends.append([int(level >= d) for level in range(depth)])
+        if d == 0:
+            return Labels(topology, np.array(states).T, np.array(ends).T)
+
+
+def next_events(trans: Mapping[str, Floats], end: Mapping[str, Floats]) -> list[Floats]:
+    """For the level of each parent, probabilities (S, U, U + 1) of what follows a child: a sibling, or the end."""
+    return [
+        np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
+        for level, table in trans.items()
+    ]

@@ -26,8 +26,9 @@ from hscrf.families.hhmm.emissions import (
     emission_weights,
     emit,
     natural_parameters,
-    pick,
+    next_events,
     scattered_moments,
+    walk,
 )
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.labels.events import family_cells
@@ -51,29 +52,33 @@ FOUND = ("coef_", "loss_", "n_iter_", "history_", "converged_", "stop_reason_") 
 class HHMM(Predictor):
     """Hierarchical hidden Markov model with shared states (Fine et al. 1998; Bui et al. 2004).
 
-    A parent s starts its first child u with probability ``init_[level][s, u]``; when a child u ends, the parent goes
-    on to v with ``trans_[level][s, u, v]`` or ends with ``end_[level][s, u]``, which sum to one. States of the bottom
-    level live one step and emit a symbol or a row of numbers. The root ends with the sequence, whose length is given:
-    one level is then an ordinary HMM. With ``root_ends`` the root ends by chance as the other levels do, and the
-    model is a distribution over sequences of all lengths. A root of several classes has the probabilities ``root_``.
+    A parent s starts its first child u with probability ``init_[level][s, u]``. When a child u ends, the parent goes on
+    to v with ``trans_[level][s, u, v]`` or ends with ``end_[level][s, u]``, which sum to one. States of the bottom
+    level last one step and emit a symbol or a row of numbers. ``coef_`` are the logarithms of the probabilities: the
+    model predicts as an HSCRF with these weights. Complete labels are counted; otherwise EM starts from known labels
+    and random parameters.
 
     Parameters
     ----------
-    topology : as in HSCRF; needed if a level has no labels at all. Durations cannot be limited.
-    n_components : instead of a topology, the number of states of one level, "state": they are 0, 1 and so on.
-    emission : "categorical" (X holds lists of symbols) or "gaussian" (2-D arrays); None looks at X. A symbol that was
-        not in training tells nothing: its step counts as one without an observation.
-    smoothing : added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
-    root_ends : see above.
-    max_iter, tol : EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
-    n_init : how many times EM starts, each time from other random parameters; the best result is kept. More than one
-        start finds better models where labels are missing. Complete labels need one.
-    min_variance : no variance of a Gaussian falls below, in units of the data.
-    scheme, n_jobs, random_state, warm_start, verbose : as in HSCRF; a warm start goes on from the present parameters.
+    topology : Topology, optional
+        Needed if a level has no labels. Durations cannot be limited.
+    n_components : int, optional
+        Instead of a topology, the number of states 0, 1, ... of one level, "state".
+    emission : {"categorical", "gaussian"}, optional
+        Lists of symbols or 2-D arrays; None looks at X. A symbol that was not in training counts as no observation.
+    smoothing : float
+        Added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
+    root_ends : bool
+        Whether the root ends at random as other levels do. Otherwise the length of the sequence is given.
+    max_iter, tol : int, float
+        EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
+    n_init, min_variance : int, float
+        The number of random starts of EM, of which the best is kept; the least variance of a Gaussian.
+    scheme, n_jobs, random_state, warm_start, verbose
+        As in :class:`HSCRF`; a warm start continues from the present parameters.
 
-    Complete labels are counted; otherwise EM starts from what is known of them and from chance. ``coef_`` are the
-    logarithms of the probabilities: the model is an HSCRF with these weights and predicts as one.
-
+    Examples
+    --------
     >>> X = [["a", "a", "b", "c"], ["a", "b", "c"]]
     >>> Y = [{"phrase": ["P", "P", "P", "Q"], "tag": ["x", "x", "y", "z"]}, {"phrase": ["P", "P", "Q"]}]
     >>> model = HHMM(smoothing=0.01, random_state=0).fit(X, Y)
@@ -159,8 +164,14 @@ class HHMM(Predictor):
     def fit(self: Self, X: Any, Y: Any = None, *, lengths: Any = None) -> Self:
         """Learn from sequences X and their labels Y: complete, partial, or none at all.
 
-        ``history_`` holds the log-likelihood of every step, and the objective: with the prior. With ``lengths``, the
-        steps of each sequence, X and Y are stacks that hold all sequences below each other, as in hmmlearn.
+        Parameters
+        ----------
+        X, Y, lengths
+            As in :meth:`HSCRF.fit`. Y may be None.
+
+        Returns
+        -------
+        self
         """
         check_options(self.get_params(deep=False))
         check_components(self.n_components, self.topology)
@@ -329,7 +340,17 @@ class HHMM(Predictor):
     # the doors of a generative model
 
     def log_likelihood(self, X: Any, Y: Any = None, *, lengths: Any = None) -> Floats:
-        """Log probability of the observations of each sequence (n,), together with their labels if given."""
+        """Return the log probability of the observations of each sequence, together with their labels if given.
+
+        Parameters
+        ----------
+        X, Y, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
 
         def answer(scored: Scored) -> Floats:
@@ -338,7 +359,17 @@ class HHMM(Predictor):
         return np.array(self.ask(X, None, answer)) if Y is None else self.ask_possible(X, Y, answer)
 
     def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
-        """Fraction of time steps with the right state at every level; without labels, the log-likelihood of all X."""
+        """Return the share of time steps with the right state at every level; without Y, the log-likelihood of all X.
+
+        Parameters
+        ----------
+        X, Y, lengths, client
+            As in :meth:`fit`; ``client`` is not used.
+
+        Returns
+        -------
+        float
+        """
         if Y is None:
             return float(self.log_likelihood(X, lengths=lengths).sum())
         return super().score(X, Y, lengths=lengths)
@@ -348,58 +379,27 @@ class HHMM(Predictor):
     ) -> tuple[list[Any], list[Labels]]:
         """Draw n new sequences and their labels from the model.
 
-        Without ``root_ends``, a sequence stops as soon as it has ``length`` steps and all levels below the root end:
-        with one level after ``length`` steps, with more perhaps a little later.
+        Parameters
+        ----------
+        n, random_state
+            The number of sequences, and a seed.
+        length : int, optional
+            Needed without ``root_ends``: a sequence stops when it has this length and all levels below the root end.
+
+        Returns
+        -------
+        X : list of sequences
+        Y : list of Labels
         """
         self.check_fitted()
         if (length is None) != self.root_ends:
             told = "the root ends by chance: give no length" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
         rng = generator(random_state)
-        tables = self.root_, list(self.init_.values()), self._events()
-        Y = [self._walk(rng, length, *tables) for _ in range(n)]
+        tables = self.root_, list(self.init_.values()), next_events(self.trans_, self.end_)
+        Y = [walk(self.topology_, rng, length, *tables) for _ in range(n)]
         emission = self.emission_
         return [emit(rng, emission, y.states[-1]) for y in Y], Y
-
-    def _walk(
-        self,
-        rng: np.random.Generator,
-        length: int | None,
-        root: Floats,
-        init: Sequence[Floats],
-        events: Sequence[Floats],
-    ) -> Labels:
-        """Labels of one new sequence, from left to right."""
-        topology, depth = self.topology_, self.topology_.depth
-        stack = [pick(rng, root)] + [0] * (depth - 1)
-        states: list[list[int]] = []
-        ends: list[list[int]] = []
-        d = 0  # the levels below start anew
-        while True:
-            for parent in range(d, depth - 1):
-                stack[parent + 1] = pick(rng, init[parent][stack[parent]])
-            states.append(stack.copy())
-            d = depth - 1  # ends here: does its parent go on?
-            while d > 0:
-                over = d == 1 and length is not None and len(states) >= length
-                child = topology.n_states[d] if over else pick(rng, events[d - 1][stack[d - 1], stack[d]])
-                if child < topology.n_states[d]:
-                    stack[d] = child
-                    break
-                d -= 1
-            ends.append([int(level >= d) for level in range(depth)])
-            if d == 0:
-                return Labels(topology, np.array(states).T, np.array(ends).T)
-
-    def _events(self) -> list[Floats]:
-        """Of each parent's level, probabilities (S, U, U + 1) of what follows a child: a sibling, or the end."""
-        end = self.end_
-        return [
-            np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
-            for level, table in self.trans_.items()
-        ]
-
-    # parameters
 
     def _pieces(self, flat: Floats) -> list[tuple[Block, Floats]]:
         """Each block and its part of a vector as long as the weights."""

@@ -16,6 +16,7 @@ from hscrf import HSCRF, LBFGS, SGD, Perceptron
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
 from hscrf.files.container import read_container
+from hscrf.objective.workers import result_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 
@@ -145,3 +146,23 @@ def test_every_solver_resumes(tmp_path, data, solver):
     second = HSCRF(c2=c2, solver=solver, random_state=1).fit(X, Y, checkpoint=tmp_path / "run")
     assert [entry["iteration"] for entry in second.history_] == [3, 4]
     assert isinstance(solver, Perceptron) or second.loss_ < first.loss_
+
+
+class Broken:
+    """A future whose lock a signal has broken: Python raises a RuntimeError while it handles the interrupt."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def result(self):
+        try:
+            raise self.first
+        except BaseException:
+            raise RuntimeError("cannot release un-acquired lock")  # noqa: B904
+
+
+def test_an_interrupt_between_locks_stays_an_interrupt():
+    with pytest.raises(KeyboardInterrupt):
+        result_of(Broken(KeyboardInterrupt()))
+    with pytest.raises(RuntimeError, match="un-acquired"):
+        result_of(Broken(ValueError("other")))

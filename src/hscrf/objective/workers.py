@@ -54,9 +54,9 @@ class Workers:
             for item in items:
                 begun.append(self.pool.submit(function, item))
                 if len(begun) > AHEAD * self.n_jobs:
-                    yield begun.popleft().result()
+                    yield result_of(begun.popleft())
             while begun:
-                yield begun.popleft().result()
+                yield result_of(begun.popleft())
         finally:
             for future in begun:
                 future.cancel()
@@ -234,3 +234,16 @@ def _libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def result_of(future: Future[Result]) -> Result:
+    """Wait for a result; an interrupt stays one.
+
+    If a signal comes while ``Future.result`` lets go of its lock, Python raises a RuntimeError in its place.
+    """
+    try:
+        return future.result()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise

@@ -1,4 +1,4 @@
-"""Automatic penalties: `c2="auto"` beside the best penalty by hand.
+"""Automatic penalties: `c2="auto"` against the best penalty by hand.
 
 The same model of four data sets, with its default features: with a penalty from a grid (0.1 is that of the plain call);
 with the one penalty that `c2="auto"` finds before it looks at groups of weights (*automatic, one*); and with all that

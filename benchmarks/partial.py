@@ -1,6 +1,6 @@
 """Partial labels: complete labels for a tenth of the sequences, the top level for the rest.
 
-    python benchmarks/partial.py [--data FOLDER] [--sets citations,names] [--sizes 100,400] [--seed 0] [--max-iter 1000]
+    python benchmarks/partial.py [--data FOLDER] [--sets citations,names] [--sizes 100,400] [--seed 0]
 
 reads citations and author names from FOLDER (default: HSCRF_DATA), described as in ``experiments/sets.py``, and fits
 the plain call to the tenth alone, to all sequences with all labels, and to the tenth and the top level of the rest.
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf import HSCRF, LBFGS
+from hscrf import HSCRF
 from hscrf.engine import Batch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "experiments"))
@@ -39,17 +39,16 @@ def main() -> None:
     parser.add_argument("--sets", default="citations,names", help="(default: %(default)s)")
     parser.add_argument("--sizes", default="100,400", help="numbers of sequences (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="which tenth is complete (default: %(default)s)")
-    parser.add_argument("--max-iter", type=int, default=1000, help="of each fit (default: %(default)s)")
     args = parser.parse_args()
     print("|", " | ".join(COLUMNS), "|")
     print("|---|" + "--:|" * (len(COLUMNS) - 1))
     for name in args.sets.split(","):
         for size in map(int, args.sizes.split(",")):
             data = LOADERS[name](args.data, size or None)[0]
-            print("|", " | ".join(map(str, row_of(name, data, args.seed, args.max_iter))), "|", flush=True)
+            print("|", " | ".join(map(str, row_of(name, data, args.seed))), "|", flush=True)
 
 
-def row_of(name: str, data: sets.Set, seed: int, max_iter: int) -> list[Any]:
+def row_of(name: str, data: sets.Set, seed: int) -> list[Any]:
     """One line of the table."""
     n = len(data.train)
     few = np.sort(np.random.default_rng([seed, n]).permutation(n)[: round(0.1 * n)]).tolist()
@@ -57,7 +56,7 @@ def row_of(name: str, data: sets.Set, seed: int, max_iter: int) -> list[Any]:
     labels = [(tenth.X, tenth.rows), (data.train.X, data.train.rows), (data.train.X, partly(data, set(few)))]
     seconds, iterations = [], []
     for X, Y in labels:
-        model, watch = HSCRF(scheme="bio", children="seen", solver=LBFGS(max_iter=max_iter)), Watch()
+        model, watch = HSCRF(), Watch()
         begin = time.process_time()
         with watch:
             model.fit(X, Y)

@@ -135,7 +135,7 @@ struct Native final : Engine {
         return int(doubtful.size());
     }
 
-    // Log Z of some sequences; return those of which LINEAR is not sure.
+    // Log Z of some sequences. Return the sequences whose result LINEAR does not vouch for.
     template <class A>
     std::vector<int> sum(const Batch& batch, const std::vector<Shared>& shared, Workshop& work,
                          const std::vector<int>& some, double* log_z) const {
@@ -178,8 +178,8 @@ struct Native final : Engine {
         return int(unsure.size());
     }
 
-    // Log Z and counts of some sequences. Return those of which LINEAR is not sure, and those that were walked next to
-    // them: their counts are missing. ``again``: there may be other counts in their places.
+    // Log Z and counts of some sequences. Return the sequences whose result LINEAR does not vouch for, and those that
+    // were walked next to them: their counts are missing. ``again``: there may be other counts in their places.
     template <class A>
     std::pair<std::vector<int>, std::vector<int>> count(const Batch& batch, const double* weights,
                                                         std::vector<Shared>& shared, Workshop& work,

@@ -1,4 +1,4 @@
-"""Feature specifications: which observations have weights for which part of which level."""
+"""Feature specifications: the weights of a level, and the observations that they meet."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set
     for level, tags in found.items():
         if topology is not None and level in topology.levels:
             states = {state for state in topology.states[topology.level(level)] if isinstance(state, str)}
-            tags.difference_update(states if looks_like(states) == "plain" else set(tags))  # else tags are states
+            if looks_like(states) == "plain":
+                tags -= states
+            else:  # the states are tags themselves, as in a chain
+                tags.clear()
     return found
 
 

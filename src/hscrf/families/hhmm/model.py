@@ -73,7 +73,7 @@ class HHMM(Predictor):
     max_iter, tol : int, float
         EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     n_init, min_variance : int, float
-        The number of random starts of EM, of which the best is kept; the least variance of a Gaussian.
+        The number of random starts of EM (the best one is kept); the smallest variance of a Gaussian.
     scheme, n_jobs, random_state, warm_start, verbose
         As in :class:`HSCRF`; a warm start continues from the present parameters.
 

@@ -306,6 +306,19 @@ def test_the_queue_is_searched_filtered_and_sorted(tab):
     tab.page.wait_for_function("() => document.querySelectorAll('.entry').length === 0")
 
 
+def test_a_click_opens_its_row_though_the_queue_is_painted_anew_meanwhile(tab):
+    first, row = tab.painted[0], tab.page.locator('.entry[aria-selected="false"]').first
+    wanted, box = row.get_attribute("data-id"), row.bounding_box()
+    handle = row.element_handle()
+    tab.page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+    tab.page.mouse.down()
+    tab.page.dispatch_event("#search", "input")
+    tab.page.wait_for_function("row => !row.isConnected", arg=handle)
+    tab.page.mouse.up()
+    tab.wait_other(first)
+    assert tab.painted[0] == int(wanted)
+
+
 def test_flags_notes_and_skipped_sequences_are_kept_and_shown(tab):
     first = tab.painted[0]
     tab.page.focus("#tracks")

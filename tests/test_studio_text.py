@@ -294,7 +294,7 @@ def track(tab, box, level=0):
 
 def open_named(tab, name):
     tab.page.fill("#search", name)
-    tab.page.locator(".entry").first.click()
+    tab.page.locator(".entry", has_text=name).first.click()
     tab.wait_text("#title", name)
     tab.page.fill("#search", "")
     tab.page.focus("#tracks")

@@ -66,6 +66,12 @@ function shortened(name) {
   );
 }
 
+/** The sequence of the row that an event is for. @param {MouseEvent} event @returns {number | null} */
+function rowAt(event) {
+  const row = event.target instanceof Element ? event.target.closest(".entry") : null;
+  return row instanceof HTMLElement ? Number(row.dataset.id) : null;
+}
+
 export class QueueList {
   /** @param {import("./state.js").State} state @param {(id: number) => void} open */
   constructor(state, open) {
@@ -76,6 +82,7 @@ export class QueueList {
     this.element.append(this.rows);
     this.active = 0;
     this.seenId = 0;
+    /** The sequence whose row the pointer went down on. @type {number | null} */ this.pressed = null;
     /** Sequences that have the label that is asked for. @type {Set<number> | null} */ this.having = null;
     /** @type {Item[]} */ this.listed = [];
     /** @type {any} */ this.listedFor = null;
@@ -85,6 +92,8 @@ export class QueueList {
     for (const id of ["search", "filter", "order", "doubt"]) byId(id).addEventListener("input", () => this.relist());
     state.on("project", () => this.offerFilters());
     this.element.addEventListener("scroll", this.paint);
+    this.element.addEventListener("pointerdown", (event) => (this.pressed = event.button ? null : rowAt(event)));
+    this.element.addEventListener("pointerup", (event) => this.release(event));
     this.element.addEventListener("click", (event) => this.click(event));
     this.element.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(this.paint).observe(this.element);
@@ -232,10 +241,18 @@ export class QueueList {
     return row;
   }
 
-  /** @param {MouseEvent} event */
+  /**
+   * Opens the row that was pressed: a repaint between press and release replaces it, and then no click comes.
+   * @param {PointerEvent} event
+   */
+  release(event) {
+    if (this.pressed !== null && this.pressed === rowAt(event)) this.open(this.pressed);
+  }
+
+  /** A click without a pointer, of a screen reader. @param {MouseEvent} event */
   click(event) {
-    const row = event.target instanceof Element ? event.target.closest(".entry") : null;
-    if (row instanceof HTMLElement) this.open(Number(row.dataset.id));
+    const id = event.detail ? null : rowAt(event);
+    if (id !== null) this.open(id);
   }
 
   /** @param {KeyboardEvent} event */

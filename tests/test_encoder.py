@@ -154,7 +154,7 @@ BAD = [
     ([], "X is empty, expected at least one sequence"),
     ([WORDS[0], []], r"X\[1\] is empty, expected at least one time step"),
     ([np.zeros((2, 3)), np.zeros((0, 3))], r"X\[1\] is empty"),
-    ([["a", "b"]], r"X\[0\]\[0\] is a string, expected a feature dict or a list"),
+    ([["a", "b"]], r"X\[0\]\[0\] is a string, expected a feature dict or a list.*TokenFeatures"),
     ([[["a"], "bc"]], r"X\[0\]\[1\] is 'bc', expected a list of feature strings"),
     ([[["a"]], [["a"], {"b": 1}]], r"X\[1\]\[1\] is \{'b': 1\}, expected a list of feature strings"),
     ([[["a"], 3]], r"X\[0\]\[1\] is 3, expected a list of feature strings"),

@@ -42,7 +42,10 @@ def kind_of(X: Sequence[Any]) -> str:
     if isinstance(item, Mapping):
         return "dicts"
     if isinstance(item, str):
-        raise ValueError("X[0][0] is a string, expected a feature dict or a list of feature strings for each step")
+        raise ValueError(
+            "X[0][0] is a string, expected a feature dict or a list of feature strings for each step; "
+            "hscrf.io.TokenFeatures().fit_transform(X) makes them from words"
+        )
     if isinstance(item, np.ndarray):
         return "dense"
     if isinstance(item, Sequence) and not all(isinstance(cell, str) for cell in item):

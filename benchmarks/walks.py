@@ -3,10 +3,10 @@
     python benchmarks/walks.py [--files] [--only NAME]
 
 Each walk is done twice, and the second time is traced, so that imports do not count. A file is passed if one of its
-functions is called; a room is the folder or the module below ``hscrf`` that holds it. A file is re-entered if another file
-calls it while a function of it is still running: a call-back, which a reader has to follow. A room is re-entered if a file
-of another room does so. ``fit`` is divided where the solver begins: what comes after is its loop. The compiled core is not traced. ``--files`` lists the
-files in the order in which they are passed first.
+functions is called; a room is the folder or the module below ``hscrf`` that holds it. A file is re-entered if another
+file calls it while a function of it is still running: a call-back, which a reader has to follow. A room is re-entered
+if a file of another room does so. ``fit`` is divided where the solver begins: what comes after is its loop. The
+compiled core is not traced. ``--files`` lists the files in the order in which they are passed first.
 """
 
 import argparse

@@ -464,11 +464,11 @@ def test_closure_names_what_was_asked():
     with pytest.raises(
         InfeasibleError,
         match="no state of level 'phrase' is possible from 0 to 3, where it goes on; "
-        "asked were phrase 'NP' at 0, tag 'V' at 2",
+        "the labels are phrase 'NP' at 0, tag 'V' at 2",
     ):
         Labels(UNIT, cells(UNIT, phrase={0: 0}, tag={2: 1}), going_on).closed()
     sets = np.array([[False, True]] * 3)
-    with pytest.raises(InfeasibleError, match=r"'root' is possible from 0 to 3.*asked were root 'odd' at 0, tag"):
+    with pytest.raises(InfeasibleError, match=r"'root' is possible from 0 to 3.*the labels are root 'odd' at 0, tag"):
         Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": np.array([[True, False]] * 3)}).closed()
     assert Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": sets}).closed().is_complete
 

@@ -14,7 +14,7 @@ from hscrf.io.exports import EXPORTS, export, export_format, segment_lines, spac
 from hscrf.io.spans import Labelled, Span
 from hscrf.io.texts import located
 
-TEXT = ("segments", "spacy")  # what standard output can take
+TEXT = ("segments", "spacy")  # formats that can go to standard output
 
 
 def exporting(args: argparse.Namespace) -> Exporting | None:
@@ -35,14 +35,14 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
         if value:
             raise UserError(f"{option} is not for --to {form}, which has the predicted segments and their confidence")
     if form in ("elan", "textgrid", "boris") and not args.rate:
-        note("hscrf: without --rate a step is taken for one second")
+        note("hscrf: without --rate a step lasts one second")
     args.scores = True
     return Exporting(form, args.output, args.rate)
 
 
 @dataclass(frozen=True)
 class Exporting:
-    """Where predictions go, and as what."""
+    """The target and format of exported predictions."""
 
     form: str
     output: str

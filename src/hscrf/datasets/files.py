@@ -1,4 +1,4 @@
-"""Where the files of a data set are, and how files of columns are read."""
+"""Find the files of a data set, and read files of columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_split(split: str, known: Sequence[str]) -> None:
 def find_files(
     name: str, folder: str | os.PathLike[str] | None, split: str, files: Mapping[str, str]
 ) -> dict[str, Path]:
-    """The path of every split; the one asked for exists."""
+    """The path of every split; that of the given split exists."""
     check_split(split, list(files))
     given = folder if folder is not None else os.environ.get("HSCRF_DATA")
     how = f"{SOURCES[name]} and give its folder as folder=..., or the folder above {name}/ as HSCRF_DATA"

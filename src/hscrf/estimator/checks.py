@@ -1,4 +1,4 @@
-"""What is given is checked once, at the border."""
+"""Check arguments and data once, before any work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def is_penalty(value: Any) -> bool:
 
 
 NUMBERS = (int, float, np.integer, np.floating)
-OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and what they are called
+OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and their names in errors
     "c1": (NUMBERS, "a number of at least 0"),
     "c2": (NUMBERS, "a number of at least 0, or 'auto'"),
     "min_count": (NUMBERS, "a number"),
@@ -96,7 +96,7 @@ def check_seed(random_state: Any) -> None:
 
 
 def check_scheme_names(scheme: Any) -> None:
-    """Refuse a scheme that is none, whatever levels there are."""
+    """Refuse an unknown scheme."""
     if not isinstance(scheme, str | Mapping):
         raise ValueError(f"scheme is {scheme!r}, expected a name or a dict by level")
     for name in [scheme] if isinstance(scheme, str) else scheme.values():
@@ -112,9 +112,9 @@ def check_development(development: Any) -> None:
 
 
 def check_margin(margin: Any) -> None:
-    """Refuse what is neither a cost nor costs by level, or by level and state.
+    """Refuse anything but a cost, costs by level, or costs by level and state.
 
-    That levels and states are there is checked where they are known.
+    Whether levels and states exist is checked once they are known.
     """
     costs: list[tuple[str, Any]] = [("margin", margin)]
     for _ in range(2):  # by level, by state
@@ -130,7 +130,7 @@ def check_margin(margin: Any) -> None:
 
 
 def count_states(topology: Topology, labels: Sequence[Labels]) -> list[Ints]:
-    """How many steps each state of each level has in the labels."""
+    """Count the steps of each state of each level in the labels."""
     known = pack_labels(labels)
     return [
         np.bincount(row[row >= 0], minlength=size) for row, size in zip(known.states, topology.n_states, strict=True)
@@ -153,7 +153,7 @@ def warn_of_typos(topology: Topology, counts: Sequence[Ints]) -> None:
 
 
 def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
-    """Warn of prefixes that the model was asked not to read, and of tags that continue no segment."""
+    """Warn of prefixes that the given scheme does not read, and of tags that continue no segment."""
     if "scheme" not in model.get_params(deep=False):  # other families read tags as they are
         return
     lines = unread_lines(Y, scheme, "scheme='plain'") if model.scheme != "auto" else []
@@ -163,7 +163,7 @@ def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
 
 
 def _resembling(name: str, common: Sequence[str]) -> str | None:
-    """A common name that differs from this one by case or a slip, not by a number."""
+    """A common name that differs from this one by case or a typing error, not by a number."""
     others = [word for word in common if re.sub(r"\d", "", word) != re.sub(r"\d", "", name)]
     folded = [word for word in others if word.casefold().strip() == name.casefold().strip()]
     close = get_close_matches(name, others, n=1, cutoff=0.8) if len(name) >= 5 else []
@@ -171,7 +171,7 @@ def _resembling(name: str, common: Sequence[str]) -> str | None:
 
 
 def warn_of_weights(sample_weight: Any) -> None:
-    """Warn of sequences that weigh nothing, which are not left out for that."""
+    """Warn that sequences of weight 0 are not left out."""
     weights = np.asarray([] if sample_weight is None else sample_weight)
     count = int((weights == 0).sum()) if weights.dtype.kind in "iufb" else 0
     if count:
@@ -183,7 +183,7 @@ def warn_of_weights(sample_weight: Any) -> None:
 
 
 def check_durations(durations: Any, max_duration: Any, open_duration: Any = False) -> None:
-    """Refuse what is neither None nor a mapping by level; the values are checked where they are used."""
+    """Refuse anything but None and a mapping by level; the values are checked where they are used."""
     if not isinstance(durations, Mapping | None):
         raise ValueError(f"durations is {durations!r}, expected a dict such as {{'action': 'gamma'}}")
     if isinstance(max_duration, bool) or not isinstance(max_duration, int | np.integer | Mapping | None):
@@ -206,7 +206,7 @@ def check_steps(observations: Observations, labels: Sequence[Labels], name: str 
 
 @contextmanager
 def unchanged_on_failure(model: object) -> Iterator[None]:
-    """Whatever goes wrong while fitting, the model stays what it was."""
+    """Restore the model if fitting fails."""
     former = model.__dict__.copy()
     try:
         yield

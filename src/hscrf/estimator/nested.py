@@ -16,7 +16,7 @@ PREFIX = "solver__"
 class SequenceEstimator(BaseEstimator):
     """scikit-learn's base class for estimators of sequences, which may have a solver with options of its own.
 
-    Solvers are frozen: setting an option puts a changed copy in their place.
+    Solvers are frozen: setting an option replaces the solver by a changed copy.
 
     Examples
     --------

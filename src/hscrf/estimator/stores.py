@@ -1,4 +1,4 @@
-"""Where data may be kept: in lists in memory, or in a store that packs itself."""
+"""The data of ``fit``: lists in memory, or a store that packs itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Packed(Protocol):
 class Store(Protocol):
     """Data that are not in memory: what ``fit``, ``predict`` and ``score`` take in the place of X and Y.
 
-    ``hscrf.scale.Shards`` is one. A model knows nothing of where they are and who evaluates them.
+    ``hscrf.scale.Shards`` is one. A model does not depend on where the data are and which process evaluates them.
     """
 
     def on_cluster(self, client: Any) -> Store:

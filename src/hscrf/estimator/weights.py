@@ -94,7 +94,7 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
     arguments = topology.to_dict()
     names = topology.states
     for d, table in enumerate(strength):
-        if (table == -np.inf).all():  # no weights speak of these children
+        if (table == -np.inf).all():  # no weights concern these children
             continue
         kept = (table > threshold) & topology.children[d]
         best = np.where(topology.children[d], table, -np.inf)

@@ -195,7 +195,7 @@ def check_column_names(levels: Iterable[str], names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ColumnFrame:
-    """Which columns of a file are what."""
+    """The roles of the columns of a file."""
 
     file: str
     names: tuple[str, ...]  # of all columns in this file

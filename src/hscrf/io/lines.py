@@ -42,7 +42,7 @@ Skip = Callable[[DataFileError], object]  # called with the error of each bad se
 
 @contextmanager
 def skipping(skip: Skip | None) -> Iterator[None]:
-    """Leave out what cannot be read, if there is somebody to be told of it."""
+    """Leave out unreadable parts, if a function receives their errors."""
     try:
         yield
     except DataFileError as error:
@@ -134,11 +134,11 @@ def split_cells(line: str, separator: str | None) -> list[str]:
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that hold no number
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that mean missing
 
 
 def is_empty_cell(cell: Any) -> bool:
-    """Whether a cell of a numeric column holds no number."""
+    """Whether a cell of a numeric column means a missing number."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
     return no_value(cell)
@@ -150,7 +150,7 @@ THOUSANDS = re.compile(
 
 
 def sign_hint(cell: Any, decimal: str) -> str:
-    """What would read a cell that holds no number with this decimal sign; nothing if nothing would."""
+    """The option that would read a cell that is not a number with this decimal sign; empty if none would."""
     other = "," if decimal == "." else "."
     if number_in(cell, other) is not None:
         return f"; --decimal {other} reads it"

@@ -16,7 +16,7 @@ from hscrf.progress import Waiting, is_live
 Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
-RARELY = 10.0  # seconds between lines where a line cannot be written over
+RARELY = 10.0  # seconds between lines where a line cannot be overwritten
 CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
 CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
@@ -55,7 +55,7 @@ class Result:
         dict[str, Any]
     ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
     kept: int | None = None  # the iteration whose weights these are, if development data chose it
-    state: Mapping[str, Any] | None = None  # to go on from, if the solver has one and checkpoints were asked for
+    state: Mapping[str, Any] | None = None  # for resuming, if the solver has a state and checkpoints are on
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Progress:
 
 
 class Run:
-    """What is known of a run so far."""
+    """The state of a run so far."""
 
     def __init__(self, objective: Objective, weights: Floats, monitor: Monitor | None) -> None:
         self.start = time.perf_counter()
@@ -233,7 +233,7 @@ class Run:
                 self.monitor.checkpoint(weights.copy(), self.history[: self.stated], state)
 
     def standing(self) -> dict[str, Any]:
-        """What the development data have said so far."""
+        """The results on development data so far."""
         if self.best is None:
             return {}
         value, loss, weights = self.best
@@ -267,7 +267,7 @@ def supervise(run: Run, work: Callable[[], None]) -> Result:
 
 
 def _checked(weights: Floats, size: int) -> Floats:
-    """A copy of the starting weights, which must be finite and of the right number."""
+    """Return a checked copy of the starting weights."""
     weights = np.array(weights, dtype=np.float64)
     if weights.shape != (size,):
         raise ValueError(f"the starting weights have shape {weights.shape}, but the objective has {size} weights")
@@ -285,7 +285,7 @@ def at_least(thing: object, **minimum: float) -> None:
 
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
-    """What the penalties c1 * sum |w| + c2 * sum w^2 add to the loss."""
+    """The penalties c1 * sum |w| + c2 * sum w^2."""
     squares = float((c2 * weights) @ weights) if np.ndim(c2) else float(c2 * (weights @ weights))
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 

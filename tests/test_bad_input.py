@@ -241,8 +241,8 @@ AGAINST_RULES = [
         "level 'phrase': 'VP' at 1 may not follow 'VP'",
     ),
     (
-        {"states": {("tag", 1): "J", ("tag", 3): "V"}, "ends": {("phrase", 1): 0, ("phrase", 2): 0}}, r"no state of
-        level 'phrase' is possible from 1 to 4, where it goes on; the labels are tag 'J' at 1, tag 'V' at 3",
+        {"states": {("tag", 1): "J", ("tag", 3): "V"}, "ends": {("phrase", 1): 0, ("phrase", 2): 0}},
+        r"'phrase' is possible from 1 to 4, where it goes on; the labels are tag 'J' at 1, tag 'V' at 3",
     ),
     (
         {"states": {("phrase", 2): "NP"}, "allowed": {"tag": np.tile([False, True, False], (T, 1))}},

@@ -28,6 +28,7 @@ def limits_by_level(hierarchy: Hierarchy, named: Mapping[str, Any], what: str) -
 def duration_limits(
     hierarchy: Hierarchy, min_duration: Limits, max_duration: Limits
 ) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.int64], ...]]:
+    """Return the checked shortest and longest durations of all states, a row (S_d,) for each level."""
     shortest = _durations(hierarchy, min_duration, 1, "min_duration")
     longest = _durations(hierarchy, max_duration, UNLIMITED, "max_duration")
     bottom = hierarchy.levels[-1]
@@ -77,6 +78,7 @@ def _check_limits(
 def open_rows(
     hierarchy: Hierarchy, opened: Mapping[str, Any], max_duration: Limits, longest: Sequence[NDArray[np.int64]]
 ) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked states with open durations, a row (S_d,) for each level."""
     rows = [np.zeros(size, dtype=bool) for size in hierarchy.n_states]
     for d, named in limits_by_level(hierarchy, opened, "open_duration").items():
         if isinstance(named, bool):
@@ -107,6 +109,7 @@ def named_limits(hierarchy: Hierarchy, rows: Sequence[NDArray[np.int64]], defaul
 
 
 def check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
+    """Raise an error unless levels are named by strings, none of them "root"."""
     if not isinstance(levels, Mapping):
         raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
     if not levels:
@@ -134,6 +137,7 @@ def _table(hierarchy: Hierarchy, rows: Mapping[State, Sequence[State]], source: 
 
 
 def child_tables(hierarchy: Hierarchy, children: Relation) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked tables (S_d, S_{d+1}) of allowed children."""
     rows = limits_by_level(hierarchy, children, "children")
     if hierarchy.depth - 1 in rows:
         raise ValueError(f"children names {hierarchy.levels[-1]!r}, the bottom level; expected one above it")
@@ -156,6 +160,7 @@ def _check_child_table(hierarchy: Hierarchy, d: int, table: NDArray[np.bool_]) -
 
 
 def successor_tables(hierarchy: Hierarchy, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked tables (S_d, S_d) of allowed successors."""
     rows = limits_by_level(hierarchy, successors, "successors")
     if 0 in rows:
         raise ValueError("successors names 'root', which nothing follows; expected a level below it")
@@ -165,6 +170,7 @@ def successor_tables(hierarchy: Hierarchy, successors: Relation) -> tuple[NDArra
 
 
 def filler_rows(hierarchy: Hierarchy, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked states that remember, a row (S_d,) for each level."""
     rows = [np.zeros(size, dtype=bool) for size in hierarchy.n_states]
     for d, named in limits_by_level(hierarchy, fillers, "fillers").items():
         if d == 0:

@@ -28,8 +28,13 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
         raise UserError(f"--rate is not for {form}, which has no times")
     if args.output == "-" and form not in TEXT:
         raise UserError(f"--to {form} writes files: give a name by -o")
-    beside = os.path.splitext(args.output)[0] + ".txt"
-    if form == "brat" and os.path.exists(args.data) and os.path.exists(beside) and os.path.samefile(args.data, beside):
+    text_file = os.path.splitext(args.output)[0] + ".txt"
+    if (
+        form == "brat"
+        and os.path.exists(args.data)
+        and os.path.exists(text_file)
+        and os.path.samefile(args.data, text_file)
+    ):
         raise UserError(f"-o {args.output} would write its text over {args.data}: give another name")
     for option, value in {"--samples": args.samples, "--k-best": args.k_best, "--marginals": args.marginals}.items():
         if value:

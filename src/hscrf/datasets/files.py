@@ -29,6 +29,7 @@ def place_of(name: str, folder: str | os.PathLike[str]) -> Path:
 
 
 def check_split(split: str, known: Sequence[str]) -> None:
+    """Raise an error for an unknown split."""
     if split not in known:
         raise ValueError(f"split is {split!r}; expected {' or '.join(map(repr, known))}")
 
@@ -66,8 +67,10 @@ def read_row_sequences(path: Path, width: int, separator: str | None, comment: s
 
 
 def take_column(sequences: list[list[list[str]]], k: int) -> list[list[str]]:
+    """Return column k of each sequence."""
     return [[row[k] for row in sequence] for sequence in sequences]
 
 
 def sequence_names(split: str, Y: Sequence[Any]) -> list[str]:
+    """Return names made of the split and the number of the sequence."""
     return [f"{split}-{n}" for n in range(len(Y))]

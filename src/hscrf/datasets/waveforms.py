@@ -50,9 +50,9 @@ def convert_ecg(originals: Path, folder: Path) -> None:
 
 
 def rhythm(header: str) -> str:
-    """The rhythm that a header names.
+    r"""The rhythm that a header names.
 
-    >>> rhythm("1 12 500 5000\\n#<age>: 51\\n#Rhythm: Sinus bradycardia.\\n")
+    >>> rhythm("1 12 500 5000\n#<age>: 51\n#Rhythm: Sinus bradycardia.\n")
     'Sinus bradycardia'
     """
     found = re.search(r"^#\s*Rhythm:\s*(.*?)\.?\s*$", header, re.MULTILINE)

@@ -20,7 +20,7 @@ from hscrf.topology import Topology
 class Batch:
     """Sequences of one topology, one after the other on a packed time axis of N steps.
 
-    Sequence k has the steps ``offsets[k] .. offsets[k + 1]``. ``evidence`` is what is known of all of them, closed
+    Sequence k has the steps ``offsets[k] .. offsets[k + 1]``. ``evidence`` is the known labels of all of them, closed
     once, or None. The methods take ``values``: a dict from (part, level index) to an array of log-potentials, shaped
     as in :class:`hscrf.Potentials` with T = N. Tables of durations, and tables whose time axis has length 1, are
     shared by all steps of all sequences.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    """Raise an error unless X and Y are lists of the same number of sequences."""
     for name, given in (("X", X), ("Y", Y)):
         if not hasattr(given, "__len__"):
             raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
@@ -36,6 +37,7 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
 
 
 def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
+    """Raise an error unless features are specifications of these classes with valid penalties."""
     if isinstance(features, str):
         raise ValueError(f"features is the string {features!r}, expected a list such as [{features!r}]")
     for k, spec in enumerate(features or ()):
@@ -91,6 +93,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def check_seed(random_state: Any) -> None:
+    """Raise an error unless ``random_state`` is a seed, a generator or None."""
     if not isinstance(random_state, int | np.integer | np.random.Generator | np.random.RandomState | None):
         raise ValueError(f"random_state is {random_state!r}, expected a whole number, a generator or None")
 
@@ -105,6 +108,7 @@ def check_scheme_names(scheme: Any) -> None:
 
 
 def check_development(development: Any) -> None:
+    """Raise an error unless development data are a pair (X, Y) or shards."""
     if development is None or hasattr(development, "scorer_for"):
         return
     if not (isinstance(development, tuple | list) and len(development) == 2):
@@ -195,10 +199,12 @@ def check_durations(durations: Any, max_duration: Any, open_duration: Any = Fals
 
 
 def packed_lengths(observations: Observations) -> list[int]:
+    """Return the number of steps of each sequence."""
     return np.diff(observations.offsets).tolist()
 
 
 def check_steps(observations: Observations, labels: Sequence[Labels], name: str = "Y", offset: int = 0) -> None:
+    """Raise an error unless each sequence has as many steps as its labels."""
     for n, (steps, y) in enumerate(zip(packed_lengths(observations), labels, strict=True), start=offset):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {several(steps, 'step')} but {name}[{n}] has {y.length}")

@@ -90,6 +90,7 @@ class SomeWeights:
         self.size = where.size
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient with respect to these weights."""
         loss, gradient = self.objective(self.whole(weights))
         return loss, gradient[self.where]
 

@@ -172,12 +172,15 @@ class NestedMeetings:
         self.occurrences = Occurrences(topology, encoder, specifications, pairs, transitions)
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Add one more part of the data."""
         self.occurrences.update(observations, pack_possible(labels))
 
     def merge(self, other: NestedMeetings) -> None:
+        """Add the pairs of later parts."""
         self.occurrences.merge(other.occurrences)
 
     def blocks(self) -> list[Block]:
+        """Return a block for each specification."""
         return [spec.fit(self.occurrences) for spec in self.specifications]
 
 

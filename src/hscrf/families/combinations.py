@@ -27,8 +27,7 @@ from hscrf.topology import Topology
 
 
 class CombinationStatistics:
-    """The statistics of labels that a DynamicCRF learns: the states of each level, and the states that occur together
-    at a step.
+    """The statistics of labels for a DynamicCRF: the states of each level, and those that occur together.
 
     Parts may be given one after the other, or to several objects that are then merged.
     """
@@ -141,10 +140,12 @@ class FactorMeetings:
             self.factors.append((member, own, Occurrences(topology, encoder, [own], pairs, transitions)))
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Add one more part of the data."""
         for member, _, occurrences in self.factors:
             occurrences.update(observations, factor_labels(labels, member))
 
     def merge(self, other: FactorMeetings) -> None:
+        """Add the pairs of later parts."""
         for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
             ours.merge(theirs)
 

@@ -1,6 +1,6 @@
-"""One container for models and checkpoints: a JSON header and named arrays in a single file.
+r"""One container for models and checkpoints: a JSON header and named arrays in a single file.
 
-    b"HSCRF container\\n"  magic
+    b"HSCRF container\n"  magic
     uint32, 2 x uint64    version of the format, length of the file, length of the JSON text
     bytes                 the JSON text: {"header": ..., "arrays": [{name, dtype, shape, offset}, ...], "align": ...}
     bytes                 the arrays, little-endian, in C order, each at its offset from the end of the JSON text

@@ -84,6 +84,7 @@ class Field:
         return Field(value, name, self.arrays, self.functions)
 
     def wrong(self, expected: str) -> ContentError:
+        """Return the error for a value of another type than expected."""
         return ContentError(f"{self.name or 'its header'} is {brief(self.value)}, expected {expected}")
 
     @contextmanager

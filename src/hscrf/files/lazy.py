@@ -27,6 +27,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, file: int) -> Stamp:
+        """Return the stamp of an open file."""
         found = os.fstat(file)
         return cls(found.st_ino, found.st_size, found.st_mtime_ns)
 

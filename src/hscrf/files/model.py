@@ -246,6 +246,7 @@ def check_penalty_path(given: Field) -> None:
 
 
 def check_history(given: Field) -> None:
+    """Raise an error unless the entries of a history have the right types."""
     for entry in given.entries():
         for name, item in entry.items().items():
             if name in HISTORY and not isinstance(item.value, int | float | None):

@@ -51,9 +51,11 @@ class ZstFile(io.RawIOBase):
         self.rest = b""
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes into a buffer; return their number."""
         while not self.rest:
             piece = next(self.pieces, None)
             if piece is None:
@@ -75,6 +77,7 @@ class ZstFile(io.RawIOBase):
             raise EOFError("it ends before the end of its last frame")
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
         super().close()
 

@@ -58,6 +58,7 @@ class BadLine(str):
 
 
 def numbered_lines(name: str, stream: Iterable[bytes | str], lenient: bool = False) -> Numbered:
+    """Yield the lines of a stream with their numbers, decoded from UTF-8."""
     for number, line in enumerate(whole_stream(name, stream), start=1):
         try:
             text = line if isinstance(line, str) else line.decode("utf-8")
@@ -91,6 +92,7 @@ def writing(target: Source) -> Iterator[Any]:
 
 
 def empty_file(file: str) -> DataFileError:
+    """Return the error for an empty file."""
     return DataFileError(file, 1, "the file is empty, expected at least one sequence")
 
 

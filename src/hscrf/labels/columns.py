@@ -41,6 +41,7 @@ def fill_root(
 
 
 def check_scheme(scheme: str) -> None:
+    """Raise an error for an unknown scheme."""
     if scheme not in _PREFIXES:
         raise ValueError(f"scheme is {scheme!r}; expected 'plain', 'bio' or 'bioes'")
 

@@ -25,6 +25,7 @@ class Events(NamedTuple):
 
 
 def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
+    """Return the events of a part, from where they happen and where they may happen."""
     steps = np.flatnonzero(happens & known)
     return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
 

@@ -29,6 +29,7 @@ class Known:
     allowed: tuple[NDArray[np.bool_], ...] | None = None  # possible states (N, S) of each level; None: not computed
 
     def complete(self, *levels: int) -> bool:
+        """Return whether all states and ends of these levels are known."""
         return all((self.states[d] >= 0).all() and (self.ends[d] >= 0).all() for d in levels)
 
     def complete_sequences(self) -> NDArray[np.bool_]:

@@ -219,4 +219,5 @@ def checked_sets(
 
 
 def same_sets(one: Mapping[str, NDArray[np.bool_]], other: Mapping[str, NDArray[np.bool_]]) -> bool:
+    """Return whether two mappings have equal sets of allowed states."""
     return one.keys() == other.keys() and all(np.array_equal(one[level], other[level]) for level in one)

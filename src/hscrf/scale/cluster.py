@@ -179,14 +179,17 @@ class ClusterLoss(StoredLoss):
         cluster.check_files([shard.file.path for shard in self.shards])
 
     def over(self, shards: Sequence[Any]) -> ClusterLoss:
+        """Return the loss over other shards of the same data."""
         found = super().over(shards)
         found.sent = None
         return found
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return loss and gradient over all data, computed by the workers."""
         return self._sum_of("loss", weights)
 
     def soft_errors(self, weights: Floats) -> Floats:
+        """Return the expected wrong labels of each sequence, computed by the workers."""
         return self._sum_of("errors", weights)[1]
 
     def _sum_of(self, what: str, weights: Floats) -> tuple[float, Floats]:
@@ -217,6 +220,7 @@ class Parcel:
 
     @classmethod
     def of(cls, thing: Any, cluster: Cluster) -> Parcel:
+        """Pickle an object once and send it to the cluster."""
         content = pickle.dumps(thing, protocol=4)
         return cls(hashlib.sha256(content).hexdigest(), cluster.send(content))
 
@@ -231,6 +235,7 @@ def large_graphs() -> Iterator[None]:
 
 
 def say(message: str) -> None:
+    """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 
 

@@ -15,7 +15,8 @@ class Task(Protocol):
     """A task and its number."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """The number of the task."""
 
 
 @dataclass(frozen=True)

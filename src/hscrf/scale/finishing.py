@@ -87,6 +87,7 @@ class ShardWriter:
         self.bad: list[PlacedError] = []
 
     def run(self) -> WrittenShard:
+        """Write the shard and return its entry."""
         topology = self.form.frame.topology
         assert topology is not None
         path = os.path.join(self.form.folder, f"{self.draft.number:06d}.shard")

@@ -44,6 +44,7 @@ class SequencesFile(NamedTuple):
     number: int
 
     def observations(self) -> Observations:
+        """The packed observations of the file."""
         file = CHECKED_FILES.open(self.path, self.digest)
         return observations_in(file.read([name for name in OBSERVED if name in file.table]), file.header["features"])
 
@@ -231,6 +232,7 @@ def added_counts(counts: Iterable[Counts]) -> Counts:
 
 
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
+    """Call a function of a file and the model on a worker."""
     keep_memory()
     return function(file, parcel_content(key, content), np.array(weights), *arguments)
 

@@ -137,6 +137,7 @@ class ShardFile:
 
     @property
     def file(self) -> ContainerFile:
+        """The open container of the shard."""
         return CHECKED_FILES.open(self.path, self.digest)
 
     def chunk(self, k: int) -> tuple[Ints, Observations, Any]:
@@ -181,6 +182,7 @@ class Loaded:
         self.lock = Lock()
 
     def of(self, shard: ShardFile) -> ShardRows:
+        """Return the rows of a shard, from the cache if possible."""
         with self.lock:
             if shard.digest not in self.rows:
                 self.rows[shard.digest] = shard.rows()

@@ -407,6 +407,7 @@ class PackedShards:
         self.labelled, self.complete = arrays["labelled"], header["complete"]
 
     def parts(self) -> Iterator[Part]:
+        """Yield the sequences of each shard."""
         topology = self.frame.topology
         assert topology is not None
         for file in self.files:
@@ -415,9 +416,11 @@ class PackedShards:
             yield Part(rows.observations, labels, file.first)
 
     def labelled_levels(self) -> NDArray[np.bool_]:
+        """Return whether any label of each level (D,) is known."""
         return self.labelled
 
     def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> StoredLoss:
+        """Return the loss over all shards, evaluated here or by the cluster."""
         weights = None if sample_weight is None else checked_weights(sample_weight, len(self.lengths))
         loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error)
         return loss if self.shards.client is None else ClusterLoss(loss, Cluster(self.shards.client, workers.n_jobs))

@@ -70,6 +70,7 @@ class FileSource:
     unlabelled: bool = False
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
+        """Yield the sequences of the file."""
         for document in self.recipe.documents(self.name, unlabelled=self.unlabelled, skip=skip):
             try:
                 x = self.recipe.observe(document)
@@ -84,6 +85,7 @@ class FileSource:
             yield SourceSequence(x, document.labels, (document.lines[0], document.number or 0))
 
     def error(self, place: Place, error: Exception) -> Exception:
+        """Return the problem with the file and the line."""
         if isinstance(error, DataFileError):
             return error
         line, number = place
@@ -95,10 +97,12 @@ class FileSource:
         return DataFileError(self.name, line + (step or 0) * by_lines, problem, sequence=number, step=step)
 
     def state(self) -> dict[str, Any]:
+        """Return size and time of the file."""
         found = os.stat(self.name)
         return {"size": found.st_size, "time": found.st_mtime_ns}
 
     def digest(self) -> str:
+        """Return the checksum of the file."""
         digest = hashlib.sha256()
         with open(self.name, "rb") as file:
             while piece := file.read(1 << 20):
@@ -106,9 +110,11 @@ class FileSource:
         return digest.hexdigest()
 
     def travels(self) -> bool:
+        """Return True: other processes can read the file."""
         return True
 
     def absolute(self) -> FileSource:
+        """Return the same source with an absolute path."""
         return replace(self, name=os.path.abspath(self.name))
 
 
@@ -121,6 +127,7 @@ class PartSource:
     number: int
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
+        """Compute the part and yield its sequences."""
         made = self.part.compute() if hasattr(self.part, "compute") else self.part()
         if not isinstance(made, tuple | list) or len(made) != 2:
             raise ValueError(f"{self.name} returned a {type(made).__name__}, expected a pair (X, Y)")
@@ -131,6 +138,7 @@ class PartSource:
             yield SourceSequence(x, None if Y is None else Y[n], (n, n))
 
     def error(self, place: Place, error: Exception) -> Exception:
+        """Return the problem with the part and the number of the sequence."""
         _, number = place
         problem = error.problem if isinstance(error, SequenceError) else str(error)
         found = type(error)(problem) if isinstance(error, SequenceError) else ValueError(problem)
@@ -139,9 +147,11 @@ class PartSource:
         return found
 
     def state(self) -> None:
+        """Return None: a part has no cheap stamp."""
         return None
 
     def digest(self) -> str:
+        """Return an empty string: a part has no checksum."""
         return ""
 
     def travels(self) -> bool:
@@ -155,6 +165,7 @@ class PartSource:
         return True
 
     def absolute(self) -> PartSource:
+        """Return this source."""
         return self
 
 

@@ -114,6 +114,7 @@ class StretchLearner:
         self.spool = Spool(settings.folder, stretch.number)
 
     def run(self) -> Learned:
+        """Learn from the whole stretch and return the result."""
         lengths, good = array("q"), array("b")
         many = False
         for batch in self._batches():

@@ -129,6 +129,7 @@ class Progress:
             self.first = None
 
     def show(self, entry: dict[str, Any]) -> None:
+        """Show an entry of the history."""
         self.begun()
         line = (
             f"iteration {entry['iteration']}  loss {entry['loss']:.2f}  "
@@ -137,6 +138,7 @@ class Progress:
         self.write(line if entry["score"] is None else f"{line}  dev {entry['score']:.4g}")
 
     def write(self, line: str) -> None:
+        """Write a line, or replace the live one."""
         if self.live:
             self.stream.write("\r" + line.ljust(self.width))
             self.width = len(line)
@@ -147,6 +149,7 @@ class Progress:
             self.stream.flush()
 
     def close(self, reason: str) -> None:
+        """End the live line and show the reason of the stop."""
         self.begun()
         if self.live and self.width:
             self.stream.write("\n")
@@ -248,6 +251,7 @@ class Run:
             self.waited, self.kept = int(state["waited"]), state["kept"]
 
     def result(self, reason: str, converged: bool) -> Result:
+        """Return the result with the best weights."""
         loss, weights = (self.loss, self.weights) if self.best is None else self.best[1:]
         self.progress.close(reason)
         self.save(weights, self.state if reason == INTERRUPTED else None)

@@ -43,13 +43,16 @@ class Some:
         return len(self.which)
 
     def loss(self, base: Floats, factors: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient."""
         return self.objective.part(base * np.repeat(factors, self.sizes), self.which)
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, Floats | None]:
+        """Return the perceptron's loss and gradient; None as gradient if there is no mistake."""
         loss, gradient = self.objective.mistakes(base * np.repeat(factors, self.sizes), self.which)
         return loss, gradient if gradient.any() else None  # not loss > 0: wrong labels may tie with the true ones
 
     def move(self, found: Floats, moves: Moves) -> None:
+        """Add the gradient to each vector, times the factors of its groups."""
         for vector, factors in moves:
             vector += np.repeat(factors, self.sizes) * found
 
@@ -106,6 +109,7 @@ def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
 
 
 def batches(order: Ints, size: int) -> Iterator[Ints]:
+    """Yield pieces of an order, of at most ``size`` numbers."""
     for start in range(0, len(order), size):
         yield order[start : start + size]
 

@@ -72,6 +72,7 @@ class Trial:
 
     @property
     def total(self) -> float:
+        """The errors of all groups."""
         return float(self.errors.sum())
 
 

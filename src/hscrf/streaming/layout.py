@@ -69,6 +69,7 @@ class Ages:
 
     @property
     def places(self) -> int:
+        """The number of places on the axis of ages."""
         return self.size + self.older
 
 

@@ -69,6 +69,7 @@ class Window:
         self.masses: deque[Floats] = deque(maxlen=lag + 1)
 
     def push(self, terms: Terms) -> None:
+        """Add one step, and forget the oldest."""
         self.records.append(self.recursion.push(terms))
         self.masses.append(self.recursion.masses)
 

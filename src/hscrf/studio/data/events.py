@@ -149,7 +149,7 @@ class State:
     # -- checks
 
     def check(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of an event with only what belongs to it; raises :class:`Invalid` if it makes no sense here."""
+        """The body of an event with only what belongs to it; raises :class:`Invalid` if it is invalid here."""
         if kind not in KINDS:
             raise Invalid(f"kind is {kind!r}, expected one of {', '.join(KINDS)}", "kind")
         if kind == "undo" and not self.can_undo:

@@ -118,7 +118,7 @@ def without_levels(topology: Topology, left_out: Sequence[str]) -> Topology:
 
 
 def known_segments(knowledge: Knowledge, level: Level) -> list[list[Any]]:
-    """What is known of a level without any model, as segments that tile the sequence: label None where unknown."""
+    """The known labels of a level as segments that tile the sequence: label None where unknown."""
     cells = knowledge.cells[level.name]
     names = (*level.labels, None)
     breaks = cells.border[:-1] == 1

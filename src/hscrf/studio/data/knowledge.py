@@ -1,4 +1,4 @@
-"""What is known of one sequence, cell by cell: labels and borders of each level, and which event each comes from."""
+"""The known labels of one sequence, cell by cell: labels and boundaries of each level, and the event of each."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LAYOUT = 1  # of what ``shown`` returns; browsers keep it, so a change of it nee
 
 @dataclass(frozen=True)
 class InputSequence:
-    """One sequence: its name, its tokens as JSON holds them, what a model sees of it, and what is known of it.
+    """One sequence: its name, its tokens as JSON, its observations, and its known labels.
 
     ``times`` are the seconds at which its steps begin, where the data have them. ``text`` is what words were cut from,
     and ``offsets`` are their places there.

@@ -124,7 +124,7 @@ def _lost(studio: Any, tokens: str) -> tuple[list[str], int]:
 
 
 def _same(now: Any, then: Any, moved: MovedTokens) -> bool:
-    """Whether what is known of a text is known of the same characters under other tokens."""
+    """Whether the known labels of a text cover the same characters under other tokens."""
     if now.status != then.status:
         return False
     for level in now.levels:

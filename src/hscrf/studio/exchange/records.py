@@ -1,4 +1,4 @@
-"""What an export says of one sequence: what people said, what the model says, and who said what."""
+"""The record of one sequence in an export: labels of people, predictions of the model, and authors."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ExportRecord:
         return [None if tag == "?" else tag for tag in self.tags(level)]
 
     def predicted_tags(self, level: Level) -> list[str]:
-        """What the model says in a column of a file."""
+        """The predictions of the model as a column of a file."""
         found = ["?"] * self.state.length
         for start, stop, label in self.predicted.get(level.name, ()):
             for t in range(start, stop):

@@ -28,7 +28,7 @@ from hscrf.topology import Topology
 
 @dataclass(frozen=True)
 class Job:
-    """What to learn: an estimator to start from, sequences, what is known of them, and where the model goes."""
+    """What to learn: an estimator to start from, sequences, their labels, and the file of the model."""
 
     estimator: Any
     topology: Topology

@@ -518,7 +518,7 @@ def test_arrays_are_checked_at_the_border(states, ends, allowed, message):
         ({"phrase": [(2, 2, "NP")]}, 3, r"'phrase': segment \(2, 2, 'NP'\); expected 0 <= start < stop"),
         ({"phrase": [(-1, 2, "NP")]}, 3, r"segment \(-1, 2, 'NP'\)"),
         ({"phrase": [(0, 4, "NP")]}, 3, r"segment \(0, 4, 'NP'\); expected stop <= length 3"),
-        ({"phrase": [(0, 2)]}, 3, r"'phrase': \(0, 2\) is no segment; expected \(start, stop, state\)"),
+        ({"phrase": [(0, 2)]}, 3, r"'phrase': \(0, 2\) is not a segment; expected \(start, stop, state\)"),
         ({"phrase": [(0.5, 2, "NP")]}, 3, "is no segment"),
         ({"phrase": "NP"}, 3, "'N' is no segment"),
         ({"phrase": [(0, 2, "PP")]}, None, "unknown state of level 'phrase': 'PP'"),

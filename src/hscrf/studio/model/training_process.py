@@ -1,6 +1,6 @@
 """The process that trains: it reads a job from standard input and writes a model file.
 
-Its standard output is one JSON object per line: an entry for each iteration, and the result. What the libraries print
+Its standard output is one JSON object per line: an entry for each iteration, and the result. Output of libraries
 goes to standard error.
 """
 

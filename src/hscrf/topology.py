@@ -107,7 +107,7 @@ class Topology:
     @cached_property
     def n_states(self) -> tuple[int, ...]:
         """Number of states of each level."""
-        return tuple(map(len, self.states))
+        return self._hierarchy.n_states
 
     @cached_property
     def unit_bottom(self) -> bool:

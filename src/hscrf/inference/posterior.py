@@ -197,7 +197,7 @@ class Posterior:
         return [self._labels(x, e) for x, e in zip(states, ends, strict=True)]
 
     def _labels(self, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None) -> Labels:
-        """Labels from the states and ends of the engine."""
+        """Labels from what the engine found."""
         topology = self.potentials.topology
         return Labels(topology, shown(topology, states), ends, score=score)
 
@@ -262,9 +262,7 @@ class Marginals:
     state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
     ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
     posterior: Posterior = field(repr=False)
-    names: dict[str, tuple[Any, ...]] = field(
-        default_factory=dict, repr=False
-    )  # state names that differ from the topology's
+    names: dict[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of states, where not the topology's
 
     @property
     def counts(self) -> Potentials:

@@ -1,4 +1,4 @@
-"""Hash names to 64 bits: strings are joined to one text, which a kernel hashes without touching Python objects."""
+"""Names as 64 bits each: strings go into one text at a time, which a kernel reads without a look at any of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hscrf.observations.readers import begins_of, is_of_lists, pack_items
 Hashes = NDArray[np.uint64]
 
 BETWEEN = "\n"  # names in a text
-END = ("",) * 9  # padding, so that eight bytes can be read from the start of any name
+END = ("",) * 9  # so that eight bytes can be read wherever a name begins
 PIECE = 1024  # steps whose text is made at a time: it stays in the cache
 ALL = (1 << 64) - 1
 
 
 class Hashed(NamedTuple):
-    """The hashes of the names of some steps, the start of each step, and the values unless all are one."""
+    """The hashes of the names of some steps, where each step begins, and the values, if any is not one."""
 
     hashes: Hashes
     indptr: Ints
@@ -49,7 +49,7 @@ def hash_items(X: Sequence[Any], kind: str) -> Iterator[Hashed]:
 
 
 def hash_anything(X: Sequence[Any], kind: str, refuse: bool = False) -> Hashed:
-    """The same for steps of any form, all at once; a name that is not a string has Python's hash."""
+    """The same for steps of any form, all at once; a name that is no string has Python's own hash."""
     names: defaultdict[str, int] = defaultdict(None)
     names.default_factory = names.__len__
     numbers, indptr, data = pack_items(X, kind, names.__getitem__, array("i"), refuse)
@@ -57,7 +57,7 @@ def hash_anything(X: Sequence[Any], kind: str, refuse: bool = False) -> Hashed:
 
 
 def hash_names(names: Collection[Any]) -> Hashes:
-    """The hash of each name; Python's hash for one that is not a string."""
+    """The hash of each name; Python's own for one that is no string."""
     kept = [name if isinstance(name, str) else "" for name in names]
     hashes = hash_steps([kept], np.array([len(kept)]))
     for k, name in enumerate(names):
@@ -76,7 +76,7 @@ def hash_steps(steps: Sequence[Sequence[str]], counts: Ints) -> Hashes:
 
 
 def _hashes_of_torn(names: Sequence[str]) -> Hashes:
-    """The hashes of names, some of which contain the separator; those have Python's hash."""
+    """The hashes of names some of which hold what stands between names; Python's own for those."""
     hashes = hash_steps([["" if BETWEEN in name else name for name in names]], np.array([len(names)]))
     for k, name in enumerate(names):
         if BETWEEN in name:

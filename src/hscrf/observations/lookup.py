@@ -1,4 +1,4 @@
-"""Look up the numbers of names by their hashes."""
+"""The numbers of names, found by their hashes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hscrf.observations.packed import Sparse
 
 
 class Lookup:
-    """Finds the numbers of names by their hashes, in a table without strings: at most two cache misses.
+    """Finds the numbers of names by their hashes, in a table that holds no strings: two misses of the cache at most.
 
-    Two names count as equal if their hashes of 64 bits agree: for a million names looked up among a million,
+    Two names are taken for the same if their hashes of 64 bits agree: for a million names looked up among a million,
     the odds of one mistake are 1 in 18 million.
     """
 
@@ -32,7 +32,7 @@ class Lookup:
         """The known names of feature dicts or strings; with ``refuse`` a missing value is an error."""
         try:
             return self._stacked([self._find(*piece) for piece in hash_items(X, kind)])
-        except TypeError:  # not all lists of lists of strings
+        except TypeError:  # it is not all lists of lists of strings
             return self._stacked([self._find(*hash_anything(X, kind, refuse))])
 
     def _find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:

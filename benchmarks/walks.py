@@ -3,10 +3,10 @@
     python benchmarks/walks.py [--files] [--only NAME]
 
 Each walk is done twice, and the second time is traced, so that imports do not count. A file is passed if one of its
-functions is called; a room is the folder or the module below ``hscrf`` that holds it. A file is re-entered if a call
-comes back to it from another file while it is still busy further up: a call-back, which a reader has to follow. ``fit``
-is divided where the solver begins: what comes after is its loop. The compiled core is not traced. ``--files`` lists the
-files in the order in which they are passed first.
+functions is called; a room is the folder or the module below ``hscrf`` that holds it. A file is re-entered if another
+file calls it while a function of it is still running: a call-back, which a reader has to follow. A room is re-entered
+if a file of another room does so. ``fit`` is divided where the solver begins: what comes after is its loop. The
+compiled core is not traced. ``--files`` lists the files in the order in which they are passed first.
 """
 
 import argparse
@@ -68,6 +68,11 @@ class Trace:
         caller = next(above, file)
         if caller != file and file in above:
             self.reentered.setdefault(self.phase, {}).setdefault((file, caller), None)
+
+    def rooms_reentered(self, phase):
+        """The rooms of which a file was called back by a file of another room."""
+        pairs = self.reentered.get(phase, ())
+        return sorted({room_of(file) for file, caller in pairs if room_of(file) != room_of(caller)})
 
 
 def files_above(frame):
@@ -223,10 +228,11 @@ def main():
         for name, walk in WALKS.items():
             if args.only in (None, name):
                 walk(trace)
-    print("| walk | rooms | files | re-entered |\n|---|--:|--:|--:|")
+    print("| walk | rooms | files | files re-entered | rooms re-entered |\n|---|--:|--:|--:|---|")
     for name, files in trace.phases.items():
         back = {file for file, _ in trace.reentered.get(name, ())}
-        print(f"| `{name}` | {len({room_of(file) for file in files})} | {len(files)} | {len(back)} |")
+        rooms = ", ".join(trace.rooms_reentered(name)) or "none"
+        print(f"| `{name}` | {len({room_of(file) for file in files})} | {len(files)} | {len(back)} | {rooms} |")
     for name, files in trace.phases.items() if args.files else ():
         print(f"\n{name}:\n  " + "\n  ".join(files))
         for file, caller in trace.reentered.get(name, ()):

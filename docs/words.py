@@ -1,12 +1,17 @@
-"""Counts what the project's style forbids in pages and docstrings.
+"""Counts what the project's style forbids in pages, docstrings and source files.
 
     python docs/words.py README.md docs          # pages: banned phrases, sentences of more than 30 words
     python docs/words.py --docstrings            # public names: the same, and those without sections
+    python docs/words.py --source                # files of the package: banned phrases, also in comments and messages
 
-Prints each place and a summary. The exit code is 1 if a page has a banned phrase.
+Prints each place and a summary. The exit code is 1 if there is a banned phrase, or a public name without a section.
 """
 
 import argparse
+import ast
+import functools
+import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -22,8 +27,20 @@ BANNED = [
     r"\bsurely\b",
     r"\bbeside\b",
     r"\bend(s|ed)? with a sentence",
+    r"\bworth a word\b",
+    r"\bgoes astray\b",
+    r"\boutlast whom\b",
+    r"\bof which not all is known\b",
+    r"\bone in so many\b",
+    r"\bfor good\b",
+    r"\bwhat (was|is) asked for\b",
+    r"\bwhat is known of\b",
+    r"\bmakes no sense\b",
+    r"\b(knows|know) nothing of\b",
+    r"\bmodel(s)? (says|wants|asks|speaks)\b",
 ]
 PENDING = {"results.md", "results-notes.md"}  # pages that are being rewritten elsewhere
+UNFINISHED = "hscrf.torch.Tagger."  # methods that are listed, but do not make the exit code 1
 FENCE = re.compile(r"^(```+|:::+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 MODULES = ("datasets", "errors", "inference", "io", "metrics", "plots", "scale", "stacking", "streaming", "studio")
 
@@ -82,23 +99,48 @@ def pages(names):
 
 def public_objects():
     """Name and object of everything public: of hscrf, of its public modules, and the methods of their classes."""
-    import importlib
-
     import hscrf
 
-    for module in (hscrf, *(importlib.import_module(f"hscrf.{name}") for name in MODULES)):
+    names = (*MODULES, "torch") if importlib.util.find_spec("torch") else MODULES
+    for module in (hscrf, *(importlib.import_module(f"hscrf.{name}") for name in names)):
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)
             yield f"{module.__name__}.{name}", thing
             if inspect.isclass(thing):
-                for method, found in vars(thing).items():
-                    if not method.startswith("_") and inspect.isfunction(found):
-                        yield f"{module.__name__}.{name}.{method}", found
+                yield from members(f"{module.__name__}.{name}", thing)
+
+
+def members(name, cls):
+    """Name and object of the methods and properties of a class that the reference shows.
+
+    These are the own ones and, of estimators, also inherited ones, without the contract between models and the package.
+    """
+    inherits, contract = hasattr(cls, "get_params"), contract_of_models()
+    for member in dir(cls) if inherits else vars(cls):
+        owner = next((base for base in cls.__mro__ if member in vars(base)), None)
+        if member.startswith("_") or member in contract or owner is None or not owner.__module__.startswith("hscrf"):
+            continue
+        found = vars(owner)[member]
+        found = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+        if inspect.isfunction(found) or isinstance(found, property | functools.cached_property):
+            yield f"{name}.{member}", found
+
+
+@functools.cache
+def contract_of_models():
+    """The methods that the reference leaves out: CONTRACT of docs/conf.py."""
+    tree = ast.parse((ROOT / "docs" / "conf.py").read_text(encoding="utf-8"))
+    named = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}
+    return frozenset(ast.literal_eval(named["CONTRACT"].args[0]))
 
 
 def lacks(thing):
     """Sections that the docstring of a public name should have and has not."""
     text = inspect.getdoc(thing) or ""
+    if not text:
+        return ["a docstring"]
+    if isinstance(thing, property | functools.cached_property):
+        return []
     target = thing.__init__ if inspect.isclass(thing) else thing
     try:
         signature = inspect.signature(target)
@@ -133,14 +175,20 @@ def report_pages(names):
     return counts[0]
 
 
-def report_docstrings():
-    seen, incomplete, phrases, every, long = set(), 0, 0, 0, 0
+def examined():
+    """Each public object once, with the first of its names."""
+    found = {}
     for name, thing in public_objects():
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
+        found.setdefault(id(thing), (name, thing))
+    return list(found.values())
+
+
+def report_docstrings():
+    things, incomplete, unfinished, phrases, every, long = examined(), 0, 0, 0, 0, 0
+    for name, thing in things:
         missing = lacks(thing)
         incomplete += bool(missing)
+        unfinished += bool(missing) and name.startswith(UNFINISHED)
         if missing:
             print(f"{name}: without {' and '.join(missing)}")
         text = inspect.getdoc(thing) or ""
@@ -153,16 +201,30 @@ def report_docstrings():
         for one in lengthy:
             print(f"{name}: long: {one[:110]}")
     print(
-        f"docstrings: {len(seen)} public names, {incomplete} without Parameters or Returns; {phrases} banned phrases; "
+        f"docstrings: {len(things)} public names, {incomplete} without Parameters or Returns; "
+        f"{phrases} banned phrases; "
         f"{long} of {every} sentences have more than {LONGEST} words ({long / max(every, 1):.1%})"
     )
+    return incomplete - unfinished + phrases
+
+
+def report_source():
+    files, count = sorted((ROOT / "src" / "hscrf").rglob("*.py")), 0
+    for file in files:
+        for line, phrase in banned(file.read_text(encoding="utf-8")):
+            count += 1
+            print(f"{file.relative_to(ROOT)}:{line}: banned: {phrase}")
+    print(f"source: {len(files)} files, {count} banned phrases")
+    return count
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", help="Markdown files, or folders of them")
     parser.add_argument("--docstrings", action="store_true", help="docstrings of the public names too")
+    parser.add_argument("--source", action="store_true", help="all files of the package too")
     options = parser.parse_args()
-    if options.docstrings:
-        report_docstrings()
-    sys.exit(1 if options.pages and report_pages(options.pages) else 0)
+    faults = report_docstrings() if options.docstrings else 0
+    faults += report_source() if options.source else 0
+    faults += report_pages(options.pages) if options.pages else 0
+    sys.exit(1 if faults else 0)

@@ -64,7 +64,7 @@ def test_states_of_another_type_are_no_mistakes_but_an_error():
     X = [[["a"], ["b"]]] * 3
     model = hscrf.ChainCRF().fit(X, [[1, 2]] * 3)
     assert model.score(X, [[1, 2]] * 3) == 1.0
-    with pytest.raises(ValueError, match="there are the labels '1' and 1, which are written alike"):
+    with pytest.raises(ValueError, match="the labels '1' and 1 are written alike"):
         model.score(X, [["1", "2"]] * 3)
 
 
@@ -95,7 +95,7 @@ def test_unknown_labels_are_drawn_as_unknown(shell):
     Path("new.txt").write_text("the D B-NP\ncat XX I-QP\n\n")
     code, _, told = shell("plot", "new.txt", "-m", "m", "-o", "a.png")
     assert code == 0
-    assert "new.txt, line 2: level 'chunk' has the label 'I-QP', unknown to the model: it is taken for ?" in told
+    assert "new.txt, line 2: level 'chunk' has the label 'I-QP', unknown to the model: it is read as ?" in told
     code, _, told = shell("plot", "new.txt", "-m", "m", "-o", "a.png", "--strict")
     assert (code, "'QP'" in told) == (2, True)
 
@@ -121,7 +121,7 @@ def test_a_step_without_a_rate_is_a_second(shell):
     assert shell("fit", "train.txt", "-m", "m", *NESTED, *QUICK)[0] == 0
     Path("one.txt").write_text(WORDS)
     for name in ("a.eaf", "a.TextGrid"):
-        assert "without --rate a step is taken for one second" in shell("predict", "one.txt", "-m", "m", "-o", name)[2]
+        assert "without --rate a step lasts one second" in shell("predict", "one.txt", "-m", "m", "-o", name)[2]
     assert "second" not in shell("predict", "one.txt", "-m", "m", "-o", "a.eaf", "--rate", "50")[2]
 
 
@@ -151,7 +151,7 @@ def test_a_number_that_is_refused_has_its_place(shell, more):
 def test_several_columns_are_named_as_several():
     X = [np.arange(8.0).reshape(4, 2)] * 2
     model = hscrf.ChainCRF().fit(X, [["x", "y"] * 2] * 2)
-    with pytest.warns(UserWarning, match="numbers are missing in columns 'x0', 'x1', but none was in training"):
+    with pytest.warns(UserWarning, match="columns 'x0', 'x1', but none were missing in training"):
         model.predict([np.full((2, 2), np.nan)])
-    with pytest.warns(UserWarning, match="numbers are missing in column 'x1', but none was in training"):
+    with pytest.warns(UserWarning, match="numbers are missing in column 'x1', but none were missing in training"):
         model.predict([np.array([[1.0, np.nan]])])

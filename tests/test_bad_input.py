@@ -242,11 +242,11 @@ AGAINST_RULES = [
     ),
     (
         {"states": {("tag", 1): "J", ("tag", 3): "V"}, "ends": {("phrase", 1): 0, ("phrase", 2): 0}},
-        r"no state of level 'phrase' is possible from 1 to 4, where it goes on; asked were tag 'J' at 1, tag 'V' at 3",
+        r"'phrase' is possible from 1 to 4, where it goes on; the labels are tag 'J' at 1, tag 'V' at 3",
     ),
     (
         {"states": {("phrase", 2): "NP"}, "allowed": {"tag": np.tile([False, True, False], (T, 1))}},
-        "'phrase' is possible at 2; asked were phrase 'NP' at 2, tag 'V' at 2",
+        "'phrase' is possible at 2; the labels are phrase 'NP' at 2, tag 'V' at 2",
     ),
     (
         {"states": {("phrase", 2): "NP"}, "allowed": {"phrase": np.tile([False, True], (T, 1))}},

@@ -585,7 +585,7 @@ class TestWarnings:
     def test_prefixes_that_are_not_read(self, call):
         Path("stray.txt").write_text(self.STRAY)
         fit = ["-m", "m", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
-        line = "hscrf: level 'phrase' has labels such as B-NP, which --scheme plain takes for names of states"
+        line = "hscrf: level 'phrase' has labels such as B-NP, which --scheme plain reads as names of states"
         assert line in call("fit", "stray.txt", *fit, "--scheme", "plain").err
         assert "names of states" not in call("fit", "stray.txt", *fit).err
 

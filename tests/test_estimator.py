@@ -1146,7 +1146,7 @@ def test_bad_words(model):
     numeric = HSCRF(solver=LBFGS(max_iter=1)).fit(NUMBERS, Y)
     with pytest.raises(ValueError, match="X has 3 columns, but the model was trained on 2"):
         numeric.predict([np.zeros((2, 3))])
-    with pytest.warns(UserWarning, match="numbers are missing in column 'x0', but none was in training"):
+    with pytest.warns(UserWarning, match="numbers are missing in column 'x0', but none were missing in training"):
         numeric.predict([np.array([[0, 1], [np.nan, 1]])])
 
 

@@ -464,11 +464,11 @@ def test_closure_names_what_was_asked():
     with pytest.raises(
         InfeasibleError,
         match="no state of level 'phrase' is possible from 0 to 3, where it goes on; "
-        "asked were phrase 'NP' at 0, tag 'V' at 2",
+        "the labels are phrase 'NP' at 0, tag 'V' at 2",
     ):
         Labels(UNIT, cells(UNIT, phrase={0: 0}, tag={2: 1}), going_on).closed()
     sets = np.array([[False, True]] * 3)
-    with pytest.raises(InfeasibleError, match=r"'root' is possible from 0 to 3.*asked were root 'odd' at 0, tag"):
+    with pytest.raises(InfeasibleError, match=r"'root' is possible from 0 to 3.*the labels are root 'odd' at 0, tag"):
         Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": np.array([[True, False]] * 3)}).closed()
     assert Labels(CLASSES, cells(CLASSES, root={0: 1}), cells(CLASSES), {"tag": sets}).closed().is_complete
 
@@ -518,9 +518,9 @@ def test_arrays_are_checked_at_the_border(states, ends, allowed, message):
         ({"phrase": [(2, 2, "NP")]}, 3, r"'phrase': segment \(2, 2, 'NP'\); expected 0 <= start < stop"),
         ({"phrase": [(-1, 2, "NP")]}, 3, r"segment \(-1, 2, 'NP'\)"),
         ({"phrase": [(0, 4, "NP")]}, 3, r"segment \(0, 4, 'NP'\); expected stop <= length 3"),
-        ({"phrase": [(0, 2)]}, 3, r"'phrase': \(0, 2\) is no segment; expected \(start, stop, state\)"),
-        ({"phrase": [(0.5, 2, "NP")]}, 3, "is no segment"),
-        ({"phrase": "NP"}, 3, "'N' is no segment"),
+        ({"phrase": [(0, 2)]}, 3, r"'phrase': \(0, 2\) is not a segment; expected \(start, stop, state\)"),
+        ({"phrase": [(0.5, 2, "NP")]}, 3, "is not a segment"),
+        ({"phrase": "NP"}, 3, "'N' is not a segment"),
         ({"phrase": [(0, 2, "PP")]}, None, "unknown state of level 'phrase': 'PP'"),
         ({"chunk": []}, 3, "unknown level: 'chunk'"),
         ({"tag": [(0, 2, "N")]}, None, "'tag' goes on at 0, but its segments have length 1"),

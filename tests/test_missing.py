@@ -55,7 +55,7 @@ def test_a_missing_number_is_zero_beside_its_indicator():
 def test_a_number_that_was_never_missing_in_training_contributes_nothing_and_is_warned_of():
     encoder = ObservationEncoder()
     encoder.fit_pack([np.array([[1.0, 5.0], [NAN, 7.0]])])
-    with pytest.warns(UserWarning, match="numbers are missing in column 'x1', but none was in training"):
+    with pytest.warns(UserWarning, match="numbers are missing in column 'x1', but none were missing in training"):
         packed = encoder.pack([np.array([[NAN, NAN]])])
     assert packed.dense.tolist() == [[0, 0, 1]]
 
@@ -226,7 +226,7 @@ def test_text_among_numbers_is_an_error_that_names_the_column():
 
 
 def test_numbers_among_text_and_decimal_commas_are_warned_of():
-    with pytest.warns(UserWarning, match="column 'a' holds text and 1 numbers, which are taken for text too"):
+    with pytest.warns(UserWarning, match="column 'a' holds text and 1 numbers, which are treated as text too"):
         ObservationEncoder().fit_pack([pandas.DataFrame({"a": ["x", "y", 3]})])
     with pytest.warns(
         UserWarning, match="column 'a' holds text such as '0,5', which looks like a number with a decimal"

@@ -95,7 +95,7 @@ def test_a_wrong_scheme_is_not_blamed_on_a_sequence():
 
 @pytest.mark.parametrize("scheme", ["plain", {"act": "plain", "step": "plain"}, {"step": "plain"}])
 def test_a_plain_scheme_for_tags_is_said(scheme):
-    line = "level 'act' has labels such as B-a, which scheme='plain' takes for names of states, not for segments"
+    line = "level 'act' has labels such as B-a, which scheme='plain' reads as names of states, not as segments"
     with pytest.warns(UserWarning, match=line):
         HSCRF(scheme=scheme).fit(ROWS, TAGGED)
 

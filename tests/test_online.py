@@ -274,7 +274,7 @@ def test_a_fit_that_was_cut_short_goes_on_with_the_same_bits(tmp_path, data, sol
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda header, arrays: header.update(state=3), "field 'state' is no object"),
+        (lambda header, arrays: header.update(state=3), "field 'state' is not an object"),
         (lambda header, arrays: arrays.update({"state.base": np.zeros(2)}), "array 'state.base' has 2 numbers"),
     ],
 )

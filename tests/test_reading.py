@@ -116,7 +116,7 @@ def test_labels_that_are_features_are_warned_of(shell):
     Path("both.csv").write_text("sequence,w,copy,code,tag\n" + "a,the,D,0,D\na,cat,N,1,N\na,b-52,V,2,V\n" * 5)
     code, _, told = shell("fit", "both.csv", "-m", "m", "--levels", "tag", *QUICK)
     assert "column 'copy' has the labels of level 'tag', but is taken for a feature" in told
-    assert "column 'code' tells the label of level 'tag' at every step, but is taken for a feature" in told
+    assert "column 'code' determines the label of level 'tag' at every step, but is taken for a feature" in told
     assert "'w'" not in told
 
 
@@ -147,7 +147,7 @@ def test_what_the_studio_exports_never_becomes_a_feature(shell):
 
 
 def test_states_that_are_written_alike_are_refused():
-    with pytest.raises(ValueError, match="there are the labels '1' and 1, which are written alike: expected one type"):
+    with pytest.raises(ValueError, match="the labels '1' and 1 are written alike: expected one type"):
         hscrf.HSCRF().fit([[["a"], ["b"]]] * 2, [[1, 2], ["1", 2]])
 
 

@@ -461,7 +461,7 @@ def test_bad_parts_are_named():
         (lambda: Shards.from_files("nothing/*.jsonl", ["a"]), "no file matches"),
         (lambda: Shards.from_parts([3]), "parts\\[0\\] is a int"),
         (lambda: Shards.from_parts([], errors="maybe"), "errors is 'maybe'"),
-        (lambda: hscrf.HSCRF().fit(Shards.from_parts([lambda: 3])), "part 0 gave a int"),
+        (lambda: hscrf.HSCRF().fit(Shards.from_parts([lambda: 3])), "part 0 returned a int"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([])), "there is no sequence"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([]), ["a"]), "labels and lengths of their own"),
         (lambda: hscrf.HSCRF().fit([[["a"]]]), "Y is None"),

@@ -62,12 +62,35 @@ def test_sample_weights_are_routed_through_a_search():
     assert not (alone.coef_ == hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=5), c2=0.1).fit(X, Y).coef_).all()
 
 
+@pytest.mark.parametrize("family", [hscrf.HSCRF, hscrf.SemiCRF, hscrf.HHMM])
+def test_models_of_columns_have_their_number(family, tmp_path):
+    model = family()
+    rows = [np.arange(9.0).reshape(3, 3) + n for n in range(4)]
+    with pytest.raises(AttributeError, match="has no n_features_in_"):
+        model.n_features_in_  # noqa: B018
+    model.fit(rows, [["B-a", "I-a", "B-b"]] * 4)
+    assert model.n_features_in_ == 3
+    model.save(tmp_path / "model")
+    assert hscrf.load(tmp_path / "model").n_features_in_ == 3
+    search = GridSearchCV(hscrf.ChainCRF(), {"c2": [1.0]}, cv=2).fit(rows, [["a", "a", "b"]] * 4)
+    assert search.n_features_in_ == 3
+    assert not hasattr(hscrf.ChainCRF().fit(X, Y), "n_features_in_")
+
+
 class OneStep:
     """A model of sequences that takes a table: each row is a sequence of one step.
 
     scikit-learn checks estimators with tables only. What it checks of tables themselves, their shapes and values, is
     done here by its own functions, as in its estimators, so that the rest of its checks reach the model.
     """
+
+    @property
+    def n_features_in_(self):
+        return self._columns
+
+    @n_features_in_.setter
+    def n_features_in_(self, columns):  # by validate_data
+        self._columns = columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -80,7 +80,7 @@ def test_signs_between_thousands_are_told(shell):
     values = [f"{1000 * abs(float(x)) + 1000:,.2f}" for x in NUMBERS]
     Path("days.csv").write_text(csv_of({"x": values, "state": STATES}))
     told = shell("fit", "days.csv", "-m", "m", "--levels", "state", *QUICK)[2]
-    assert f"column 'x' holds numbers such as '{values[0]}', with signs between thousands, taken for text" in told
+    assert f"column 'x' holds numbers such as '{values[0]}', with signs between thousands, treated as text" in told
 
 
 def test_a_wrong_decimal_sign_is_told(shell):
@@ -147,7 +147,7 @@ def test_text_that_tells_the_label_is_warned_of(shell):
     codes = {"A": "G1", "B": "G2", "C": "G3"}
     Path("days.csv").write_text(csv_of({"x": NUMBERS, "code": [codes[s] for s in STATES], "state": STATES}))
     told = shell("fit", "days.csv", "-m", "m", "--levels", "state", *QUICK)[2]
-    assert "column 'code' tells the label of level 'state' at every step, but is taken for a feature" in told
+    assert "column 'code' determines the label of level 'state' at every step, but is taken for a feature" in told
     assert "column 'x'" not in told
 
 

@@ -19,9 +19,9 @@ def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
 
 
 def generator(random_state: Random) -> np.random.Generator:
-    """A generator from what callers give as ``random_state``: a seed, a generator, or None for a fresh one.
+    """A generator from a ``random_state``: a seed, a generator, or None for a fresh one.
 
-    A generator is used as it is, so that it goes on from where it stands. A RandomState gives the seed of a new one.
+    A given generator is used directly and advances. A RandomState gives the seed of a new one.
 
     >>> int(generator(7).integers(100))
     94

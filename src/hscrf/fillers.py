@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, sealed
 from hscrf.topology import Topology
 
-NONE, UNKNOWN = -1, -2  # what is remembered: no state yet, or it is not known which
+NONE, UNKNOWN = -1, -2  # memories: no state yet, or an unknown state
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -107,7 +107,7 @@ def _names(topology: Topology, d: int, origin: Ints, memory: Ints) -> tuple[Any,
 
 
 def _children(topology: Topology, d: int, origin: tuple[Ints, ...], memory: tuple[Ints, ...]) -> NDArray[np.bool_]:
-    """A parent may have a copy if it may have the state and what the copy remembers; its own copies are alike."""
+    """A parent may have a copy if it may have both the state and the remembered state; its own copies do not differ."""
     table = np.column_stack([topology.children[d], np.ones(topology.n_states[d], dtype=bool)])  # the last: NONE
     own = table[:, origin[d + 1]] & table[:, memory[d + 1]]
     found: NDArray[np.bool_] = own[origin[d]]
@@ -117,7 +117,7 @@ def _children(topology: Topology, d: int, origin: tuple[Ints, ...], memory: tupl
 def _successors(topology: Topology, d: int, origin: Ints, memory: Ints) -> NDArray[np.bool_]:
     """A copy follows the state it remembers, or a filler that remembers the same."""
     filler = topology.fillers[d][origin]
-    passed = np.where(filler, memory, origin)  # what a filler after this state remembers
+    passed = np.where(filler, memory, origin)  # the memory of a filler after this state
     return topology.successors[d][np.ix_(origin, origin)] & (~filler | (passed[:, None] == memory))
 
 
@@ -238,7 +238,7 @@ def memory_name(topology: Topology, d: int, state: int) -> str | None:
 def spread(topology: Topology, part: str, d: int, values: Floats) -> Floats:
     """An array of the engine from one without copies of level d: of segments (..., S_d), of families (T, S_d, ...).
 
-    Copies share what belongs to their own segments, and what belongs to them as parents.
+    Copies share the scores of their segments and their scores as parents.
     """
     copies = copies_of(topology)
     if copies is None or not copies.has_copies(d):

@@ -9,49 +9,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
-from hscrf.names import State
+from hscrf.names import Hierarchy, State
 
 UNLIMITED = int(np.iinfo(np.int64).max)
 """The maximal duration of a state without a limit."""
 
 Limits = Mapping[str, int | Mapping[State, int | None] | None]
 Relation = Mapping[str, Mapping[State, Sequence[State]]]
-Frame = Any  # a topology whose levels and states are known
 
 
-def limits_by_level(topology: Frame, named: Mapping[str, Any], what: str) -> dict[int, Any]:
+def limits_by_level(hierarchy: Hierarchy, named: Mapping[str, Any], what: str) -> dict[int, Any]:
     """The same mapping with level indices for names."""
     if not isinstance(named, Mapping):
         raise ValueError(f"{what} is {named!r}; expected a mapping from level name")
-    return {topology.level(level): value for level, value in named.items()}
+    return {hierarchy.level(level): value for level, value in named.items()}
 
 
 def duration_limits(
-    topology: Frame, min_duration: Limits, max_duration: Limits
+    hierarchy: Hierarchy, min_duration: Limits, max_duration: Limits
 ) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.int64], ...]]:
-    shortest = _durations(topology, min_duration, 1, "min_duration")
-    longest = _durations(topology, max_duration, UNLIMITED, "max_duration")
-    bottom = topology.levels[-1]
-    if topology.depth - 1 not in map(topology.level, max_duration):
+    """Return the checked shortest and longest durations of all states, a row (S_d,) for each level."""
+    shortest = _durations(hierarchy, min_duration, 1, "min_duration")
+    longest = _durations(hierarchy, max_duration, UNLIMITED, "max_duration")
+    bottom = hierarchy.levels[-1]
+    if hierarchy.depth - 1 not in map(hierarchy.level, max_duration):
         longest[-1][:] = 1
         if (shortest[-1] > 1).any():
             raise ValueError(
                 f"min_duration names {bottom!r}, but the bottom level has length 1; let it persist "
                 f"by naming it in max_duration too, as in max_duration={{{bottom!r}: None}}"
             )
-    _check_limits(topology, shortest, longest)
+    _check_limits(hierarchy, shortest, longest)
     return tuple(map(sealed, shortest)), tuple(map(sealed, longest))
 
 
-def _durations(topology: Frame, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:
+def _durations(hierarchy: Hierarchy, limits: Limits, default: int, what: str) -> list[NDArray[np.int64]]:
     """One row (S_d,) for each level; None and states not named get the default."""
-    rows = [np.full(size, default, dtype=np.int64) for size in topology.n_states]
-    for d, limit in limits_by_level(topology, limits, what).items():
+    rows = [np.full(size, default, dtype=np.int64) for size in hierarchy.n_states]
+    for d, limit in limits_by_level(hierarchy, limits, what).items():
         if d == 0:
             raise ValueError(f"{what} names 'root', which spans the sequence; expected a level below it")
-        named = limit if isinstance(limit, Mapping) else dict.fromkeys(topology.states[d], limit)
+        named = limit if isinstance(limit, Mapping) else dict.fromkeys(hierarchy.states[d], limit)
         for name, value in named.items():
-            rows[d][topology.state(d, name)] = _steps(value, default, f"{what} of {topology.levels[d]} {name!r}")
+            rows[d][hierarchy.state(d, name)] = _steps(value, default, f"{what} of {hierarchy.levels[d]} {name!r}")
     return rows
 
 
@@ -63,8 +63,10 @@ def _steps(value: object, default: int, what: str) -> int:
     return min(int(value), UNLIMITED)
 
 
-def _check_limits(topology: Frame, shortest: Sequence[NDArray[np.int64]], longest: Sequence[NDArray[np.int64]]) -> None:
-    for level, names, low, high in zip(topology.levels, topology.states, shortest, longest, strict=True):
+def _check_limits(
+    hierarchy: Hierarchy, shortest: Sequence[NDArray[np.int64]], longest: Sequence[NDArray[np.int64]]
+) -> None:
+    for level, names, low, high in zip(hierarchy.levels, hierarchy.states, shortest, longest, strict=True):
         if (low > high).any():
             s = int((low > high).argmax())
             raise ValueError(
@@ -73,30 +75,33 @@ def _check_limits(topology: Frame, shortest: Sequence[NDArray[np.int64]], longes
             )
 
 
-def open_rows(topology: Frame, opened: Mapping[str, Any], max_duration: Limits) -> tuple[NDArray[np.bool_], ...]:
-    rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in limits_by_level(topology, opened, "open_duration").items():
+def open_rows(
+    hierarchy: Hierarchy, opened: Mapping[str, Any], max_duration: Limits, longest: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked states with open durations, a row (S_d,) for each level."""
+    rows = [np.zeros(size, dtype=bool) for size in hierarchy.n_states]
+    for d, named in limits_by_level(hierarchy, opened, "open_duration").items():
         if isinstance(named, bool):
             rows[d][:] = named
         elif isinstance(named, (list, tuple)):
-            rows[d][[topology.state(d, name) for name in named]] = True
+            rows[d][[hierarchy.state(d, name) for name in named]] = True
         else:
             raise ValueError(
-                f"open_duration of level {topology.levels[d]!r} is {named!r}; expected True, False or a list of states"
+                f"open_duration of level {hierarchy.levels[d]!r} is {named!r}; expected True, False or a list of states"
             )
-        endless = rows[d] & (topology.max_duration[d] == UNLIMITED)
-        if endless.any() or (rows[d].any() and d not in map(topology.level, max_duration)):
+        endless = rows[d] & (longest[d] == UNLIMITED)
+        if endless.any() or (rows[d].any() and d not in map(hierarchy.level, max_duration)):
             raise ValueError(
-                f"open_duration names state {topology.states[d][int(rows[d].argmax())]!r} of level "
-                f"{topology.levels[d]!r}, which has no max_duration; expected one"
+                f"open_duration names state {hierarchy.states[d][int(rows[d].argmax())]!r} of level "
+                f"{hierarchy.levels[d]!r}, which has no max_duration; expected one"
             )
     return tuple(map(sealed, rows))
 
 
-def named_limits(topology: Frame, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[State, int]]:
+def named_limits(hierarchy: Hierarchy, rows: Sequence[NDArray[np.int64]], default: int) -> dict[str, dict[State, int]]:
     """The durations that differ from the default, by name."""
     limits = {}
-    for level, names, row in zip(topology.levels, topology.states, rows, strict=True):
+    for level, names, row in zip(hierarchy.levels, hierarchy.states, rows, strict=True):
         limited = {names[s]: int(row[s]) for s in np.flatnonzero(row != default)}
         if limited:
             limits[level] = limited
@@ -104,6 +109,7 @@ def named_limits(topology: Frame, rows: Sequence[NDArray[np.int64]], default: in
 
 
 def check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
+    """Raise an error unless levels are named by strings, none of them "root"."""
     if not isinstance(levels, Mapping):
         raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
     if not levels:
@@ -115,75 +121,78 @@ def check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
             raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
 
 
-def _table(topology: Frame, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
+def _table(hierarchy: Hierarchy, rows: Mapping[State, Sequence[State]], source: int, target: int) -> NDArray[np.bool_]:
     """Allowed pairs (S_source, S_target): all pairs in rows that are not named, the given ones in rows that are."""
-    table = np.ones((topology.n_states[source], topology.n_states[target]), dtype=bool)
+    table = np.ones((hierarchy.n_states[source], hierarchy.n_states[target]), dtype=bool)
     if not isinstance(rows, Mapping):
-        level = topology.levels[source]
+        level = hierarchy.levels[source]
         raise ValueError(f"level {level!r} is given {rows!r}; expected a mapping from state to states")
     for name, targets in rows.items():
         if isinstance(targets, str):
             raise ValueError(f"state {name!r} is given the string {targets!r}; expected a list of states")
-        row = table[topology.state(source, name)]
+        row = table[hierarchy.state(source, name)]
         row[:] = False
-        row[[topology.state(target, other) for other in targets]] = True
+        row[[hierarchy.state(target, other) for other in targets]] = True
     return table
 
 
-def child_tables(topology: Frame, children: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = limits_by_level(topology, children, "children")
-    if topology.depth - 1 in rows:
-        raise ValueError(f"children names {topology.levels[-1]!r}, the bottom level; expected one above it")
-    tables = [_table(topology, rows.get(d, {}), d, d + 1) for d in range(topology.depth - 1)]
+def child_tables(hierarchy: Hierarchy, children: Relation) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked tables (S_d, S_{d+1}) of allowed children."""
+    rows = limits_by_level(hierarchy, children, "children")
+    if hierarchy.depth - 1 in rows:
+        raise ValueError(f"children names {hierarchy.levels[-1]!r}, the bottom level; expected one above it")
+    tables = [_table(hierarchy, rows.get(d, {}), d, d + 1) for d in range(hierarchy.depth - 1)]
     for d, table in enumerate(tables):
-        _check_child_table(topology, d, table)
+        _check_child_table(hierarchy, d, table)
     return tuple(map(sealed, tables))
 
 
-def _check_child_table(topology: Frame, d: int, table: NDArray[np.bool_]) -> None:
+def _check_child_table(hierarchy: Hierarchy, d: int, table: NDArray[np.bool_]) -> None:
     """Refuse parents without children, and children without parents."""
     barren, orphans = ~table.any(axis=1), ~table.any(axis=0)
-    above, below = topology.levels[d], topology.levels[d + 1]
+    above, below = hierarchy.levels[d], hierarchy.levels[d + 1]
     if barren.any():
-        name = topology.states[d][int(barren.argmax())]
+        name = hierarchy.states[d][int(barren.argmax())]
         raise ValueError(f"state {name!r} of level {above!r} has no child; expected one in {below!r}")
     if orphans.any():
-        name = topology.states[d + 1][int(orphans.argmax())]
+        name = hierarchy.states[d + 1][int(orphans.argmax())]
         raise ValueError(f"state {name!r} of level {below!r} has no parent; expected one in {above!r}")
 
 
-def successor_tables(topology: Frame, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
-    rows = limits_by_level(topology, successors, "successors")
+def successor_tables(hierarchy: Hierarchy, successors: Relation) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked tables (S_d, S_d) of allowed successors."""
+    rows = limits_by_level(hierarchy, successors, "successors")
     if 0 in rows:
         raise ValueError("successors names 'root', which nothing follows; expected a level below it")
-    tables = [_table(topology, rows.get(d, {}), d, d) for d in range(topology.depth)]
+    tables = [_table(hierarchy, rows.get(d, {}), d, d) for d in range(hierarchy.depth)]
     tables[0][:] = False
     return tuple(map(sealed, tables))
 
 
-def filler_rows(topology: Frame, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
-    rows = [np.zeros(size, dtype=bool) for size in topology.n_states]
-    for d, named in limits_by_level(topology, fillers, "fillers").items():
+def filler_rows(hierarchy: Hierarchy, fillers: Mapping[str, Any]) -> tuple[NDArray[np.bool_], ...]:
+    """Return the checked states that remember, a row (S_d,) for each level."""
+    rows = [np.zeros(size, dtype=bool) for size in hierarchy.n_states]
+    for d, named in limits_by_level(hierarchy, fillers, "fillers").items():
         if d == 0:
             raise ValueError("fillers names 'root', which has no siblings; expected a level below it")
         for name in named if isinstance(named, (list, tuple)) else [named]:
-            rows[d][topology.state(d, name)] = True
+            rows[d][hierarchy.state(d, name)] = True
         if rows[d].all():
-            raise ValueError(f"all states of level {topology.levels[d]!r} are fillers; expected others to remember")
+            raise ValueError(f"all states of level {hierarchy.levels[d]!r} are fillers; expected others to remember")
     return tuple(map(sealed, rows))
 
 
 def restricted_rows(
-    topology: Frame, tables: Sequence[NDArray[np.bool_]], first: int, step: int
+    hierarchy: Hierarchy, tables: Sequence[NDArray[np.bool_]], first: int, step: int
 ) -> dict[str, dict[State, list[State]]]:
     """The rows of a relation that do not allow everything, by name; tables start at level ``first``."""
     relation = {}
     for d, table in enumerate(tables, start=first):
-        targets = topology.states[d + step]
+        targets = hierarchy.states[d + step]
         rows = {
-            topology.states[d][s]: [targets[v] for v in np.flatnonzero(table[s])]
+            hierarchy.states[d][s]: [targets[v] for v in np.flatnonzero(table[s])]
             for s in np.flatnonzero(~table.all(axis=1))
         }
         if rows:
-            relation[topology.levels[d]] = rows
+            relation[hierarchy.levels[d]] = rows
     return relation

@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 State = Any  # a name: a string, or another hashable such as an integer
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The names of levels, ``"root"`` first, and of the states of each level, with their indices.
+
+    Attributes
+    ----------
+    levels : tuple of str
+    states : tuple of tuple of states
+    """
+
+    levels: tuple[str, ...]
+    states: tuple[tuple[State, ...], ...]
+
+    @property
+    def depth(self) -> int:
+        """Number of levels, the root included."""
+        return len(self.levels)
+
+    @cached_property
+    def n_states(self) -> tuple[int, ...]:
+        """Number of states of each level."""
+        return tuple(map(len, self.states))
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[State, int], ...]:
+        """The index of each state, by level."""
+        return tuple({name: s for s, name in enumerate(states)} for states in self.states)
+
+    def level(self, name: str | int) -> int:
+        """Return the index of a level given by name or index."""
+        if isinstance(name, str) and name in self.levels:
+            return self.levels.index(name)
+        if isinstance(name, (int, np.integer)) and 0 <= name < self.depth:
+            return int(name)
+        raise ValueError(unknown_name("level", name, self.levels))
+
+    def state(self, level: str | int, name: State) -> int:
+        """Return the index of a state within its level."""
+        d = self.level(level)
+        try:
+            return self._numbers[d][name]
+        except (KeyError, TypeError):
+            kind = f"state of level {self.levels[d]!r}"
+            raise ValueError(unknown_name(kind, name, self.states[d])) from None
 
 
 def unknown_name(kind: str, name: object, known: Sequence[State]) -> str:

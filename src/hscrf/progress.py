@@ -1,4 +1,4 @@
-"""What is going on, said where one waits for it."""
+"""Show progress during long operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
-AFTER, EVERY = 1.0, 0.2  # seconds until a word is said, and between two looks at the clock
+AFTER, EVERY = 1.0, 0.2  # seconds before progress is shown, and between two checks of the clock
 
 
 def is_live(stream: TextIO) -> bool:
@@ -17,7 +17,7 @@ def is_live(stream: TextIO) -> bool:
 
 
 class Waiting:
-    """A line while something takes longer than a second: what it is, a count if there is one, and seconds.
+    """A line during an operation of more than a second: its name, a count if there is one, and seconds.
 
     Terminals and notebooks show one live line. Elsewhere nothing is shown or, with ``plain``, a line after the first
     second and one in the end.
@@ -67,5 +67,5 @@ class Waiting:
 
 
 def waiting(what: str, verbose: int) -> AbstractContextManager[Any]:
-    """A :class:`Waiting` for models that are asked to show what they do; nothing for others."""
+    """A :class:`Waiting` if ``verbose`` is 1, else a context that shows nothing."""
     return Waiting(what, plain=True) if verbose == 1 else nullcontext()

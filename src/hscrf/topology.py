@@ -24,7 +24,7 @@ from hscrf.limits import (
     restricted_rows,
     successor_tables,
 )
-from hscrf.names import State, checked_state_names, unknown_name
+from hscrf.names import Hierarchy, State, checked_state_names
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -91,13 +91,13 @@ class Topology:
         put = partial(object.__setattr__, self)
         put("levels", tuple(named))
         put("states", tuple(checked_state_names(level, states) for level, states in named.items()))
-        put("children", child_tables(self, children or {}))
-        put("successors", successor_tables(self, successors or {}))
-        shortest, longest = duration_limits(self, min_duration or {}, max_duration or {})
+        put("children", child_tables(self._hierarchy, children or {}))
+        put("successors", successor_tables(self._hierarchy, successors or {}))
+        shortest, longest = duration_limits(self._hierarchy, min_duration or {}, max_duration or {})
         put("min_duration", shortest)
         put("max_duration", longest)
-        put("open_duration", open_rows(self, open_duration or {}, max_duration or {}))
-        put("fillers", filler_rows(self, fillers or {}))
+        put("open_duration", open_rows(self._hierarchy, open_duration or {}, max_duration or {}, longest))
+        put("fillers", filler_rows(self._hierarchy, fillers or {}))
 
     @property
     def depth(self) -> int:
@@ -107,7 +107,7 @@ class Topology:
     @cached_property
     def n_states(self) -> tuple[int, ...]:
         """Number of states of each level."""
-        return tuple(map(len, self.states))
+        return self._hierarchy.n_states
 
     @cached_property
     def unit_bottom(self) -> bool:
@@ -155,11 +155,7 @@ class Topology:
         >>> Topology({"tag": ["N", "V"]}).level("tag")
         1
         """
-        if isinstance(name, str) and name in self.levels:
-            return self.levels.index(name)
-        if isinstance(name, (int, np.integer)) and 0 <= name < self.depth:
-            return int(name)
-        raise ValueError(unknown_name("level", name, self.levels))
+        return self._hierarchy.level(name)
 
     def state(self, level: str | int, name: State) -> int:
         """Return the index of a state within its level.
@@ -183,12 +179,7 @@ class Topology:
         >>> Topology({"tag": ["N", "V"]}).state("tag", "V")
         1
         """
-        d = self.level(level)
-        try:
-            return self._state_index[d][name]
-        except (KeyError, TypeError):
-            kind = f"state of level {self.levels[d]!r}"
-            raise ValueError(unknown_name(kind, name, self.states[d])) from None
+        return self._hierarchy.state(level, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the constructor's arguments as lists and dicts of names and ints.
@@ -204,10 +195,10 @@ class Topology:
             named["open_duration"] = {self.levels[d]: self._open_names(d) for d in self.open_levels}
         return {
             "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
-            "children": restricted_rows(self, self.children, 0, 1),
-            "successors": restricted_rows(self, self.successors[1:], 1, 0),
+            "children": restricted_rows(self._hierarchy, self.children, 0, 1),
+            "successors": restricted_rows(self._hierarchy, self.successors[1:], 1, 0),
             "root": None if self.states[0] == ("root",) else list(self.states[0]),
-            "min_duration": named_limits(self, self.min_duration, 1),
+            "min_duration": named_limits(self._hierarchy, self.min_duration, 1),
             "max_duration": self._named_maxima(),
             **named,
         }
@@ -310,7 +301,7 @@ class Topology:
         >>> Topology({"phrase": ["NP", "O"]}).remembering({"phrase": "O"}).filler_names
         {'phrase': ['O']}
         """
-        return self.with_fields(fillers=filler_rows(self, fillers)) if fillers or self.remembers else self
+        return self.with_fields(fillers=filler_rows(self._hierarchy, fillers)) if fillers or self.remembers else self
 
     @cached_property
     def open_levels(self) -> tuple[int, ...]:
@@ -407,7 +398,7 @@ class Topology:
 
     def _named_maxima(self) -> dict[str, Any]:
         """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
-        limits: dict[str, Any] = named_limits(self, self.max_duration, UNLIMITED)
+        limits: dict[str, Any] = named_limits(self._hierarchy, self.max_duration, UNLIMITED)
         if self.unit_bottom:
             del limits[self.levels[-1]]
         else:
@@ -415,8 +406,9 @@ class Topology:
         return limits
 
     @cached_property
-    def _state_index(self) -> tuple[dict[State, int], ...]:
-        return tuple({name: s for s, name in enumerate(states)} for states in self.states)
+    def _hierarchy(self) -> Hierarchy:
+        """The names of levels and states, which the tables are made from."""
+        return Hierarchy(self.levels, self.states)
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:

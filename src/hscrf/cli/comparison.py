@@ -1,4 +1,4 @@
-"""True and predicted labels side by side, from one file or from two."""
+"""Pair true and predicted labels, from one file or from two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hscrf.labels.reading import is_segments
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same sequences twice: with their true labels, and with those that were predicted."""
+    """The same sequences with their true and with their predicted labels."""
 
     levels: tuple[str, ...]
     scheme: Mapping[str, str]
@@ -33,7 +33,7 @@ class Comparison:
         return both[: len(self.truth)], both[len(self.truth) :]
 
     def conlleval(self, level: str) -> metrics.ConllScores:
-        """What conlleval counts at a level; without a name at the first that has B and I."""
+        """The scores of conlleval for a level; by default for the first with B and I tags."""
         marked = [name for name in self.levels if self.scheme.get(name, "plain") != "plain"]
         level = level or (marked or self.levels)[0]
         if level not in self.levels:
@@ -71,7 +71,7 @@ def compare(
     if places is not None:
         guess = read_elsewhere(recipe, source if other is None else other, places)
     elif other is not None:
-        if recipe.format == "columns":  # whatever follows the columns of the truth was appended to them
+        if recipe.format == "columns":  # predicted columns follow those of the truth
             recipe = replace(recipe, names=truth[0].columns, levels=levels, places=None)
             extra = recipe.predicted
         rest = counted(recipe.read(other, extra=extra, unlabelled=True, loose=True), "reading")
@@ -99,7 +99,7 @@ def read_elsewhere(recipe: Recipe, source: Any, places: Mapping[str, Any]) -> li
 
 
 def predicted(document: Document, levels: Sequence[str], otherwise: Mapping[str, Any] | None = None) -> Document:
-    """The document with what was predicted for it as its labels."""
+    """The document with its predictions as labels."""
     found = document.extra.get("prediction")
     if not isinstance(found, dict):
         found = {level: document.extra.get(PREDICTED.format(level)) for level in levels}

@@ -38,7 +38,7 @@ def demonstrate(folder: str, seed: int = 0, quick: bool = False) -> int:
 
 
 def describe_data(train: Any, test: Any) -> None:
-    """Print what the data are."""
+    """Describe the data."""
     topology = train[1][0].topology
     steps = sum(map(len, train[1])), sum(map(len, test[1]))
     print(
@@ -121,7 +121,7 @@ def evidence_curve(
     """Accuracy of every level as labels become known, over the time steps that are still unknown."""
     curve: dict[str, list[float]] = {level: [] for level in model.topology_.levels[1:]}
     for fraction in fractions:
-        rng = np.random.default_rng(seed)  # what is known stays known as the fraction grows
+        rng = np.random.default_rng(seed)  # known labels stay known as the fraction grows
         given = [revealed(y, fraction, rng) for y in labels]
         found = model.predict(X, evidence=given)
         asked = [hide(y, known) for y, known in zip(labels, given, strict=True)]

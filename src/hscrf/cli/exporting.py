@@ -14,7 +14,7 @@ from hscrf.io.exports import EXPORTS, export, export_format, segment_lines, spac
 from hscrf.io.spans import Labelled, Span
 from hscrf.io.texts import located
 
-TEXT = ("segments", "spacy")  # what standard output can take
+TEXT = ("segments", "spacy")  # formats that can go to standard output
 
 
 def exporting(args: argparse.Namespace) -> Exporting | None:
@@ -28,21 +28,26 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
         raise UserError(f"--rate is not for {form}, which has no times")
     if args.output == "-" and form not in TEXT:
         raise UserError(f"--to {form} writes files: give a name by -o")
-    beside = os.path.splitext(args.output)[0] + ".txt"
-    if form == "brat" and os.path.exists(args.data) and os.path.exists(beside) and os.path.samefile(args.data, beside):
+    text_file = os.path.splitext(args.output)[0] + ".txt"
+    if (
+        form == "brat"
+        and os.path.exists(args.data)
+        and os.path.exists(text_file)
+        and os.path.samefile(args.data, text_file)
+    ):
         raise UserError(f"-o {args.output} would write its text over {args.data}: give another name")
     for option, value in {"--samples": args.samples, "--k-best": args.k_best, "--marginals": args.marginals}.items():
         if value:
             raise UserError(f"{option} is not for --to {form}, which has the predicted segments and their confidence")
     if form in ("elan", "textgrid", "boris") and not args.rate:
-        note("hscrf: without --rate a step is taken for one second")
+        note("hscrf: without --rate a step lasts one second")
     args.scores = True
     return Exporting(form, args.output, args.rate)
 
 
 @dataclass(frozen=True)
 class Exporting:
-    """Where predictions go, and as what."""
+    """The target and format of exported predictions."""
 
     form: str
     output: str

@@ -103,7 +103,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def add_frame(parser: Parser) -> None:
-    """Add the options that say which features and durations there are."""
+    """Add the options for features and durations."""
     parser.add_argument(
         "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
     )
@@ -259,7 +259,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
         note(describe_unsure(unsure))
     foreseen = estimate(topology, list(map(len, documents)))
     line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
-    if line and args.progress != "live":  # the model says it there
+    if line and args.progress != "live":  # the model reports it there
         note(line)
     if args.progress != "none":
         note("making features")
@@ -278,7 +278,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
 
 
 def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Any]:
-    """The documents of all training files; what the columns of the first file hold, those of others hold too."""
+    """The documents of all training files; all files have the columns of the first."""
     documents: list[Any] = list(counted(recipe.read(source_of(paths[0])), "reading"))
     others = recipe.for_others(documents, template)
     for path in paths[1:]:
@@ -296,7 +296,7 @@ def check_folder(path: str) -> None:
 
 
 def finish(args: argparse.Namespace, model: HSCRF, save: Callable[[], None]) -> int:
-    """Write the model, unless Ctrl-C came before there was one, and say how training went."""
+    """Write the model, unless Ctrl-C came before there was one, and print how training ended."""
     code = save_trained(model, args.model, save, "iteration")
     if code:
         return code
@@ -332,14 +332,14 @@ def penalty(text: str) -> float | str:
 
 
 def durations_of(args: argparse.Namespace) -> list[Any]:
-    """The specifications that --durations asks for."""
+    """The specifications for --durations."""
     from hscrf.features.specifications import Duration
 
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
 
 
 def wanted_features(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> list[Any]:
-    """The specifications that the options ask for; durations replace those that limits bring by themselves."""
+    """The specifications for the options; given durations replace those implied by limits."""
     from hscrf.cli.recipe import with_pairs
     from hscrf.features.specifications import Duration, default_specifications
 
@@ -371,14 +371,14 @@ def training_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def c2_of(args: argparse.Namespace) -> float | str:
-    """The L2 penalty that was asked for, or the usual one of the solver."""
+    """The given L2 penalty, or the default of the solver."""
     if args.c2 is not None:
         return args.c2
     return 0.0 if args.solver == "perceptron" else 0.1
 
 
 def solver_from_options(args: argparse.Namespace) -> Any:
-    """The solver by its name, or with as many iterations as asked for."""
+    """The solver by its name, or with the given number of iterations."""
     from hscrf.solvers.choice import SOLVERS
 
     if args.max_iter is None:
@@ -388,12 +388,12 @@ def solver_from_options(args: argparse.Namespace) -> Any:
 
 
 def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
-    """Say what shards hold, and what looks wrong in the first sequences."""
+    """Describe the shards, and warn of doubts about the first sequences."""
     from hscrf.io.described import describe_features
     from hscrf.io.doubts import doubts
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is wrong with the lines of the file was said when it was packed
+        warnings.simplefilter("ignore")  # problems of lines were reported during packing
         documents = recipe.documents(path, skip=lambda error: None)
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
     levels = " > ".join(describe_levels(packed.frame.topology))
@@ -405,7 +405,7 @@ def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
 
 
 def describe_unsure(parents: Mapping[str, Sequence[str]]) -> str:
-    """Which states may have every child, since labels are missing.
+    """A line about the states that may have every child, because labels are missing.
 
     >>> describe_unsure({"chunk": ["NP"]})
     'labels are missing: too few show the children of chunk NP, which may have any (--children seen or all decides)'

@@ -1,4 +1,4 @@
-"""What commands share about data beyond memory: shards, and the cluster that works on them."""
+"""Options for data beyond memory that several commands share: shards, and clusters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 from hscrf.cli.options import Parser, open_model
 from hscrf.cli.shell import UserError, note
 
-SEEN = 100  # sequences that tell how labels are written
+SEEN = 100  # sequences for detecting the schemes of labels
 
 
 def add_shards(parser: Parser, required: bool = False) -> None:
-    """Add the options that say where data are packed and who works on them."""
+    """Add the options for the folder of shards and for the cluster."""
     group = parser.add_argument_group("data beyond memory")
     group.add_argument(
         "--shards",
@@ -33,7 +33,7 @@ def add_shards(parser: Parser, required: bool = False) -> None:
 
 
 def check_shards(args: argparse.Namespace) -> None:
-    """Refuse options that are about shards where there are none, and shards of standard input."""
+    """Refuse options of shards without --shards, and shards of standard input."""
     if not args.shards:
         for option in ("dask", "skip_bad"):
             if getattr(args, option, None):
@@ -43,7 +43,7 @@ def check_shards(args: argparse.Namespace) -> None:
 
 
 def expanded_names(given: list[str]) -> list[str]:
-    """The files that names and patterns stand for; - is standard input."""
+    """The files that names and patterns match; - is standard input."""
     from hscrf.scale.sources import paths_of
 
     if "-" in given or not any(glob.has_magic(name) for name in given):
@@ -76,7 +76,7 @@ def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) ->
 
 
 def say_skipped(shards: Any) -> None:
-    """Say how many sequences were left out, and why the first of them."""
+    """Print the number of sequences left out, and the problem of the first."""
     if shards.skipped:
         note(f"{shards.skipped} bad sequences were left out; the first: {shards.problems[0]}")
 

@@ -1,4 +1,4 @@
-"""Neural models in the shell: hscrf fit --encoder, and what the other commands need to open such a model."""
+"""Neural models in the shell: hscrf fit --encoder, and functions to open and show such a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ColumnRecipe(Recipe):
     """A recipe whose observations are columns by name, not features of a template: an encoder reads words."""
 
     def observe(self, document: Document) -> Any:
-        """What the model sees of a document: rows of numbers, or a dict of columns for each step."""
+        """The observations of a document: rows of numbers, or a dict of columns for each step."""
         found = super().observe(document)
         first = found[0]
         if isinstance(first, Mapping) or not isinstance(first, list) or not isinstance(first[0], str):
@@ -47,7 +47,7 @@ class ColumnRecipe(Recipe):
 
     @classmethod
     def of(cls, recipe: Recipe) -> ColumnRecipe:
-        """The same as another recipe, but for what is observed."""
+        """A copy of another recipe with columns as observations."""
         return cls(**{item.name: getattr(recipe, item.name) for item in fields(recipe)})
 
 
@@ -103,7 +103,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
 
 
 def finish_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> int:
-    """Write the model, unless Ctrl-C came before there was one, and say how training went."""
+    """Write the model, unless Ctrl-C came before there was one, and print how training ended."""
     code = save_trained(model, args.model, lambda: wing().files.save(args.model, model, recipe.to_dict()), "epoch")
     if code:
         return code
@@ -121,12 +121,12 @@ def wing() -> Any:
 
 
 def is_tagger(path: str) -> bool:
-    """Whether a file begins like one that a tagger was saved to; nothing of PyTorch is imported."""
+    """Whether a file begins like one that a tagger was saved to; PyTorch is not imported."""
     try:
         with open(path, "rb") as file:
             return file.read(8 + len(MARK))[8:] == MARK
     except OSError:
-        return False  # whoever opens it next says why
+        return False  # the next reader reports the error
 
 
 def load_tagger(path: str) -> tuple[Tagger, Recipe | None]:
@@ -147,7 +147,7 @@ def count_weights(model: Tagger) -> int:
 
 
 def show_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe | None) -> None:
-    """Print what a tagger is made of and what its layer has learned."""
+    """Print the parts of a tagger and the strongest scores of its layer."""
     from hscrf.cli.show import describe_recipe, print_level, print_training
 
     topology = model.topology_

@@ -32,7 +32,7 @@ named alike need no option again. Labels are plain, BIO or BIOES; ? is unknown."
 
 
 def add_format(parser: Any) -> None:
-    """Add the options that say how a data file is written to a parser or to one of its groups."""
+    """Add the options for the format of a data file to a parser or to one of its groups."""
     parser.add_argument("--format", choices=FORMATS, help="of the data (default: known from the file's name)")
     parser.add_argument(
         "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
@@ -53,21 +53,21 @@ def add_format(parser: Any) -> None:
 
 
 def add_decimal(parser: Any, default: str) -> None:
-    """Add the option that says which sign numbers have."""
+    """Add the option for the decimal sign of numbers."""
     parser.add_argument(
         "--decimal", choices=(".", ","), help=f"the sign in the numbers of a table (default: {default})"
     )
 
 
 def add_strict(parser: Any) -> None:
-    """Add the option that refuses labels that a model does not know."""
+    """Add the option that refuses labels unknown to a model."""
     parser.add_argument(
-        "--strict", action="store_true", help="refuse labels that the model does not know (default: they are unknown)"
+        "--strict", action="store_true", help="refuse labels unknown to the model (default: read them as ?)"
     )
 
 
 def add_layout(parser: Parser) -> None:
-    """Add the options that say what is where in a data file."""
+    """Add the options for the columns of a data file."""
     group = parser.add_argument_group("columns of the data")
     add_format(group)
     group.add_argument(
@@ -187,7 +187,7 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Predictor | T
         form = args.format or format_of(data)
         if form not in ("jsonl", "crfsuite"):
             raise UserError(
-                f"{path} was not made by hscrf fit and does not know columns: give it features, as jsonl or crfsuite"
+                f"{path} was not made by hscrf fit and has no columns: give it features, as jsonl or crfsuite"
             )
         return model, Recipe(form, levels=model.topology_.levels[1:])
     known = recipe.as_format(args.format or format_for(data, recipe))
@@ -205,7 +205,7 @@ def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Predictor | T
 
 
 def keep_rules(args: argparse.Namespace, model: Predictor | Tagger) -> None:
-    """Let a model keep the rules of the file of labels, if there is one, besides its own."""
+    """Add the rules of the file of labels, if given, to those of a model."""
     from hscrf.io.labelfile import narrowed
 
     described = label_file_of(args)
@@ -217,7 +217,7 @@ def keep_rules(args: argparse.Namespace, model: Predictor | Tagger) -> None:
 
 
 def separator_of(text: str | None) -> str | None:
-    """The separator by what it is called."""
+    """The separator with the given name."""
     from hscrf.io.sniffing import SEPARATORS
 
     return None if text is None else SEPARATORS.get(text, text)

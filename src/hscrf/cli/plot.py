@@ -118,7 +118,7 @@ def limited_levels(topology: Any) -> list[str]:
 
 
 def lasting_level(topology: Any) -> str:
-    """The lowest level with durations, or else the lowest whose segments may last longer than a step."""
+    """The lowest level with durations, or else the lowest with segments of more than one step."""
     timed = limited_levels(topology)
     if timed:
         return timed[-1]
@@ -181,7 +181,7 @@ def document_labels(document: Document, model: Labeller, recipe: Recipe) -> Labe
 
 
 def plot_document(args: argparse.Namespace, model: Labeller, recipe: Recipe, documents: list[Document]) -> Any:
-    """One sequence: truth above prediction if it is fully labelled; the prediction and what was given otherwise."""
+    """Draw one sequence: truth above prediction if it is fully labelled, else the prediction and the given labels."""
     from hscrf import plots
     from hscrf.cli.stray import UnknownLabels
 

@@ -20,7 +20,7 @@ from hscrf.cli.options import (
 )
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
-SEEN = 100  # sequences that tell how labels are written
+SEEN = 100  # sequences for detecting the schemes of labels
 
 HELP = f"""\
 Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.writing import Output
 
     if args.lag is not None and not args.stream:
-        raise UserError("--lag is for --stream: labels are given as many steps later")
+        raise UserError("--lag is for --stream: labels are delayed by this number of steps")
     args.lag = 20 if args.lag is None else args.lag
     if args.stream:
         return run_stream(args)
@@ -146,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def named_format(output: str, source: str, form: str) -> str | None:
-    """The format that the ending of the output stands for; None if it stands for none but that of the input.
+    """The format named by the ending of the output; None if it is that of the input.
 
     >>> named_format("o.jsonl", "x.csv", "table"), named_format("o.csv", "x.csv", "table")
     ('jsonl', None)

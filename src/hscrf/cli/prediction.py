@@ -43,7 +43,7 @@ def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 @dataclass
 class Prediction:
-    """The predictions that a command was asked for, batch by batch."""
+    """The predictions of a command, batch by batch."""
 
     args: argparse.Namespace
     model: Predictor | Tagger
@@ -92,7 +92,7 @@ class Prediction:
             yield replace(shown, extra={**shown.extra, **more})
 
     def foresee(self, documents: list[Document]) -> None:
-        """Say once what a batch will cost, if that is worth a word."""
+        """Report the estimated cost of a batch once, if it is high."""
         cost = estimate(self.model.topology_, list(map(len, documents)), timed_levels(self.model))
         line = cost.warning(
             jobs=self.args.jobs,
@@ -104,7 +104,7 @@ class Prediction:
             note(line)
 
     def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
-        """What is known of each document; None if nothing is known of any."""
+        """The kept labels of each document; None if there are none at all."""
         known = [self.known(document) for document in documents]
         return None if all(labels is None for labels in known) else known
 
@@ -131,7 +131,7 @@ class Prediction:
         return {name.format(level): self.output.column(labels, level) for level in self.recipe.label_order}
 
     def additions(self) -> list[Callable[..., Iterable[dict[str, Any]]]]:
-        """Functions for what is to be appended to the prediction."""
+        """Functions that compute the columns to append to the prediction."""
         asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best, "scores": self.scores}
         return [add for name, add in asked.items() if getattr(self.args, name)]
 

@@ -39,7 +39,7 @@ def learn_labels(
 ) -> tuple[Topology, list[Labels], dict[str, list[str]]]:
     """The topology of the labels of all documents, the labels over it, and the states that may have every child.
 
-    These are, by level, the parents whose known labels show too little of their children; ``children`` is the rule of
+    These are, by level, the parents with too few known children; ``children`` is the rule of
     :class:`LabelStatistics`. A topology that is ``given`` is kept, but for the longest durations. ``may_open`` opens
     the durations of a level with long segments, unless longest ones are given.
     """

@@ -101,7 +101,7 @@ def score_files(args: argparse.Namespace) -> int:
     from hscrf.cli.stray import StrayTags
 
     if args.model and (args.levels or args.columns):
-        raise UserError("the model knows its columns: give either -m or --levels and --columns")
+        raise UserError("a model has its own columns: give either -m or --levels and --columns")
     model, recipe = open_model(args, args.data) if args.model else (None, recipe_of(args))
     lasting = model is not None and not model.topology_.unit_bottom
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)

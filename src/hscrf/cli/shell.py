@@ -1,4 +1,4 @@
-"""What all commands need of the shell: streams, progress, messages, values of options."""
+"""Functions for all commands: streams, progress, messages, values of options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class UserError(argparse.ArgumentTypeError):
-    """Something the user can correct. Raised while argparse reads an option, it names the option too."""
+    """An error that the user can correct. If argparse reads an option, the message also names the option."""
 
 
 def error_line(error: BaseException) -> str:
@@ -63,7 +63,7 @@ def save_trained(model: HSCRF | Tagger, path: str, save: Callable[[], None], uni
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
         return complain(f"interrupted before the first {unit}: no model written", 130)
-    model.set_params(verbose=0)  # progress was asked for once
+    model.set_params(verbose=0)  # progress is shown once
     save()
     if interrupted:
         return complain(f"interrupted: {path} holds the best of {model.n_iter_} {unit}s", 130)
@@ -76,12 +76,12 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 
 def source_of(path: str) -> Any:
-    """What to read from: a path, or standard input."""
+    """The source to read: a path, or standard input."""
     return sys.stdin.buffer if path == "-" else path
 
 
 def reread(path: str) -> Any:
-    """What to read from twice: standard input is kept in memory."""
+    """A source that can be read twice: standard input is kept in memory."""
     return Kept(sys.stdin.buffer.read()) if path == "-" else path
 
 
@@ -102,7 +102,7 @@ class Kept:
 
 @contextlib.contextmanager
 def target_of(path: str) -> Iterator[Any]:
-    """What to write to: a path, or standard output in UTF-8."""
+    """The target to write: a path, or standard output in UTF-8."""
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout

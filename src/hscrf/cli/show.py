@@ -150,7 +150,7 @@ def strongest(model: Model, d: int, top: int) -> dict[str, list[tuple[float, str
     return found
 
 
-FIELDS = {  # of an entry of the history, those that it has: how they are printed
+FIELDS = {  # formats of the entries of the history
     "loss": "loss {:12.2f}",
     "log_likelihood": "log-likelihood {:12.2f}",
     "objective": "objective {:12.2f}",

@@ -1,4 +1,4 @@
-"""Options of hscrf fit that choose features of levels and how they are penalised."""
+"""Options of hscrf fit for the features of levels and their penalties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
 
-TRANSITIONS = "transitions"  # what --penalty calls first, neighbouring and last children
+TRANSITIONS = "transitions"  # the name in --penalty for first, neighbouring and last children
 
 
 def add_specifying(parser: Parser) -> None:
@@ -57,13 +57,13 @@ def margin(text: str) -> float | dict[str, float]:
 
 
 def margin_of(args: argparse.Namespace) -> float | dict[str, float]:
-    """The margin that was asked for."""
+    """The given margin."""
     found: float | dict[str, float] = args.margin
     return found
 
 
 def check_specifying(args: argparse.Namespace) -> None:
-    """Refuse what cannot be before anything is read; shards learn their features as they pack."""
+    """Refuse invalid options before reading data; shards learn their features during packing."""
     for level, factor in args.penalty.items():
         if not factor >= 0:
             raise UserError(f"--penalty of {level} is {factor}, expected 0 or more")
@@ -74,7 +74,7 @@ def check_specifying(args: argparse.Namespace) -> None:
 
 
 def specified(args: argparse.Namespace, usual: Sequence[Any], topology: Any) -> list[Any]:
-    """The usual specifications with features of first and last steps, and penalties, as the options ask for them."""
+    """The default specifications, changed by the options for first and last steps and for penalties."""
     from hscrf.features.specifications import Start, Stop
 
     found = list(usual)
@@ -102,7 +102,7 @@ def check_level(topology: Any, level: str, option: str) -> None:
 
 
 def penalised(spec: Any, factors: dict[str, float]) -> Any:
-    """A specification with the penalty that was asked for its level."""
+    """A specification with the penalty given for its level."""
     from hscrf.potentials import FAMILY
 
     name = TRANSITIONS if spec.part in FAMILY else spec.level

@@ -1,4 +1,4 @@
-"""Labels that are not read as they stand: I-VP after B-NP, and labels that a model does not know."""
+"""Report labels that are not read literally: I-VP after B-NP, and labels unknown to a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hscrf.topology import Topology
 
 
 class StrayTags:
-    """Counts the labels that do not continue their segments, and remembers where the first one stands.
+    """Count the labels that do not continue their segments, and keep the place of the first.
 
     >>> stray = StrayTags({"chunk": "bio"})
     >>> document = Document(["a", "b", "c"], {"chunk": ["B-NP", "I-VP", "I-VP"]}, lines=[7, 8, 9], file="train.txt")
@@ -27,7 +27,7 @@ class StrayTags:
         self.first = ""
 
     def watched(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The same documents, looked at as they pass."""
+        """Yield the same documents, and check each."""
         for document in documents:
             for level, column in (document.labels or {}).items():
                 for t, told in stray_tags(level, column, self.scheme.get(level, "plain")):
@@ -39,20 +39,20 @@ class StrayTags:
         return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
 
     def say(self) -> None:
-        """One line, if there is anything to say."""
+        """One line, if any labels were counted."""
         if self.count:
             note(f"hscrf: {self}")
 
 
 class UnknownLabels:
-    """Takes labels that a model does not know for unknown, unless ``strict``, and counts them.
+    """Replace labels unknown to a model by ``"?"``, unless ``strict``, and count them.
 
     >>> unknown = UnknownLabels(Topology({"tag": ["D", "N"]}), {"tag": "plain"})
     >>> document = Document(["a", "b"], {"tag": ["D", "X"]}, lines=[7, 8], file="new.txt")
     >>> unknown.cleared(document).labels
     {'tag': ['D', '?']}
     >>> print(unknown)
-    new.txt, line 8: level 'tag' has the label 'X', unknown to the model: it is taken for ? (--strict refuses it)
+    new.txt, line 8: level 'tag' has the label 'X', unknown to the model: it is read as ? (--strict refuses it)
     """
 
     def __init__(self, topology: Topology, scheme: Mapping[str, str], strict: bool = False) -> None:
@@ -61,19 +61,19 @@ class UnknownLabels:
         self.first = ""
 
     def cleared(self, document: Document) -> Document:
-        """The document without the labels that are not known."""
+        """The document without labels unknown to the model."""
         found = {} if self.strict else unknown_labels(document, self.topology, self.scheme)
         for level, own in found.items():
             self.count += len(own)
             t, label = next(iter(own.items()))
             told = f"level {level!r} has the label {label!r}, unknown to the model"
-            self.first = self.first or str(document.error(f"{told}: it is taken for ? (--strict refuses it)", t))
+            self.first = self.first or str(document.error(f"{told}: it is read as ? (--strict refuses it)", t))
         return without_labels(document, found) if found else document
 
     def __str__(self) -> str:
         return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
 
     def say(self) -> None:
-        """One line, if there is anything to say."""
+        """One line, if any labels were counted."""
         if self.count:
             note(f"hscrf: {self}")

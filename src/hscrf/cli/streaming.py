@@ -45,13 +45,13 @@ def run_stream(args: argparse.Namespace) -> int:
 
 
 def write_now(target: TextIO, text: str) -> None:
-    """Write a line that the next program sees at once."""
+    """Write and flush a line."""
     target.write(text + "\n")
     target.flush()
 
 
 class LineStream:
-    """Lines in, labelled lines out, one sequence after the other."""
+    """Label lines as they are read, one sequence after the other."""
 
     def __init__(
         self, recipe: Recipe, stream: Any, topology: Any, probabilities: bool = False, table: Recipe | None = None
@@ -63,13 +63,13 @@ class LineStream:
         self.separator = recipe.separator
         self.header: list[str] | None = None  # names of the columns, if the first line has them
         self.sequence: str | None = None  # the name of the present sequence, if a column names them
-        self.done: set[str] = set()  # names of those that have ended
+        self.done: set[str] = set()  # names of finished sequences
         self._begin()
 
     def _begin(self) -> None:
         self.waiting: deque[tuple[str, bool]] = deque()  # lines that are not written yet; False: comments
-        self.rows: deque[Any] = deque(maxlen=1 + 2 * self.reach)  # the last tokens, which a template looks at
-        self.numbers: deque[int] = deque(maxlen=self.rows.maxlen)  # the lines they stand on
+        self.rows: deque[Any] = deque(maxlen=1 + 2 * self.reach)  # the last tokens, which a template reads
+        self.numbers: deque[int] = deque(maxlen=self.rows.maxlen)  # the lines of these tokens
         self.read = self.pushed = 0  # steps of the sequence
         self.former: dict[str, Any] = {}  # the last labels that were written
 
@@ -168,13 +168,13 @@ class LineStream:
         raise DataFileError("<stdin>", number, problem)
 
     def _observation(self, t: int) -> Any:
-        """What the model sees of step t, of which the rows around are known."""
+        """The observation of step t, whose surrounding rows are known."""
         first = self.read - len(self.rows)  # the step of the first row that is kept
         document = Document(list(self.rows), file="<stdin>", number=0, lines=tuple(self.numbers))
         self.pushed = t + 1
         if self.recipe.template is None:
             return list(self.recipe.observe(document))[t - first]
-        # a template sees the edges of what it is given as those of the sequence: only true edges are within its reach
+        # a template takes the ends of its rows as those of the sequence: only true ends are within its reach
         return self.recipe.template.apply([list(map(str, row)) for row in self.rows])[t - first]
 
     def _written(self, steps: list[Any]) -> Iterator[str]:
@@ -186,7 +186,7 @@ class LineStream:
                 yield from self._comments()
 
     def _comments(self) -> Iterator[str]:
-        """The comments before which nothing waits."""
+        """Write the comments that no line precedes."""
         while self.waiting and not self.waiting[0][1]:
             yield self.waiting.popleft()[0]
 

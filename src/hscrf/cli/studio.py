@@ -64,7 +64,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("-m", "--model", help="a model that hscrf fit wrote")
     parser.add_argument("--db", metavar="FILE", help="keeps all work (default: the data's name with .sqlite)")
-    parser.add_argument("--port", type=whole(0), help="default: that of the last time; 0: any")
+    parser.add_argument("--port", type=whole(0), help="default: the last one used; 0: any")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--rate", type=positive, metavar="HZ", help="steps in a second: times are shown in seconds")
     parser.add_argument(
@@ -241,7 +241,7 @@ def run_demo(args: argparse.Namespace) -> int:
 
 
 def run_agree(args: argparse.Namespace) -> int:
-    """Print how two people agree; with --db, settle their differences in a database of both."""
+    """Print the agreement of two people; with --db, make a database for settling their differences."""
     from hscrf.studio.data.evidence import levels_of
     from hscrf.studio.exchange.agreement import (
         agreement,
@@ -275,7 +275,7 @@ def run_agree(args: argparse.Namespace) -> int:
 
 
 def project_of(args: argparse.Namespace, database: str) -> Any:
-    """What the options describe: sequences of a file, and a model or the labels to begin with."""
+    """The project that the options describe: sequences of a file, and a model or initial labels."""
     return modelled(args, database) if args.model else cold(args, database)
 
 
@@ -411,7 +411,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def import_words(found: dict[str, Any]) -> str:
-    """What came of an import."""
+    """The result of an import as text."""
     words = f"{found['labels']} labels in {found['sequences']} sequences, {len(found['refused'])} refused"
     if found["moved"]:
         words += f"; {found['moved']} borders were moved to the nearest step"

@@ -12,7 +12,7 @@ from hscrf.studio.data.sequences import InputSequence, uniquely_named
 
 
 def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
-    """Sequences with what a model sees of them and the labels they have; ``strict`` refuses those it does not know."""
+    """Sequences with their observations and labels; ``strict`` refuses labels unknown to the model."""
     found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
     for document in documents:
         known = unknown.cleared(document)

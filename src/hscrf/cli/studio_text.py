@@ -15,7 +15,7 @@ from hscrf.io.texts import ENDINGS, is_surely_text, read_text
 
 
 def is_text(args: argparse.Namespace) -> bool:
-    """Whether the data are plain text: the option says so, or they cannot be anything else that is read."""
+    """Whether the data are plain text: by the option, or because no other format is possible."""
     if args.format is not None or not args.data:
         return args.format == "text"
     if any(os.path.isdir(path) for path in args.data):
@@ -42,7 +42,7 @@ def _has_columns(path: str) -> bool:
 
 
 def say_columns(path: str, recipe: Any, documents: Sequence[Any]) -> None:
-    """Say that a file without labels, which might be plain text, was read as columns."""
+    """Print that a file without labels, which might be plain text, was read as columns."""
     if recipe.format == "columns" and documents[0].labels is None:
         width = len(documents[0].columns)
         note(
@@ -52,7 +52,7 @@ def say_columns(path: str, recipe: Any, documents: Sequence[Any]) -> None:
 
 
 def name_of(paths: Sequence[str]) -> str:
-    """What the database of some files is called: as the only one, or as their folder."""
+    """The name of the database of some files: that of the only file, or of their folder."""
     first = os.path.normpath(paths[0])
     if len(paths) == 1:
         return first if os.path.isdir(first) else os.path.splitext(first)[0]
@@ -60,7 +60,7 @@ def name_of(paths: Sequence[str]) -> str:
 
 
 def text_project(args: argparse.Namespace, database: str) -> Any:
-    """Plain texts, with a model or with the labels to begin with."""
+    """Plain texts, with a model or with initial labels."""
     from hscrf.cli.recipe import save_model
     from hscrf.io.labelfile import read_label_file
     from hscrf.studio.data.project import Project
@@ -119,7 +119,7 @@ def unique(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def tokens_in(database: str, asked: str | None) -> str | None:
-    """How the texts of a database are cut; for a new one, as is asked for; None: as the model has it, or into words."""
+    """How the texts of a database are cut; for a new one, by the option; None: as in the model, or into words."""
     from hscrf.studio.data.database import Database
 
     if not os.path.exists(database):

@@ -1,4 +1,4 @@
-"""Documents with their predictions, written as they were read or in another format."""
+"""Write documents with their predictions, in the format of the input or in another one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hscrf.topology import Topology
 
 @dataclass(frozen=True)
 class Output:
-    """How documents that a recipe has read are written."""
+    """The output format for documents read by a recipe."""
 
     recipe: Recipe
     topology: Topology
@@ -59,7 +59,7 @@ class Output:
     # -- documents
 
     def convert(self, document: Document) -> Document:
-        """The document as the output has it, without a prediction."""
+        """The document in the format of the output, without a prediction."""
         if self.alike:
             return document
         if self.form == "jsonl":
@@ -113,7 +113,7 @@ class Output:
             io.write_columns(target, documents, self.recipe.separator if self.alike else "\t")
 
     def delimiter(self, target: Any) -> str:
-        """What separates the cells of a table: what the name of the output says, else that of the input."""
+        """The separator of a table: by the name of the output, else that of the input."""
         named = {".csv": ",", ".tsv": "\t"}.get(suffix_of(target))
         given = self.recipe.delimiter(self.source) if self.recipe.format == "table" else None
         return (self.recipe.separator if self.alike else None) or named or given or ","

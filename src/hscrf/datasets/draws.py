@@ -11,6 +11,7 @@ def draw_duration(random: np.random.Generator, mean: float) -> int:
 
 
 def check_positive(what: str, value: int) -> None:
+    """Raise an error unless a number is at least 1."""
     if value < 1:
         raise ValueError(f"{what} is {value}; expected at least 1")
 

@@ -36,7 +36,7 @@ Folder = str | os.PathLike[str] | None
 
 @dataclass(frozen=True)
 class DownloadSource:
-    """Where the originals of a data set are, and what they become."""
+    """The originals of a data set, and the files made of them."""
 
     name: str  # of the folder that the loaders read
     base: str  # address of the originals, with a slash at its end
@@ -94,7 +94,7 @@ def fetch_citations(split: str = "train", *, folder: Folder = None) -> Dataset:
     """Get the UMass citations: tokens of references with three nested levels.
 
     The originals are three files of citations with inline tags, 1.2 MB, of a fixed commit of a public repository. No
-    SHA-256 of them is published: a warning says if what they became is not what the documentation used.
+    SHA-256 of them is published: a warning says if the converted files are not those that the documentation used.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def fetch_author_names(split: str = "train", *, folder: Folder = None) -> Datase
     """Get the author names of GROBID: tokens of the headers of papers, labelled person > part.
 
     The originals are 1,099 small TEI files of a fixed commit of GROBID's repository. No SHA-256 of them is published:
-    a warning says if what they became is not what the documentation used.
+    a warning says if the converted files are not those that the documentation used.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def _get_one(keeper: Any, source: DownloadSource, file: str) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The cause in a few words: network libraries wrap it several times."""
+    """The cause as short text: network libraries wrap it several times."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"HTTP status {response.status_code}"
@@ -292,7 +292,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _compare(source: DownloadSource, folder: Path) -> None:
-    """Say where converted files are not those that the documentation used."""
+    """Warn if converted files differ from those that the documentation used."""
     for file, expected in source.made.items():
         found = hashlib.sha256((folder / file).read_bytes()).hexdigest()
         if expected and found != expected:
@@ -311,7 +311,7 @@ def _read_sums(path: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _quiet(pooch: Any) -> Iterator[None]:
-    """Without a line for each of a thousand files."""
+    """Suppress pooch's line for each file."""
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("ERROR")

@@ -1,4 +1,4 @@
-"""Where the files of a data set are, and how files of columns are read."""
+"""Find the files of a data set, and read files of columns."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def place_of(name: str, folder: str | os.PathLike[str]) -> Path:
 
 
 def check_split(split: str, known: Sequence[str]) -> None:
+    """Raise an error for an unknown split."""
     if split not in known:
         raise ValueError(f"split is {split!r}; expected {' or '.join(map(repr, known))}")
 
@@ -36,7 +37,7 @@ def check_split(split: str, known: Sequence[str]) -> None:
 def find_files(
     name: str, folder: str | os.PathLike[str] | None, split: str, files: Mapping[str, str]
 ) -> dict[str, Path]:
-    """The path of every split; the one asked for exists."""
+    """The path of every split; that of the given split exists."""
     check_split(split, list(files))
     given = folder if folder is not None else os.environ.get("HSCRF_DATA")
     how = f"{SOURCES[name]} and give its folder as folder=..., or the folder above {name}/ as HSCRF_DATA"
@@ -66,8 +67,10 @@ def read_row_sequences(path: Path, width: int, separator: str | None, comment: s
 
 
 def take_column(sequences: list[list[list[str]]], k: int) -> list[list[str]]:
+    """Return column k of each sequence."""
     return [[row[k] for row in sequence] for sequence in sequences]
 
 
 def sequence_names(split: str, Y: Sequence[Any]) -> list[str]:
+    """Return names made of the split and the number of the sequence."""
     return [f"{split}-{n}" for n in range(len(Y))]

@@ -38,7 +38,7 @@ class Dataset:
     columns: dict[str, list[list[str]]]  # label column -> one label per time step
     Y: list[Labels]
     names: list[str]  # of the sequences
-    subjects: list[str] | None = None  # who was recorded, where there are several
+    subjects: list[str] | None = None  # the recorded person of each sequence, if there are several
 
     @property
     def topology(self) -> Topology:

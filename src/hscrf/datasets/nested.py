@@ -110,7 +110,7 @@ class _NestedProcess:
 def _nested_process(
     random: np.random.Generator, sizes: Sequence[int], durations: Sequence[float] | None
 ) -> _NestedProcess:
-    """A process of random habits; what persists is not followed by itself unless it is alone."""
+    """A random process; a state that lasts does not follow itself unless it is the only one."""
     lengths = [6.0 ** (len(sizes) - 1 - k) for k in range(len(sizes))] if durations is None else durations
     _check_nested(sizes, lengths)
     means = [
@@ -136,7 +136,7 @@ def _nested_topology(sizes: Sequence[int], persisting: bool) -> Topology:
 
 
 def _habits(random: np.random.Generator, parents: int, size: int, stay: bool) -> Floats:
-    """Transition probabilities (parents, size, size) of which each parent prefers a few."""
+    """Transition probabilities (parents, size, size); each parent prefers a few."""
     table = random.gamma(0.5, size=(parents, size, size)) + 1e-3
     if not stay:
         table[:, np.arange(size), np.arange(size)] = 0

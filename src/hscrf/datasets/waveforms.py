@@ -23,7 +23,7 @@ RATE, PER_SAMPLE, PER_STEP = 500, 5, 10  # samples a second, and in a sample and
 ONSET, OFFSET = 39, 40  # types of annotations: "(" and ")"
 WAVES = {24: "P", 1: "QRS", 27: "T"}
 SKIP, NUMBER, SUBTYPE, CHANNEL, AUX = 59, 60, 61, 62, 63
-BETWEEN = {"P": "PQ", "QRS": "ST", "T": "TP"}  # what follows a wave until the next one
+BETWEEN = {"P": "PQ", "QRS": "ST", "T": "TP"}  # the interval after each wave
 
 Span = tuple[int, int, str]
 
@@ -50,9 +50,9 @@ def convert_ecg(originals: Path, folder: Path) -> None:
 
 
 def rhythm(header: str) -> str:
-    """The rhythm that a header names.
+    r"""The rhythm that a header names.
 
-    >>> rhythm("1 12 500 5000\\n#<age>: 51\\n#Rhythm: Sinus bradycardia.\\n")
+    >>> rhythm("1 12 500 5000\n#<age>: 51\n#Rhythm: Sinus bradycardia.\n")
     'Sinus bradycardia'
     """
     found = re.search(r"^#\s*Rhythm:\s*(.*?)\.?\s*$", header, re.MULTILINE)
@@ -116,7 +116,7 @@ def read_waves(data: bytes) -> list[Span]:
 
 
 def beats_and_waves(waves: list[Span]) -> dict[str, list[Span]]:
-    """Beats and waves without gaps, in steps; what rounding leaves without a step is dropped.
+    """Beats and waves without gaps, in steps; pieces without a step after rounding are dropped.
 
     >>> waves = [(100, 150, "P"), (170, 220, "QRS"), (300, 400, "T"), (600, 650, "P"), (680, 720, "QRS")]
     >>> beats_and_waves(waves)["beat"]

@@ -20,15 +20,15 @@ from hscrf.topology import Topology
 class Batch:
     """Sequences of one topology, one after the other on a packed time axis of N steps.
 
-    Sequence k has the steps ``offsets[k] .. offsets[k + 1]``. ``evidence`` is what is known of all of them, closed
+    Sequence k has the steps ``offsets[k] .. offsets[k + 1]``. ``evidence`` is the known labels of all of them, closed
     once, or None. The methods take ``values``: a dict from (part, level index) to an array of log-potentials, shaped
     as in :class:`hscrf.Potentials` with T = N. Tables of durations, and tables whose time axis has length 1, are
     shared by all steps of all sequences.
 
     ``expectations`` promises: ``log_z`` (n,) of each sequence; ``counts`` of the same shapes as the values, the
-    gradient of ``(weights * log_z).sum()`` with respect to them. Any finite weights will do, also of both signs.
-    A sequence without any configuration has log Z = -inf and no counts. What comes out for a sequence does not depend
-    on its neighbours. A sequence that the scaled arithmetic cannot hold is done in logarithms, alone.
+    gradient of ``(weights * log_z).sum()`` with respect to them. The weights may be any finite numbers, also negative.
+    A sequence without any configuration has log Z = -inf and no counts. The results of a sequence do not depend
+    on its neighbours. A sequence that scaled arithmetic cannot hold is computed alone, in logarithms.
 
     Where states of the topology remember (:mod:`hscrf.fillers`), arrays, evidence and the states that come out are of
     its hidden states.
@@ -68,9 +68,9 @@ class Batch:
     def expectations(
         self, values: Arrays, weights: Floats | None = None, explicit: Sequence[int] | None = None
     ) -> Expectations:
-        """Log Z of each sequence, and the counts and posteriors of all, each sequence's times its weight.
+        """Return log Z of each sequence, and the weighted sums of counts and posteriors.
 
-        ``explicit`` names levels of which the posteriors of segments are wanted.
+        ``explicit`` names the levels whose segment posteriors are returned.
         """
         return self.engine.expectations(values, weights, explicit)
 

@@ -1,4 +1,4 @@
-"""Which engine does the work: the compiled core, or the reference in NumPy where the core is missing.
+"""Select the engine: the compiled core, or the NumPy reference where the core is missing.
 
 The environment variable ``HSCRF_ENGINE`` chooses: ``compiled`` or ``reference``. Both give the same numbers to about
 ten digits; the reference is slower, and easier to read and to debug.
@@ -29,7 +29,7 @@ ENGINES = {
 
 
 class Engine(Protocol):
-    """What an engine does for :class:`hscrf.engine.Batch`, which says what each method promises."""
+    """The methods of an engine; :class:`hscrf.engine.Batch` documents their results."""
 
     def log_partition(self, values: Arrays) -> Floats: ...
 

@@ -1,6 +1,7 @@
-"""The engine of the compiled core: scaled numbers, and logarithms where these would lose something.
+"""The engine of the compiled core: scaled numbers, and logarithms where these would lose precision.
 
-The recursion itself is in ``core/src``; ``reference`` is the same in NumPy. Here arrays and topologies are handed over.
+The recursion itself is in ``core/src``; ``reference`` is the same in NumPy. This module passes arrays and topologies to
+it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from hscrf import _core
 
-FEWEST = 8  # sequences of a batch that are worth to be cut
+FEWEST = 8  # fewest sequences of a batch for which cutting pays
 
 
 class Compiled:
     """Sequences of one topology; the methods are those of :class:`hscrf.engine.Batch`."""
 
-    has_tails = True  # for topologies of which :func:`hscrf.engine.lengthened.has_recursion` says so
+    has_tails = True  # for topologies for which :func:`hscrf.engine.lengthened.has_recursion` is true
 
     def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None = None) -> None:
         self.topology = topology
@@ -66,7 +67,7 @@ class Compiled:
 
     @property
     def cut(self) -> Stretches | None:
-        """The sequences cut where their upper levels are known, if there are any such and enough sequences."""
+        """The sequences, cut where their upper levels are known; None if there are too few."""
         if self.evidence is None or self.offsets.size <= FEWEST:
             return None
         if self._cut is None:
@@ -109,7 +110,7 @@ class Compiled:
 
 
 def segmental_levels(topology: Topology, values: Arrays, explicit: Sequence[int] = ()) -> tuple[bool, ...]:
-    """Which levels have a table of segments: the root, and those with durations, segment scores, limits or a wish."""
+    """The levels with tables of segments: the root, requested levels, and those with durations, scores or limits."""
 
     def is_segmental(d: int) -> bool:
         if d == topology.depth - 1 and topology.unit_bottom:

@@ -1,4 +1,4 @@
-"""What inference will cost, before it is done: multiply-adds and bytes, and what would make them fewer."""
+"""Estimate the cost of inference in multiply-adds and bytes, and suggest how to reduce it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hscrf.errors import several
 from hscrf.fillers import expanded
 from hscrf.topology import Topology
 
-RATE = 2e9  # multiply-adds a second of one thread, roughly
-FIXED = 2000.0  # multiply-adds that take as long as what every step of a segment costs besides
-PASSES = 2.0  # an iteration of learning, in passes that only sum
+RATE = 2e9  # multiply-adds per second of one thread, roughly
+FIXED = 2000.0  # the other work for each step of a segment, in multiply-adds
+PASSES = 2.0  # the cost of one training iteration, in summing passes
 TABLES = 8  # arrays of the size of a table of segments that are alive at once
-LONG, MUCH = 5.0, 2e9  # seconds of a pass over the data and bytes that are worth a word
+LONG, MUCH = 5.0, 2e9  # seconds of a pass over the data, and bytes, above which a warning is shown
 
 REASON = "scores differ so much that scaled numbers cannot hold them"
 
 
 class CostlyModel(Protocol):
-    """What the estimate of a cost asks of a model."""
+    """The attributes of a model that the cost estimate reads."""
 
     topology_: Topology
     n_jobs: int
@@ -55,7 +55,7 @@ class Cost:
         option: str = OPTION,
         each: str = "an iteration",
     ) -> str:
-        """One line if the cost is worth a word, and what would lower it; else nothing.
+        """Return one line with the cost and how to reduce it; an empty string if the cost is small.
 
         ``option`` is how a limit is given where the line is read, ``each`` what it is about.
         """
@@ -72,8 +72,8 @@ class Cost:
 def estimate(topology: Topology, lengths: Any, explicit: Sequence[int] = ()) -> Cost:
     """The cost of one pass; ``explicit`` names levels that have tables of segments besides those with limits.
 
-    A layer reaches from a level with a table (the root is one) down to the next, or to the bottom. It costs, for every
-    step of every segment of its upper level, the segments that may end there below it, and its transitions.
+    A layer reaches from a level with a table (the root is one) down to the next, or to the bottom. Its cost is, for
+    every step of every segment of its upper level, the segments that may end there below it, and its transitions.
 
     >>> topology = Topology({"day": ["work", "rest"], "act": ["a", "b"]}, max_duration={"day": 50})
     >>> short, long = (estimate(topology, [n]).operations for n in (1000, 2000))
@@ -114,7 +114,7 @@ def _segments(sizes: Any, longest: int) -> Any:
 
 
 def _longest(topology: Topology, d: int) -> int:
-    """The longest segments that have a place in tables: those of open states above the bottom all have."""
+    """The longest segments in tables: for open states above the bottom, those of any length."""
     limits = topology.max_duration[d] if d == topology.depth - 1 else topology.longest_legal(d)
     return int(limits.max())
 
@@ -142,12 +142,12 @@ def spoken(seconds: float) -> str:
 
 def timed_levels(model: object) -> list[int]:
     """The levels of a model that have weights for durations or segments."""
-    blocks = getattr(model, "blocks_", ())  # a neural model has none
+    blocks = getattr(model, "blocks_", ())  # neural models have no specifications
     return [block.key[1] for block in blocks if block.key[0] in ("duration", "segment")]
 
 
 def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
-    """Say on standard error what an iteration of learning, or a prediction, will cost, if that is worth a word."""
+    """Print the estimated cost of a training iteration or a prediction to standard error, if it is high."""
     if getattr(model, "verbose", 0) != 1:
         return
     each, option = (
@@ -161,7 +161,7 @@ def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
 
 @contextmanager
 def telling_of_logarithms(model: object) -> Iterator[None]:
-    """Say on standard error that sequences run in logarithms, when the first does, and in the end how many did."""
+    """Print to standard error when the first sequence runs in logarithms, and at the end how many did."""
     if not getattr(model, "verbose", 0):
         yield
         return

@@ -1,4 +1,4 @@
-"""What is known of a packed batch, in the engine's form."""
+"""Known labels of a packed batch, in the engine's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hscrf.topology import Topology
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a packed batch of N steps, closed under the hierarchy's rules."""
+    """Known labels of a packed batch of N steps, closed under the hierarchy's rules."""
 
     may_end: NDArray[np.bool_]  # (D, N)
     may_go_on: NDArray[np.bool_]  # (D, N)
@@ -27,7 +27,7 @@ class Evidence:
 
     @classmethod
     def none(cls, topology: Topology, offsets: Ints) -> Evidence:
-        """Nothing but the frame: every level ends at the last step, the root only there."""
+        """No labels: every level ends at the last step, the root only there."""
         may_end = np.ones((topology.depth, offsets[-1]), dtype=bool)
         may_end[0] = False
         may_end[0, offsets[1:] - 1] = True

@@ -1,4 +1,4 @@
-"""What the engine returns."""
+"""The results of the engine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hscrf.potentials import Key
 
 
 class Expectations(NamedTuple):
-    """Log Z of each sequence and the posteriors of everything, each sequence's times its weight."""
+    """Log Z of each sequence, and posteriors multiplied by the weights of the sequences."""
 
     log_z: Floats  # (sequences,)
     counts: dict[Key, Floats]  # like the values given
     state: list[Floats]  # per level (N, S)
     ending: list[Floats]  # per level (N,)
-    segments: dict[int, Floats]  # per level that was asked for (N, L, S), by first step and length - 1
+    segments: dict[int, Floats]  # per requested level (N, L, S), by first step and length - 1

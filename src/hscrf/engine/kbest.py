@@ -36,16 +36,18 @@ ROOT = PathEvent(-1, 0, 0, ENDS, 0, 0)  # the choice of the root's state
 
 @dataclass
 class Ways:
-    """The ways that lead to an item, best first, as far as they have been asked for."""
+    """The ways that lead to an item, best first, as far as they have been computed."""
 
     steps: Sequence[float]  # loss of the first step of each candidate, best first
     where: Sequence[tuple[int, int, int]]  # kind, node and time of each candidate
-    follow: int  # how many items each of them leads to
+    follow: int  # number of items that each candidate leads to
     losses: list[float] = field(default_factory=list)
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
     heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
-    then: dict[int, tuple[PathEvent, ...]] = field(default_factory=dict)  # what candidates lead to, once it is known
+    then: dict[int, tuple[PathEvent, ...]] = field(
+        default_factory=dict
+    )  # the items that candidates lead to, once known
 
     def __post_init__(self) -> None:
         self.push(0)
@@ -90,12 +92,12 @@ class KBest:
         return self._has(item, rank)
 
     def _has(self, item: PathEvent, rank: int) -> bool:
-        """Is the way of an item of this rank known."""
+        """Return whether the way of an item at this rank is known."""
         ways = self.ways.get(item)
         return ways is not None and len(ways.losses) > rank
 
     def _search(self, item: PathEvent, rank: int) -> Generator[tuple[PathEvent, int], None, None]:
-        """Extend an item's list to a rank, asking for what is needed of the items behind it."""
+        """Extend an item's list to a rank; first extend the items behind it as far as needed."""
         if item not in self.ways:
             self.ways[item] = self._ways(item)
         ways = self.ways[item]
@@ -128,7 +130,7 @@ class KBest:
                 heappush(ways.heap, (ways.steps[c] + sum(losses), c, following))
 
     def _ways(self, item: PathEvent) -> Ways:
-        """The ways of an item before any of them is asked for."""
+        """The ways of an item before any of them is computed."""
         if item == ROOT:
             scores = self.made.roots()
             order = sorted((s for s, score in enumerate(scores) if score > -np.inf), key=lambda s: -scores[s])
@@ -146,11 +148,11 @@ class KBest:
         return self.runs[key]
 
     def _leads_below(self, item: PathEvent) -> bool:
-        """Is this a segment that leads into the layer below as well."""
+        """Return whether this segment also leads into the layer below."""
         return item.kind == LIVES and item.layer + 1 < len(self.layers)
 
     def _then(self, item: PathEvent, c: int) -> tuple[PathEvent, ...]:
-        """What a candidate leads to."""
+        """The items that a candidate leads to."""
         then = self.ways[item].then
         if c not in then:
             then[c] = self._find_then(item, c)
@@ -177,7 +179,7 @@ class KBest:
             item, rank = todo.pop()
             if item.kind == FRESH:
                 continue
-            self._reach(item, rank)  # a best way may not have been looked at yet
+            self._reach(item, rank)  # the best way may not have been computed yet
             c, ranks = self.ways[item].picks[rank]
             then = self._then(item, c)
             todo += zip(then, ranks, strict=True)

@@ -44,7 +44,7 @@ class DurationRows(NamedTuple):
         return np.where(self.possible, found, -np.inf)
 
     def folded(self, counts: Floats, like: Floats) -> Floats:
-        """The counts of :meth:`table`, from those of what it gave."""
+        """Counts of the input of :meth:`table`, from counts of its output."""
         found = np.zeros_like(like)
         for length in range(self.source.shape[0]):
             for s in np.flatnonzero(self.possible[length]):

@@ -3,8 +3,8 @@
 If all states and ends of the levels 0 .. k of a sequence are known, the segments of level k are independent given these
 labels. Then log Z is the score of the known labels, plus the log Z of the levels below each segment. So each segment is
 a short sequence of a smaller topology, whose root is the state of the segment and whose states are the descendants of
-that state. Segments of one state form one batch. It costs what these segments and states cost, and its sequences walk
-side by side like those without evidence.
+that state. Segments of one state form one batch. The cost is that of these segments and states, and the sequences are
+computed side by side, as without evidence.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ Make = Callable[[Topology, Ints, Evidence | None], CountingEngine]
 
 @dataclass(frozen=True)
 class StretchGroup:
-    """Stretches below one state of a level; or, with ``top`` 0, whole sequences of which too little is known."""
+    """Stretches below one state of a level; or, with ``top`` 0, whole sequences with too few known labels."""
 
     top: int  # the level of the stretches, the root of their topology
     columns: tuple[Ints, ...]  # per level of the whole topology: the states that are left; none above the top
-    begin: int  # its steps among those of all parts, one part after the other
+    begin: int  # its steps in the concatenation of all groups
     end: int
     owners: Ints  # the sequence of each stretch
     engine: CountingEngine
     places: dict[tuple[Key, tuple[int, ...]], Any] = field(default_factory=dict)
 
     def has(self, key: Key) -> bool:
-        """Whether an array concerns it; what belongs to the segments of its top level is known."""
+        """Whether an array is needed here: scores of the top level's own segments belong to the known labels."""
         part, d = key
         return d > self.top or (d == self.top and (part in FAMILY or d == 0))
 
     def take(self, key: Key, table: Floats, timed: bool) -> Floats:
-        """Its own numbers in an array whose steps, if it has any, are in the order of the parts."""
+        """Its entries of an array whose steps, if any, are in the order of the groups."""
         place = self._place(key, table.shape, timed)
         return np.ascontiguousarray(table[place]) if timed else table.take(place)
 
@@ -68,7 +68,7 @@ class StretchGroup:
             total.reshape(-1)[place] += found
 
     def _place(self, key: Key, shape: tuple[int, ...], timed: bool) -> Any:
-        """Where its numbers lie: an index of steps and states, or flat indices. Found once for each shape."""
+        """The places of its entries: an index of steps and states, or flat indices. Computed once for each shape."""
         if (key, shape) not in self.places:
             part, d = key
             below = (self.columns[d + 1],) * (len(shape) - 2) if part in FAMILY else ()
@@ -129,7 +129,7 @@ class Stretches:
                 some = states == state
                 yield top, state, start[some], (stop - start + 1)[some], self.sequence[start[some]]
 
-    # -- answers -----------------------------------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------------------------
 
     def sums(self, values: Arrays) -> tuple[Floats, int] | None:
         """Log Z of each sequence; None if some sequence has no configuration."""
@@ -173,14 +173,14 @@ class Stretches:
         }
 
     def _known(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-        """The cells of what is known in an array of some shape, and the sequence of each."""
+        """The cells of the known events in an array of some shape, and the sequence of each cell."""
         if key not in self.cells or self.cells[key][0] != shape:
             cells, steps = events(self.topology, {key: shape}, self.known, key)
             self.cells[key] = shape, cells, self.sequence[steps]
         return self.cells[key][1:]
 
     def _score(self, values: Arrays) -> Floats:
-        """The score (n,) of what is known."""
+        """The score (n,) of the known labels."""
         log_z = np.zeros(self.offsets.size - 1)
         for key, table in values.items():
             part, d = key
@@ -195,7 +195,7 @@ class Stretches:
         return log_z
 
     def _counts(self, key: Key, table: Floats, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
-        """The counts of an array: of all parts, and of what is known."""
+        """The counts of an array: of all groups, and of the known labels."""
         timed, total = self._timed(key, table), np.zeros(table.shape)
         for part, expected in found:
             if part.has(key):
@@ -232,14 +232,14 @@ class Stretches:
         return total
 
 
-# -- what is known -----------------------------------------------------------------------------------------------------
+# -- known labels -----------------------------------------------------------------------------------------------------
 
 
 def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
     """The labels of the upper levels that are known in whole sequences, and the lowest such level of each.
 
-    Where that is the root, or none (-1), nothing counts as known. The bottom is never one of them. Labels that break
-    a rule of the topology do not count as known.
+    Where that is the root, or no level (-1), all labels count as unknown. The bottom is never one of them. Labels that
+    break a rule of the topology do not count as known.
     """
     lengths = np.diff(offsets)
     ends = (evidence.may_end & ~evidence.may_go_on).astype(np.int8)
@@ -304,7 +304,7 @@ def has_descendants(topology: Topology, d: int) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=512)
 def below(topology: Topology, top: int, state: int | None) -> tuple[Topology, tuple[Ints, ...]]:
-    """The topology of all that may be below a state of the level ``top``, and its states of each level.
+    """The topology of all states that may be below a state of the level ``top``, and its states of each level.
 
     Without a state it is the whole topology. No states are left of the levels above the top.
     """
@@ -332,7 +332,7 @@ def below(topology: Topology, top: int, state: int | None) -> tuple[Topology, tu
 def rest_of(
     evidence: Evidence, topology: Topology, offsets: Ints, steps: Ints, top: int, columns: tuple[Ints, ...]
 ) -> Evidence | None:
-    """What is known below the top level of some stretches; None if it is nothing."""
+    """The known labels below the top level of some stretches; None if there are none."""
     some = evidence.take(steps)
     allowed: list[NDArray[np.bool_] | None] = []
     for sets, own in zip(some.allowed[top:], columns[top:], strict=True):

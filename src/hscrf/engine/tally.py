@@ -1,4 +1,4 @@
-"""How many sequences were evaluated in this process, and how many of them scaled numbers could not hold."""
+"""Count the sequences evaluated in this process, and those that needed logarithms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tally(NamedTuple):
     affected: int = 0
 
     def since(self, before: Tally) -> Tally:
-        """What was added since another tally.
+        """The difference from an earlier tally.
 
         >>> Tally(7, 2, 1).since(Tally(4, 1, 1))
         Tally(sequences=3, in_logarithms=1, affected=0)
@@ -35,7 +35,7 @@ class Counter:
         self._told: Callable[[], None] | None = None
 
     def tell(self, told: Callable[[], None] | None) -> None:
-        """Call ``told`` from now on after each evaluation that has needed logarithms; None: no more."""
+        """Call ``told`` after each evaluation that needed logarithms; None ends this."""
         self._told = told
 
     def add(self, sequences: int, in_logarithms: int, affected: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""What is given is checked once, at the border."""
+"""Check arguments and data once, before any work."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
+    """Raise an error unless X and Y are lists of the same number of sequences."""
     for name, given in (("X", X), ("Y", Y)):
         if not hasattr(given, "__len__"):
             raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
@@ -36,6 +37,7 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
 
 
 def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...]) -> None:
+    """Raise an error unless features are specifications of these classes with valid penalties."""
     if isinstance(features, str):
         raise ValueError(f"features is the string {features!r}, expected a list such as [{features!r}]")
     for k, spec in enumerate(features or ()):
@@ -55,7 +57,7 @@ def is_penalty(value: Any) -> bool:
 
 
 NUMBERS = (int, float, np.integer, np.floating)
-OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and what they are called
+OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and their names in errors
     "c1": (NUMBERS, "a number of at least 0"),
     "c2": (NUMBERS, "a number of at least 0, or 'auto'"),
     "min_count": (NUMBERS, "a number"),
@@ -91,12 +93,13 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def check_seed(random_state: Any) -> None:
+    """Raise an error unless ``random_state`` is a seed, a generator or None."""
     if not isinstance(random_state, int | np.integer | np.random.Generator | np.random.RandomState | None):
         raise ValueError(f"random_state is {random_state!r}, expected a whole number, a generator or None")
 
 
 def check_scheme_names(scheme: Any) -> None:
-    """Refuse a scheme that is none, whatever levels there are."""
+    """Refuse an unknown scheme."""
     if not isinstance(scheme, str | Mapping):
         raise ValueError(f"scheme is {scheme!r}, expected a name or a dict by level")
     for name in [scheme] if isinstance(scheme, str) else scheme.values():
@@ -105,6 +108,7 @@ def check_scheme_names(scheme: Any) -> None:
 
 
 def check_development(development: Any) -> None:
+    """Raise an error unless development data are a pair (X, Y) or shards."""
     if development is None or hasattr(development, "scorer_for"):
         return
     if not (isinstance(development, tuple | list) and len(development) == 2):
@@ -112,9 +116,9 @@ def check_development(development: Any) -> None:
 
 
 def check_margin(margin: Any) -> None:
-    """Refuse what is neither a cost nor costs by level, or by level and state.
+    """Refuse anything but a cost, costs by level, or costs by level and state.
 
-    That levels and states are there is checked where they are known.
+    Whether levels and states exist is checked once they are known.
     """
     costs: list[tuple[str, Any]] = [("margin", margin)]
     for _ in range(2):  # by level, by state
@@ -130,7 +134,7 @@ def check_margin(margin: Any) -> None:
 
 
 def count_states(topology: Topology, labels: Sequence[Labels]) -> list[Ints]:
-    """How many steps each state of each level has in the labels."""
+    """Count the steps of each state of each level in the labels."""
     known = pack_labels(labels)
     return [
         np.bincount(row[row >= 0], minlength=size) for row, size in zip(known.states, topology.n_states, strict=True)
@@ -153,7 +157,7 @@ def warn_of_typos(topology: Topology, counts: Sequence[Ints]) -> None:
 
 
 def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
-    """Warn of prefixes that the model was asked not to read, and of tags that continue no segment."""
+    """Warn of prefixes that the given scheme does not read, and of tags that continue no segment."""
     if "scheme" not in model.get_params(deep=False):  # other families read tags as they are
         return
     lines = unread_lines(Y, scheme, "scheme='plain'") if model.scheme != "auto" else []
@@ -163,7 +167,7 @@ def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
 
 
 def _resembling(name: str, common: Sequence[str]) -> str | None:
-    """A common name that differs from this one by case or a slip, not by a number."""
+    """A common name that differs from this one by case or a typing error, not by a number."""
     others = [word for word in common if re.sub(r"\d", "", word) != re.sub(r"\d", "", name)]
     folded = [word for word in others if word.casefold().strip() == name.casefold().strip()]
     close = get_close_matches(name, others, n=1, cutoff=0.8) if len(name) >= 5 else []
@@ -171,7 +175,7 @@ def _resembling(name: str, common: Sequence[str]) -> str | None:
 
 
 def warn_of_weights(sample_weight: Any) -> None:
-    """Warn of sequences that weigh nothing, which are not left out for that."""
+    """Warn that sequences of weight 0 are not left out."""
     weights = np.asarray([] if sample_weight is None else sample_weight)
     count = int((weights == 0).sum()) if weights.dtype.kind in "iufb" else 0
     if count:
@@ -183,7 +187,7 @@ def warn_of_weights(sample_weight: Any) -> None:
 
 
 def check_durations(durations: Any, max_duration: Any, open_duration: Any = False) -> None:
-    """Refuse what is neither None nor a mapping by level; the values are checked where they are used."""
+    """Refuse anything but None and a mapping by level; the values are checked where they are used."""
     if not isinstance(durations, Mapping | None):
         raise ValueError(f"durations is {durations!r}, expected a dict such as {{'action': 'gamma'}}")
     if isinstance(max_duration, bool) or not isinstance(max_duration, int | np.integer | Mapping | None):
@@ -195,10 +199,12 @@ def check_durations(durations: Any, max_duration: Any, open_duration: Any = Fals
 
 
 def packed_lengths(observations: Observations) -> list[int]:
+    """Return the number of steps of each sequence."""
     return np.diff(observations.offsets).tolist()
 
 
 def check_steps(observations: Observations, labels: Sequence[Labels], name: str = "Y", offset: int = 0) -> None:
+    """Raise an error unless each sequence has as many steps as its labels."""
     for n, (steps, y) in enumerate(zip(packed_lengths(observations), labels, strict=True), start=offset):
         if steps != y.length:
             raise ValueError(f"X[{n}] has {several(steps, 'step')} but {name}[{n}] has {y.length}")
@@ -206,7 +212,7 @@ def check_steps(observations: Observations, labels: Sequence[Labels], name: str 
 
 @contextmanager
 def unchanged_on_failure(model: object) -> Iterator[None]:
-    """Whatever goes wrong while fitting, the model stays what it was."""
+    """Restore the model if fitting fails."""
     former = model.__dict__.copy()
     try:
         yield

@@ -1,4 +1,4 @@
-"""How sure a model is of what it predicts: segments with their posteriors."""
+"""Add the posterior probabilities of predicted segments."""
 
 from __future__ import annotations
 

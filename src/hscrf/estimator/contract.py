@@ -1,9 +1,9 @@
-"""What stores, shards and wings may ask of a model: its public verbs beyond those of scikit-learn.
+"""The contract of models: the public methods that stores, shards and other rooms use.
 
-A :class:`Labeller` labels sequences. A :class:`Model` of this room also labels packed ones, by weights in blocks. A
-:class:`Learner` also gives the frame that learns from data. Names with an underscore are of the class and its families
-alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_meetings``, ``_adopt``), other
-rooms never touch them.
+A :class:`Labeller` labels sequences. A :class:`Model` of this room also labels packed sequences, by weights in blocks.
+A :class:`Learner` also gives the frame that learns from data. Names with an underscore belong to the class and its
+families alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_meetings``,
+``_adopt``), other rooms never use them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Labeller(Protocol):
 
 
 class Trained(Protocol):
-    """What a model remembers of its training."""
+    """The attributes that describe the training of a model."""
 
     loss_: float
     converged_: bool
@@ -69,10 +69,10 @@ class Model(Labeller, Trained, Protocol):
         """Raise unless the model is trained."""
 
     def found_scheme(self) -> Scheme:
-        """How label columns are written, by level: what was asked for, or what training found."""
+        """The scheme of label columns, by level: the given one, or the one found in training."""
 
     def pack_to_score(self, X: Sequence[Any], Y: Sequence[Any]) -> tuple[Observations, list[Labels]]:
-        """Packed observations, and labels that need not keep the topology's rules nor have only its states."""
+        """Packed observations, and labels that may break the topology's rules and have other states."""
 
     def label(self, observations: Observations, weights: Floats, loss: str = "sequence") -> list[Labels]:
         """The best labels of packed sequences at some weights."""
@@ -81,7 +81,7 @@ class Model(Labeller, Trained, Protocol):
         """Each block of features with its weights."""
 
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What a model file holds: a header for JSON, and arrays."""
+        """The content of a model file: a header for JSON, and arrays."""
 
 
 class Learner(Model, Protocol):

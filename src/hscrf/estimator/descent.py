@@ -1,10 +1,10 @@
 """L-BFGS on many weights and on partial labels: in fewer dimensions, and from a better start.
 
-The loss of partial labels has several optima. From zero weights, the sequences with partial labels are first explained
-by whatever states fit, and it takes many iterations to bring these in line with the complete ones. So the complete
-sequences alone are learned first: they cost little, and say what the states mean. After that the loss still falls for a
-long time while held-out quality does not rise: the hidden labels drift away from what they mean. So the default solver
-ends earlier here, at ``PARTIAL_DELTA``.
+The loss of partial labels has several optima. From zero weights, the sequences with partial labels are first assigned
+to arbitrary states, and it takes many iterations to bring these in line with the complete ones. So the complete
+sequences alone are learned first: they cost little, and fix the meaning of the states. After that the loss still falls
+for a long time while held-out quality does not rise: the hidden labels lose their meaning. So the default solver ends
+earlier here, at ``PARTIAL_DELTA``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hscrf.solvers.course import INTERRUPTED, Result, Solver
 
 START = 100  # iterations on the complete sequences, at most
 PARTIAL_DELTA = 1e-2  # delta of the default solver where some labels are complete and others partial
-MANY = 10_000  # weights from which on equal ones are taken as one
+MANY = 10_000  # from this number of weights on, equal ones are tied
 
 
 def descend(
@@ -39,7 +39,7 @@ def descend(
 ) -> Result:
     """Minimise the penalised loss from some weights on; L-BFGS replaces zero weights by those of complete sequences.
 
-    ``own_rule`` says that the user chose the solver and its ``delta``, which then also holds for partial labels.
+    ``own_rule`` means that the user chose the solver and its ``delta``, which then also holds for partial labels.
     """
     if not isinstance(solver, LBFGS):
         return solver.minimize(objective, weights, c1, c2, monitor, random_state)
@@ -90,6 +90,7 @@ class SomeWeights:
         self.size = where.size
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient with respect to these weights."""
         loss, gradient = self.objective(self.whole(weights))
         return loss, gradient[self.where]
 
@@ -101,7 +102,7 @@ class SomeWeights:
 
 
 def learned_from(complete: Any, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
-    """The weights that the complete sequences alone teach, from zero on; those that they have no say in stay zero."""
+    """The weights learned from the complete sequences alone; weights without gradient there stay zero."""
     some: Any = SomeWeights(complete, np.flatnonzero(complete(weights)[1]))
     c1, c2 = (np.broadcast_to(penalty, weights.shape)[some.where] for penalty in (c1, c2))
     few = replace(solver, max_iter=min(solver.max_iter, START))

@@ -1,4 +1,4 @@
-"""What ``fit`` learns before any weight: names, scales, states, rules, and which features meet which states."""
+"""The frame, which ``fit`` learns before any weight: names, scales, states, rules, and pairs of features and states."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ class Part(NamedTuple):
 
 
 class Statistics(Protocol):
-    """What the topology is learned from; :class:`hscrf.labels.induction.LabelStatistics` is one."""
+    """The statistics that a topology is learned from; :class:`hscrf.labels.induction.LabelStatistics` is one."""
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
-        """Note the labels of a part of the data, and return them read."""
+        """Add the labels of a part of the data, and return them as Labels."""
 
     def merge(self, other: Any) -> Any:
-        """Add what another object has noted."""
+        """Add the statistics of another object."""
 
     def topology(self) -> Topology:
-        """The topology of all labels noted."""
+        """The topology of all labels so far."""
 
     def over(self, labels: Sequence[Labels], topology: Topology) -> list[Labels]:
         """Labels that ``update`` returned, over that topology."""
 
     def memory(self) -> dict[str, Any]:
-        """What was learned, as JSON can hold it."""
+        """The learned statistics as JSON."""
 
     def recall(self, memory: Any) -> None:
-        """Know what another object has learned."""
+        """Restore statistics from :meth:`memory`."""
 
 
 class Meetings(Protocol):
-    """Which features meet which states: the second pass over the data."""
+    """The pairs of features and states that occur: the second pass over the data."""
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
-        """Look into one more part of the data."""
+        """Add one more part of the data."""
 
     def merge(self, other: Any) -> None:
-        """Add what was found in later parts."""
+        """Add the pairs of later parts."""
 
     def blocks(self) -> list[Block]:
         """A block for each specification."""
@@ -98,7 +98,7 @@ class Frame:
         self.rules = rules
         self.lengths = SegmentLengths()
         self.topology: Topology | None = None  # until settled
-        self.narrowed = False  # are there rules beyond those that were learned
+        self.narrowed = False  # whether the model adds rules to the learned ones
         self.meetings: Any = None  # until the second pass
 
     def __getstate__(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Frame:
         return Part(observations, labels, offset)
 
     def merge(self, other: Frame) -> Numbers | None:
-        """Take over what another frame has learned from later parts in the pass that is going on.
+        """Merge another frame, which has learned from later parts in the current pass.
 
         In the first pass, returns the numbers (names,) that the names of the other frame have in this one.
         """
@@ -153,12 +153,12 @@ class Frame:
         self.meetings.update(part.observations, part.labels)
 
     def blocks(self) -> list[Block]:
-        """Which weights there are, once the second pass is over."""
+        """The blocks of weights, after the second pass."""
         return self.meetings.blocks()
 
 
 class NestedMeetings:
-    """The meetings of features and states of nested levels."""
+    """The pairs of features and states of nested levels."""
 
     def __init__(
         self,
@@ -172,12 +172,15 @@ class NestedMeetings:
         self.occurrences = Occurrences(topology, encoder, specifications, pairs, transitions)
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Add one more part of the data."""
         self.occurrences.update(observations, pack_possible(labels))
 
     def merge(self, other: NestedMeetings) -> None:
+        """Add the pairs of later parts."""
         self.occurrences.merge(other.occurrences)
 
     def blocks(self) -> list[Block]:
+        """Return a block for each specification."""
         return [spec.fit(self.occurrences) for spec in self.specifications]
 
 

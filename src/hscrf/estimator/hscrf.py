@@ -165,7 +165,7 @@ class HSCRF(Predictor):
 
     factors_: dict[str, float]  # by level, and of transitions
     solver_of = staticmethod(solvers.solver_of)  # a family may have a rule of its own for a name
-    _plain_c2 = 0.1  # what c2="auto" takes if nothing is better beyond noise
+    _plain_c2 = 0.1  # c2="auto" keeps this value unless another is significantly better
 
     def fit(
         self: Self,
@@ -287,7 +287,7 @@ class HSCRF(Predictor):
         return packed.objective(Scorer(self.topology_, self.blocks_), sample_weight, workers, costs)
 
     def _keep(self, result: solvers.Result) -> None:
-        """Take over what the solver found; what belongs to earlier weights is forgotten."""
+        """Store the result of the solver, and remove attributes of earlier weights."""
         self.coef_, self.temperature_ = result.weights, {}
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
@@ -309,21 +309,21 @@ class HSCRF(Predictor):
         return Frame(encoder, self._statistics(scheme), scheme, self._ruled)
 
     def _ruled(self, learned: Topology, longest: int) -> Topology:
-        """The topology that was learned from sequences of at most that many steps, with the rules of the model."""
+        """The learned topology with the rules of the model; ``longest`` is the length of the longest sequence."""
         return self._remembering(self._narrowed(learned).shortened(longest))
 
     def _remembering(self, topology: Topology) -> Topology:
-        """The topology with the fillers that were asked for."""
+        """The topology with the fillers of the option ``fillers``."""
         if self.fillers != "auto":
             return topology.remembering(self.fillers or {})
         return topology if topology.remembers else topology.remembering(usual_fillers(topology))
 
     def _costs(self) -> Costs:
-        """What the margin makes of wrong states, by level of the topology."""
+        """The costs of wrong states under the margin, by level of the topology."""
         return equal_costs(self.topology_, self.margin)
 
     def _adopt(self, frame: Frame) -> None:
-        """Take over what the first pass has learned."""
+        """Store the results of the first pass."""
         assert frame.topology is not None
         if self.scheme != "plain":
             schemes_of(frame.topology, frame.scheme)  # refuses a scheme of a level that is not there
@@ -331,7 +331,7 @@ class HSCRF(Predictor):
         self.scheme_ = frame.scheme
 
     def _statistics(self, scheme: Any) -> Any:
-        """What the topology is learned from."""
+        """The statistics that the topology is learned from."""
         limited = {spec.level for spec in self.asked_features() if spec.needs_limit} | {*(self.durations or ())}
         named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
         opened = {*(self.durations or ())} if self.open_duration and self.max_duration is None else set()
@@ -350,7 +350,7 @@ class HSCRF(Predictor):
         return [spec for spec in self.features or () if not isinstance(spec, str)]
 
     def _narrowed(self, topology: Topology) -> Topology:
-        """The topology that was learned or given, with the rules of this kind of model."""
+        """The learned or given topology with the rules of this class of models."""
         limits = self.max_duration
         if limits is not None:
             if not isinstance(limits, Mapping):
@@ -380,7 +380,7 @@ class HSCRF(Predictor):
         return with_tails(found + added, self._shown_levels())
 
     def _identity(self, spec: Any) -> Any:
-        """Equal for two specifications of the same weights, whatever their penalties; durations of one level are."""
+        """A key that is equal for specifications of the same weights; penalties and kinds of durations do not count."""
         level = self._shown_levels().level(spec.level)
         return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=level, penalty=1.0)
 
@@ -388,16 +388,16 @@ class HSCRF(Predictor):
         return default_specifications(self.topology_)
 
     def _meetings(self, frame: Frame) -> Any:
-        """What finds out which features meet which states."""
+        """The collector of the pairs of features and states that occur."""
         return NestedMeetings(self.specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
-        """c1 and c2 of all weights, or of each of them where features or levels have penalties of their own."""
+        """c1 and c2: numbers, or arrays where features or levels have different penalties."""
         weighting = self._weighting()
         return weighting.each(self.c1, {}), weighting.each(self.c2_, self.factors_)
 
     def _weighting(self) -> Weighting:
-        """The features of a level have a penalty in common, and so have transitions of all levels."""
+        """The groups of weights with a common penalty: features of each level, and transitions of all levels."""
         specifications, levels = self.specifications(), self._shown_levels()
         groups = [
             TRANSITIONS if isinstance(spec, CellSpecification) else levels.levels[levels.level(spec.level)]
@@ -406,12 +406,12 @@ class HSCRF(Predictor):
         return Weighting(groups, [block.size for block in self.blocks_], self._penalty_factors())
 
     def _penalty_factors(self) -> list[float]:
-        """How many times as strongly as others the weights of each specification are penalised."""
+        """The factor of the penalty of each specification."""
         levels = self._shown_levels()
         return [float(spec.penalty_factor(levels, self.mean_lengths_)) for spec in self.specifications()]
 
     def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
-        """Set c2_ and factors_; with "auto" by a search, which also says where to start from."""
+        """Set c2_ and factors_; with "auto" by a search, which also gives the starting weights."""
         if not isinstance(self.c2, str):
             check_penalties(self.c1, self.c2)
             self.c2_, self.factors_, self.penalties_, self.penalty_reason_ = self.c2, {}, [], ""

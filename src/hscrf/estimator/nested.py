@@ -16,7 +16,7 @@ PREFIX = "solver__"
 class SequenceEstimator(BaseEstimator):
     """scikit-learn's base class for estimators of sequences, which may have a solver with options of its own.
 
-    Solvers are frozen: setting an option puts a changed copy in their place.
+    Solvers are frozen: setting an option replaces the solver by a changed copy.
 
     Examples
     --------
@@ -69,6 +69,14 @@ class SequenceEstimator(BaseEstimator):
         if nested:
             self.solver = changed_solver(self.solver, {k.removeprefix(PREFIX): v for k, v in nested.items()})
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the training data; only models of arrays and tables have it."""
+        columns = getattr(getattr(self, "encoder_", None), "given", None)
+        if not columns:
+            raise AttributeError(f"this {type(self).__name__} has no n_features_in_: it is not fitted to columns")
+        return len(columns)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of scikit-learn: the input is a list of sequences, not one table."""

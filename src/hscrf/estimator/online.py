@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) -> None:
     """One epoch over a chunk, from where the last one ended; the first chunk fixes states, features and scales.
 
-    The penalty c2 is meant for all data: a chunk has its share of it, by the number of sequences seen so far.
+    The penalty c2 is that of all data so far: a chunk has a share of it, by its number of sequences.
     """
     model._check_arguments()
     solver: Any = solvers.solver_of(model.solver)

@@ -49,7 +49,7 @@ from hscrf.topology import Topology
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FEW = 256  # packed steps that are one chunk for one thread, BLAS being left as it is
+FEW = 256  # up to this number of packed steps, one thread evaluates one chunk, and BLAS keeps its threads
 
 
 class Predictor(Calibrated):
@@ -125,11 +125,11 @@ class Predictor(Calibrated):
         """
         self.check_fitted()
         check_loss(loss, self._shown_levels(), self.found_scheme())
-        if not isinstance(X, list) and isinstance(X, Store):  # a protocol is slow to be asked for
+        if not isinstance(X, list) and isinstance(X, Store):  # isinstance is slow for a protocol
             if evidence is not None:
-                raise ValueError("evidence is given, but X are Shards, which are labelled without any")
+                raise ValueError("evidence is given, but X are Shards, which are labelled without evidence")
             if confidence:
-                raise ValueError("confidence is asked for, but X are Shards, whose files hold labels only")
+                raise ValueError("confidence is True, but X are Shards, whose files hold labels only")
             return X.on_cluster(client).predict_by(self, folder, loss)
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         if confidence:
@@ -155,7 +155,7 @@ class Predictor(Calibrated):
         return Stream(scorer, expanded(self.topology_), self._shown_stacks, lag, marginals)
 
     def _shown_stacks(self, states: Ints) -> Shown:
-        """How stacks of the engine's states (D, n) are shown."""
+        """The labels that users see for stacks of the engine's states (D, n)."""
         own = shown(self.topology_, states.astype(np.int32))
         labels = self._shown(Labels.unchecked(self.topology_, own, np.ones(states.shape, np.int8)))
         return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)
@@ -268,15 +268,15 @@ class Predictor(Calibrated):
         return labels_to_score(given, lengths, self.topology_, self.found_scheme())
 
     def _given(self, Y: Any, name: str = "Y") -> list[Any]:
-        """What users bring as labels, in the form that is read."""
+        """Labels given by the user, in the form that the reader takes."""
         return given_labels(Y, self._shown_levels().levels[1:], name)
 
     def _shown_levels(self) -> Topology:
-        """The levels of what is predicted."""
+        """The levels of predicted labels."""
         return self.topology_
 
     def found_scheme(self) -> Scheme:
-        """Return how label columns are written: what training found, or what was asked for."""
+        """Return the scheme of label columns: the one found in training, or the given one."""
         return getattr(self, "scheme_", self.scheme)
 
     # -- one pass over the data ----------------------------------------------------------------------------------------
@@ -296,14 +296,14 @@ class Predictor(Calibrated):
         return labels
 
     def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
-        """What is known of one sequence."""
+        """The evidence of one sequence."""
         if y is None:
             return Labels.unknown(self.topology_, length)
         if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
             self.topology_.levels,
             self.topology_.states,
         ):
-            (y,) = over([y], self.topology_)  # the rules may be others
+            (y,) = over([y], self.topology_)  # the rules may differ
         return as_labels(y, n, length, self.topology_, self.found_scheme(), name)
 
     def ask(

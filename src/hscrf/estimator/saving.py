@@ -1,4 +1,4 @@
-"""What the file of a model holds, a model from it, and what a checkpoint must agree with."""
+"""The content of a model file, a model from it, and the fingerprint of checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What the file of a model holds: a header for JSON, and arrays."""
+    """The content of a model file: a header for JSON, and arrays."""
     settings, arrays = model.encoder_.state()
     header: dict[str, Any] = {
         "kind": "model",
@@ -80,7 +80,7 @@ def restore_model(
 
 
 def fingerprint_of(model: HSCRF, objective: Any) -> str:
-    """What a checkpoint must agree with: the same weights in the same order, penalties and labels."""
+    """The fingerprint of a checkpoint: weights in order, penalties and labels."""
     arrays: dict[str, NDArray[Any]] = {}
     blocks = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(model.blocks_)]
     names = [*model.encoder_.names, *model.encoder_.columns]

@@ -1,4 +1,4 @@
-"""Some sequences, encoded and scored once: what every door of a predictor starts from."""
+"""Sequences that are encoded and scored once, for all methods of a predictor."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hscrf.observations.packed import Observations
 from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
-SHORT, RECENT = 256, 128  # steps, and number, of the batches that are kept
+SHORT, RECENT = 256, 128  # most steps, and most batches, in the cache
 _recent: dict[tuple[int, bytes], Batch] = {}  # by topology and offsets, in the order of their last use
 _lock = Lock()
 
 
 def batch_of(topology: Topology, offsets: Ints) -> Batch:
-    """A batch without evidence; short ones of lengths that were met lately are kept, with their plans."""
+    """A batch without evidence; short ones are cached by their lengths, with their plans."""
     if offsets[-1] > SHORT:
         return Batch(topology, offsets)
     key = id(topology), offsets.tobytes()
@@ -41,9 +41,9 @@ def batch_of(topology: Topology, offsets: Ints) -> Batch:
 
 
 class Scored:
-    """A chunk of a data set: numbers of its sequences, their potentials, and what is known of them.
+    """A chunk of a data set: numbers of its sequences, their potentials, and their known labels.
 
-    ``known`` are the labels of the whole data set, or None; ``name`` is what errors call them.
+    ``known`` are the labels of the whole data set, or None; ``name`` is their name in errors.
     """
 
     def __init__(

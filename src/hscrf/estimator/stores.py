@@ -1,4 +1,4 @@
-"""Where data may be kept: in lists in memory, or in a store that packs itself."""
+"""The data of ``fit``: lists in memory, or a store that packs itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Packed(Protocol):
 class Store(Protocol):
     """Data that are not in memory: what ``fit``, ``predict`` and ``score`` take in the place of X and Y.
 
-    ``hscrf.scale.Shards`` is one. A model knows nothing of where they are and who evaluates them.
+    ``hscrf.scale.Shards`` is one. A model does not depend on where the data are and which process evaluates them.
     """
 
     def on_cluster(self, client: Any) -> Store:
@@ -67,6 +67,7 @@ class Lists:
         self.X, self.Y = X, Y
 
     def packed_for(self, model: Learner) -> PackedLists:
+        """Learn the model's frame from the lists and pack them in it."""
         Y = given_labels(self.Y, () if model.topology is None else model.topology.levels[1:])
         check_lengths(self.X, Y)
         scheme = schemes_in(Y, model.scheme, model.topology)
@@ -89,13 +90,16 @@ class PackedLists:
         self.lengths = np.diff(part.observations.offsets)
 
     def parts(self) -> Iterator[Part]:
+        """Yield the only part."""
         yield self.part
 
     def labelled_levels(self) -> NDArray[np.bool_]:
+        """Return whether any state of each level (D,) is known."""
         known: NDArray[np.bool_] = np.any(pack_labels(self.part.labels).states >= 0, axis=1)
         return known
 
     def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Likelihood:
+        """Return the loss over all sequences."""
         return Likelihood(scorer, self.part.observations, self.part.labels, sample_weight, workers, costs)
 
 

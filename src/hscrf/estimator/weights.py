@@ -29,6 +29,7 @@ def named_weights(
 
 
 def weight_names(block: Block, encoder: ObservationEncoder, topology: Topology) -> list[Any]:
+    """Return the name of each weight of a block: kind, feature, level, part, states and memory."""
     return [
         (type(block), feature, *block.locate(topology, place), block.remembered(topology, place))
         for feature, place in block.describe(encoder)
@@ -77,6 +78,7 @@ def strongest_copies(topology: Topology, d: int, table: Floats) -> Floats:
 
 
 def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]], threshold: float) -> Topology:
+    """Return the topology with only the children and successors whose weights exceed the threshold."""
     strength = [np.full(table.shape, -np.inf) for table in topology.children]  # strongest weight of a child there
     follows = [np.full(table.shape, -np.inf) for table in topology.successors]
     for block, weights in blocks:
@@ -94,7 +96,7 @@ def topology_from_weights(topology: Topology, blocks: list[tuple[Block, Floats]]
     arguments = topology.to_dict()
     names = topology.states
     for d, table in enumerate(strength):
-        if (table == -np.inf).all():  # no weights speak of these children
+        if (table == -np.inf).all():  # no weights concern these children
             continue
         kept = (table > threshold) & topology.children[d]
         best = np.where(topology.children[d], table, -np.inf)

@@ -27,7 +27,7 @@ from hscrf.topology import Topology
 
 
 class CombinationStatistics:
-    """The statistics of labels that a DynamicCRF learns: the states of each level, and which occur together at a step.
+    """The statistics of labels for a DynamicCRF: the states of each level, and those that occur together.
 
     Parts may be given one after the other, or to several objects that are then merged.
     """
@@ -40,7 +40,7 @@ class CombinationStatistics:
         self.complete = True  # no label is missing
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
-        """Note the labels of a part of the data; return them by level, each segment of one step."""
+        """Add the labels of a part of the data; return them by level, each segment of one step."""
         if self.given is None and not self.states and len(Y) and isinstance(Y[0], Labels):
             self.given = Y[0].topology
         if self.given is None:
@@ -58,7 +58,7 @@ class CombinationStatistics:
         return labels
 
     def _collect(self, y: Any, n: int) -> None:
-        """Note the names of levels and states of one sequence."""
+        """Collect the names of levels and states of one sequence."""
         if not isinstance(y, Mapping):
             raise ValueError(f"Y[{n}] is a {type(y).__name__}, expected a dict from level to a list of labels")
         first = not self.states
@@ -69,7 +69,7 @@ class CombinationStatistics:
             self.states.setdefault(level, set()).update(tag for tag in column if not is_unknown(tag))
 
     def merge(self, other: CombinationStatistics) -> CombinationStatistics:
-        """Add what another object has noted of later parts, and return this one."""
+        """Add the statistics of another object from later parts, and return this one."""
         if not self.states and self.given is None:
             self.given, self.states = other.given, {level: set() for level in other.states}
         if self.given != other.given or (self.states.keys() != other.states.keys() and other.states):
@@ -90,7 +90,7 @@ class CombinationStatistics:
         return Topology({level: in_order(states) or [str(noted)] for level, states in self.states.items()})
 
     def table(self) -> Ints:
-        """The combinations (P, levels): those that occur if that is asked for and known, else all legal ones."""
+        """The combinations (P, levels): those that occur, or all legal ones if "all" is set or labels are missing."""
         levels = self.levels()
         if self.combinations != "seen" or not self.complete:
             return legal_combinations(levels)
@@ -102,11 +102,11 @@ class CombinationStatistics:
         return flat_topology("combination", self.levels(), self.table())
 
     def memory(self) -> dict[str, Any]:
-        """What JSON can hold of what was learned, and :meth:`recall` takes."""
+        """The learned statistics as JSON, for :meth:`recall`."""
         return {"levels": self.levels().to_json(), "table": self.table().tolist(), "complete": self.complete}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
-        """Know the levels and combinations that another object has learned."""
+        """Take over the levels and combinations that another object has learned."""
         self.given, self.complete = Topology.from_dict(memory["levels"]), memory["complete"]
         names = self.given.states[1:]
         self.together = {tuple(of[s] for of, s in zip(names, row, strict=True)) for row in memory["table"]}
@@ -119,7 +119,7 @@ class CombinationStatistics:
 
 
 class FactorMeetings:
-    """Which features meet which states of the factors of a DynamicCRF: a frame for each, over its own flat topology."""
+    """The pairs of features and states of each factor of a DynamicCRF, over the flat topology of the factor."""
 
     def __init__(
         self,
@@ -140,10 +140,12 @@ class FactorMeetings:
             self.factors.append((member, own, Occurrences(topology, encoder, [own], pairs, transitions)))
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Add one more part of the data."""
         for member, _, occurrences in self.factors:
             occurrences.update(observations, factor_labels(labels, member))
 
     def merge(self, other: FactorMeetings) -> None:
+        """Add the pairs of later parts."""
         for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
             ours.merge(theirs)
 
@@ -160,7 +162,7 @@ def spread_factor(
 ) -> FactorBlock:
     """A factor's block, fitted over its own flat topology, over all combinations."""
     part, d = own.key(topology)
-    if isinstance(factor, ConstantBlock) and part == "token":  # states that no combination has need no weight
+    if isinstance(factor, ConstantBlock) and part == "token":  # states without a combination need no weight
         factor = replace(factor, cells=np.intersect1d(factor.cells, member))
     shape: tuple[int, ...] = (member.size,) if part == "token" else (1, member.size)
     if part == "trans":
@@ -204,7 +206,7 @@ def combined(levels: Topology, table: Ints, topology: Topology, y: Labels, n: in
         t = int(found.argmin())
         told = {level: y.column(level)[t] for level in levels.levels[1:]}
         cells = [Cell(level, t, f"is {state!r}") for level, state in told.items() if state != "?"]
-        problem = f"no combination that the model knows agrees with {told} at {t}"
+        problem = f"no combination of the model agrees with {told} at {t}"
         raise InfeasibleError(problem, cells=cells).of_sequence(n, name)
     states, ends = one_step_rows(y.length, 2)
     states[1] = np.where(found == 1, agree.argmax(axis=1), -1)

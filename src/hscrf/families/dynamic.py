@@ -281,13 +281,17 @@ class PosteriorByLevel(Posterior):
 
     @cached_property
     def marginals(self) -> Marginals:
+        """Posterior probabilities of the states of each level."""
         return self.model._marginals_by_level(Posterior(self.potentials, self.evidence).marginals)
 
     def decode(self) -> Labels:
+        """Return the best labels by level."""
         return self.model._separate(super().decode())
 
     def k_best(self, k: int) -> list[Labels]:
+        """Return the k best labellings by level."""
         return [self.model._separate(labels) for labels in super().k_best(k)]
 
     def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+        """Draw n labellings by level."""
         return [self.model._separate(labels) for labels in super().sample(n, random_state)]

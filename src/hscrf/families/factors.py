@@ -36,10 +36,12 @@ class FactorBlock(Block):
 
     @property
     def timed(self) -> bool:  # type: ignore[override]
+        """Whether the array has a time axis."""
         return self.factor.timed or self.key[0] not in FAMILY
 
     @property
     def size(self) -> int:  # type: ignore[override]
+        """The number of weights."""
         return self.factor.size
 
     @cached_property
@@ -52,6 +54,7 @@ class FactorBlock(Block):
         return csr_matrix((np.ones(cells), self.index, np.arange(cells + 1)), shape=(cells, width))
 
     def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
+        """Add the scores of the factor to all combinations."""
         steps = seen.steps if self.factor.timed else 1
         scores = np.zeros((steps, *self.factor.shape) if self.factor.timed else self.factor.shape)
         self.factor.add(weights, seen, scores, factor)
@@ -59,6 +62,7 @@ class FactorBlock(Block):
         flat += scores.reshape(steps, -1)[:, self.index]
 
     def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        """Add the gradient: counts of combinations, summed over those with the same states of the factor."""
         flat = counts.reshape(len(counts), -1)
         if not self.factor.timed:
             flat = flat.sum(axis=0, keepdims=True)
@@ -66,6 +70,7 @@ class FactorBlock(Block):
         self.factor.pull((flat @ self.members).reshape(shape), seen, gradient, factor)
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        """Raise a ``ValueError`` unless the factor and its states fit the topology."""
         check_key(self.key, topology)
         if isinstance(self.factor, FactorBlock):
             raise ValueError("factor is a FactorBlock, expected another block")
@@ -86,9 +91,11 @@ class FactorBlock(Block):
         return Topology({"step": ["step"]}, root=self.states) if at_root else Topology({"factor": self.states})
 
     def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
+        """Return for each weight the feature's name and the place in the factor's array."""
         return self.factor.describe(encoder)
 
     def locate(self, topology: Topology, place: tuple[int, ...]) -> tuple[str, str, str]:
+        """Return level, part and states of a place by name."""
         part = self.key[0] if len(self.levels) == 1 else "pair"
         own = place[1:] if part in FAMILY else place  # the first is the root
         return " & ".join(self.levels), part, " > ".join(str(self.states[s]) for s in own)
@@ -116,4 +123,5 @@ class Pair(CellSpecification):
 
     @property
     def levels(self) -> tuple[str, ...]:
+        """The two levels."""
         return (self.level, self.other)

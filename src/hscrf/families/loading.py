@@ -94,11 +94,13 @@ def _word(value: Any) -> str:
 
 
 def check_chain(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    """Raise an error unless the model has one level below the root with segments of one step."""
     if topology.depth != 2 or not topology.unit_bottom:
         raise ContentError(f"topology is {topology}, expected one level below the root with segments of length 1")
 
 
 def check_semi(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
+    """Raise an error unless the model has one level below the root."""
     if topology.depth != 2:
         raise ContentError(f"topology is {topology}, expected one level below the root")
 

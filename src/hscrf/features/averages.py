@@ -8,7 +8,7 @@ from hscrf.arrays import Floats
 
 
 def average_tokens(scores: Floats, table: Floats) -> None:
-    """Add to table (N, L, S) the mean of scores (N, S) over each segment; past the end it does not matter."""
+    """Add to table (N, L, S) the mean of scores (N, S) over each segment; entries past the end are arbitrary."""
     total = np.zeros_like(scores)
     for lag in range(min(table.shape[1], len(scores))):
         steps = len(scores) - lag

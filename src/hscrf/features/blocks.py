@@ -44,14 +44,14 @@ class Block:
     size: int
     shape: tuple[int, ...]
     timed: bool
-    reads_raw: bool = False  # whether it looks at what the user gave, not only at what is packed
+    reads_raw: bool = False  # whether it reads the user's sequences, not only packed observations
 
     def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         """Add the scores of the observations, times a factor, to the array of their steps."""
         raise NotImplementedError
 
     def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
-        """Transpose of ``add``: add to the gradient what the counts of these steps pull on each weight."""
+        """Transpose of ``add``: add to the gradient of each weight the counts of these steps."""
         raise NotImplementedError
 
     def pull_twice(
@@ -62,7 +62,7 @@ class Block:
         self.pull(counts, observations, second, other)
 
     def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
-        """For each weight the feature's name and the place in the array (its states)."""
+        """Return for each weight the feature's name and the place in the array (its states)."""
         raise NotImplementedError
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
@@ -342,7 +342,8 @@ class AverageBlock(Block):
     """The features of a token block, averaged over each segment of at most ``longest`` steps.
 
     Row i, l is the segment of l + 1 steps from i on: score[i, l, s] = mean of the token scores[t, s] over its steps t;
-    the token block pulls counts[t, s] = sum of counts[i, l, s] / (l + 1) over the segments that contain t.
+    the gradient is that of the token block with counts[t, s] = sum of counts[i, l, s] / (l + 1) over the segments that
+    contain t.
     """
 
     tokens: PairBlock | DenseBlock | MixedBlock
@@ -407,11 +408,11 @@ class SegmentBlock(Block):
         return self.features * self.states
 
     def table(self, observations: Observations) -> Floats:
-        """The function of every segment, (N, L, K); computed once for a data set and all that is taken from it."""
+        """The function of every segment, (N, L, K); computed once for a data set and all its subsets."""
         key = (self.function, self.longest, self.features)
         if key not in observations.tables:
             data, which = observations.origin or observations.alone()
-            if key not in data.tables:  # if several threads come here, the first table serves all of them
+            if key not in data.tables:  # if several threads compute the table, all use the first one
                 data.tables.setdefault(key, SegmentTable(*key, data))
             observations.tables[key] = data.tables[key].of(which)
         return observations.tables[key]

@@ -1,7 +1,7 @@
-"""What the numbers of a block must agree with: the topology, the observations, and each other.
+"""Check that the numbers of a block fit the topology, the observations, and each other.
 
-Each function raises a ``ValueError`` that begins with the field. Files of strangers are checked by them, so that
-kernels only see arrays in range.
+Each function raises a ``ValueError`` that begins with the field. They check untrusted files, so that
+kernels only get arrays in range.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hscrf.fillers import expanded
 from hscrf.potentials import FAMILY, OWN, PARTS, Key
 from hscrf.topology import UNLIMITED, Topology
 
-STATES = 1 << 14  # of a level: its table of successors has the square of that
+STATES = 1 << 14  # most states of a level; its table of successors has the square of this
 LONGEST = 1 << 20  # steps of a table over durations
-LONGEST_TIMED = 1 << 16  # of one that has a row for every step besides
+LONGEST_TIMED = 1 << 16  # steps of a table over durations with a row for every step
 LONGEST_EACH = 1 << 14  # of one with a column for every duration
 
 

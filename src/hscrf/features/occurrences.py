@@ -1,4 +1,4 @@
-"""What occurs in training data, as far as specifications need it to fit themselves."""
+"""Collect the events of training data that specifications need in order to fit themselves."""
 
 from __future__ import annotations
 
@@ -61,27 +61,27 @@ class Occurrences:
         self.records: dict[Specification, Any] = {spec: record for spec, record in found.items() if record is not None}
 
     def update(self, observations: Observations, known: Known) -> None:
-        """Look into one more part: packed observations, and what is known of their labels."""
+        """Add one more part: packed observations, and their known labels."""
         for record in self.records.values():
             record.update(observations, known)
 
     def merge(self, other: Occurrences) -> None:
-        """Take over what was found in later parts by another frame for the same specifications."""
+        """Merge the records of later parts from another frame with the same specifications."""
         for ours, theirs in zip(self.records.values(), other.records.values(), strict=True):
             ours.merge(theirs)
 
 
 class FeatureCells:
-    """Which named features meet which cells of a part where events are known, and which they may meet elsewhere."""
+    """The pairs of named features and cells of a part that occur at known events, and those possible elsewhere."""
 
     def __init__(self, topology: Topology, key: Key, cells: Ints, width: int, chosen: NDArray[np.bool_]) -> None:
         self.topology = topology
         self.key = key
         self.cells = cells  # those that may have weights
         self.width = width  # number of all cells
-        self.chosen = chosen  # (F,) the features that are looked at
+        self.chosen = chosen  # (F,) the selected features
         self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
-        self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features in no pair that is found
+        self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features without an observed pair
 
     def update(self, observations: Observations, known: Known) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
@@ -104,7 +104,7 @@ class FeatureCells:
             yield np.flatnonzero(row), steps[which.ravel() == k]
 
     def _lonely(self) -> Ints:
-        """The possible pairs of features that are in no pair that is found."""
+        """The possible pairs of features without any observed pair."""
         seen = np.zeros(self.chosen.size, dtype=bool)
         seen[self.found // self.width] = True
         return self.possible[~seen[self.possible // self.width]]
@@ -112,7 +112,7 @@ class FeatureCells:
     def _met(self, x: Sparse, events: Events) -> Ints:
         """Feature * width + cell of the known events, in ascending order; only of chosen features."""
         size = self.chosen.size * self.width
-        if size <= max(SMALL, x.indices.size):  # a table of all that could be
+        if size <= max(SMALL, x.indices.size):  # a table of all possible pairs
             seen = np.zeros(size, dtype=bool)
             mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
             seen.reshape(-1, self.width)[~self.chosen] = False
@@ -129,7 +129,7 @@ class FeatureCells:
     def pairs(self) -> tuple[Ints, NDArray[np.int32]]:
         """The pairs by feature: where those of each begin (F + 1,), and their cells.
 
-        A feature that meets only events of which not all is known has the cells that are possible where it occurs.
+        A feature that occurs only at partly known events has the cells that are possible there.
         """
         found = union(self.found, self.possible)
         pair_at = np.searchsorted(found, np.arange(self.chosen.size + 1) * self.width)
@@ -137,7 +137,7 @@ class FeatureCells:
 
 
 class ConstantCells:
-    """Which cells of a part occur where labels are known, and whether its levels are completely labelled."""
+    """The cells of a part that occur at known labels, and whether its levels are completely labelled."""
 
     def __init__(self, topology: Topology, key: Key) -> None:
         self.topology = topology
@@ -155,7 +155,7 @@ class ConstantCells:
         self.complete &= other.complete
 
     def among(self, cells: Ints) -> Ints:
-        """Those of the cells that occur where labels are known; all of them if labels are missing and show none."""
+        """The cells that occur at known labels; all cells if labels are missing and none occurs."""
         return np.intersect1d(cells, self.found) if self.complete or self.found.size else cells
 
 

@@ -1,4 +1,4 @@
-"""What a segment function says of all segments of a data set."""
+"""The values of a segment function for all segments of a data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SegmentFunction = Callable[[Any, int, int], Any]
 
 
 class SegmentTable:
-    """The values (N, L, K) of a segment function, computed sequence by sequence, each when it is first asked for.
+    """The values (N, L, K) of a segment function, computed for each sequence when first needed.
 
     Row t, l holds those of the segment of l + 1 steps that starts at step t; zeros if it would leave its sequence.
     """

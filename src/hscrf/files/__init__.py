@@ -1,1 +1,1 @@
-"""Files of models, checkpoints and shards: how they are written, how they are read, and what is checked in them."""
+"""Write, read and check the files of models, checkpoints and shards."""

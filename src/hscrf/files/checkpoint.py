@@ -21,10 +21,10 @@ class Checkpoint:
         self.path = path
         self.fingerprint = fingerprint
         self.former: list[dict[str, Any]] = []  # history of the run that is resumed
-        self.state: dict[str, Any] | None = None  # where its solver was
+        self.state: dict[str, Any] | None = None  # the state of its solver
 
     def write(self, weights: Floats, history: list[dict[str, Any]], state: Mapping[str, Any] | None = None) -> None:
-        """Write the weights, the history and, if the solver has one, the state to go on from: numbers and arrays."""
+        """Write the weights, the history and, if the solver has one, its state for resuming: numbers and arrays."""
         history = [*self.former, *history]
         header: dict[str, Any] = {"kind": "checkpoint", "fingerprint": self.fingerprint, "history": history}
         arrays = {"weights": weights}
@@ -60,7 +60,7 @@ def _state_in(header: Mapping[str, Any], arrays: Mapping[str, Any], size: int) -
     if "state" not in header:
         return None
     if not isinstance(header["state"], dict):
-        raise ContentError("field 'state' is no object")
+        raise ContentError("field 'state' is not an object")
     found = dict(header["state"])
     for name in arrays:
         if name.startswith("state."):

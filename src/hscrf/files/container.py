@@ -1,6 +1,6 @@
-"""One container for models and checkpoints: a JSON header and named arrays in a single file.
+r"""One container for models and checkpoints: a JSON header and named arrays in a single file.
 
-    b"HSCRF container\\n"  magic
+    b"HSCRF container\n"  magic
     uint32, 2 x uint64    version of the format, length of the file, length of the JSON text
     bytes                 the JSON text: {"header": ..., "arrays": [{name, dtype, shape, offset}, ...], "align": ...}
     bytes                 the arrays, little-endian, in C order, each at its offset from the end of the JSON text
@@ -93,7 +93,7 @@ def _plain(value: object) -> Any:
 
 
 class Contents(NamedTuple):
-    """What a container says of itself; its checksum, its sizes and its table of arrays are checked."""
+    """The checked header of a container: its checksum, its sizes and its table of arrays."""
 
     header: dict[str, Any]
     table: dict[str, dict[str, Any]]  # of each array: dtype, shape, offset
@@ -161,11 +161,11 @@ def _pieces(file: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _nonsense(what: str) -> FileFormatError:
-    return FileFormatError(f"has a header that makes no sense: {what}")
+    return FileFormatError(f"has an invalid header: {what}")
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
-    """The header, what is said of each array, and what its place is a multiple of."""
+    """The header, the entry of each array, and the alignment of arrays."""
     try:
         content = json.loads(text, object_pairs_hook=_distinct)
         header, entries = content["header"], content["arrays"]
@@ -187,7 +187,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r} occurs twice")
     return found
 
 
@@ -206,7 +206,7 @@ def _check_places(table: Mapping[str, Mapping[str, Any]], align: int, size: int)
 
 
 def bytes_of(name: str, entry: Mapping[str, Any]) -> int:
-    """The bytes of an array; what is said of it must make sense."""
+    """The number of bytes of an array; its entry must be valid."""
     dtype, shape, offset = (entry.get(key) for key in ("dtype", "shape", "offset"))
     if not (isinstance(dtype, str) and dtype in DTYPES and isinstance(shape, list) and len(shape) <= 32):
         raise _nonsense(f"array {name!r} has dtype {dtype!r} and shape {shape!r}")
@@ -219,7 +219,7 @@ def _array(data: memoryview, name: str, entry: Mapping[str, Any]) -> NDArray[Any
     """One array, copied out of the file."""
     raw = np.frombuffer(data[entry["offset"] : entry["offset"] + bytes_of(name, entry)], dtype=np.uint8)
     if entry["dtype"] == "bool" and raw.max(initial=0) > 1:
-        raise _nonsense(f"array {name!r} is neither true nor false")
+        raise _nonsense(f"array {name!r} is boolean, but has bytes other than 0 and 1")
     try:
         return raw.view(DTYPES[entry["dtype"]]).reshape(entry["shape"]).astype(entry["dtype"])
     except (ValueError, MemoryError) as error:  # such as an empty array with an enormous second axis

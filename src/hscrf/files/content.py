@@ -29,7 +29,7 @@ class ContentError(FileFormatError):
 
     def __init__(self, problem: str, lack: str | None = "valid") -> None:
         super().__init__(problem)
-        self.lack = lack  # what the file is not: valid, complete
+        self.lack = lack  # the property that the file lacks: valid, complete
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def naming(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Field:
-    """A value of a file's header, where it stands, and what it may point to: arrays of the file, given functions.
+    """A value of a file's header, its place, and the arrays and functions that it may refer to.
 
     >>> Field({"max_iter": 5}, "solver")["max_iter"].read(int)
     5
@@ -84,11 +84,12 @@ class Field:
         return Field(value, name, self.arrays, self.functions)
 
     def wrong(self, expected: str) -> ContentError:
+        """Return the error for a value of another type than expected."""
         return ContentError(f"{self.name or 'its header'} is {brief(self.value)}, expected {expected}")
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Let the errors of those who use the value name the field."""
+        """Let errors raised in the block name the field."""
         try:
             yield
         except ContentError:
@@ -236,7 +237,7 @@ def subclasses(cls: type) -> dict[str, type]:
 
 
 def as_float(value: Any) -> float:
-    """NaN for what is no number, or too large for one."""
+    """A float; NaN for other values and for integers that are too large."""
     try:
         return float(value)
     except OverflowError:
@@ -252,14 +253,14 @@ def unfolded(hint: Any) -> Any:
 
 
 def named(hint: Any) -> str:
-    """What a type is called in JSON."""
+    """The name of a type in JSON."""
     if hint in EXPECTED:
         return EXPECTED[hint]
     return "a list" if get_origin(hint) in (tuple, list, Sequence) else "an object"
 
 
 def brief(value: Any) -> str:
-    """A value in a message: short, whatever it is."""
+    """A short form of a value for messages."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hscrf.errors import FileFormatError
 from hscrf.files.container import DTYPES, bytes_of, naming_file, read_contents
 
-ALIGN = 64  # bytes; what arrays in these files begin at multiples of
+ALIGN = 64  # bytes; the alignment of arrays in these files
 KEPT = 256  # files whose tables of contents are kept
 
 
@@ -27,6 +27,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, file: int) -> Stamp:
+        """Return the stamp of an open file."""
         found = os.fstat(file)
         return cls(found.st_ino, found.st_size, found.st_mtime_ns)
 
@@ -35,7 +36,7 @@ class ContainerFile:
     """A container on disk whose arrays are read by position, some at a time.
 
     Its checksum is compared with ``digest`` when it is opened, and again if the file has another size, time or inode
-    than before. Reading does not map the file: a mapped file that somebody cuts short ends the process, a read one is
+    than before. Reading does not map the file: if a mapped file is truncated, the process ends; a read one is
     an error that names it. Any number of threads may read.
     """
 
@@ -59,7 +60,7 @@ class ContainerFile:
                 self._check_again()
             file.seek(self.begin + begin)
             done = 0
-            while done < content.size:  # one read gives at most 2 GB
+            while done < content.size:  # one read returns at most 2 GB
                 count = file.readinto(content.data[done:])
                 if not count:
                     raise FileFormatError(f"{self.path} was cut short while it was read")
@@ -71,7 +72,7 @@ class ContainerFile:
         return found
 
     def _check_again(self) -> None:
-        """The file has changed: go on if its content has not, else raise."""
+        """The file has another stamp: raise unless its content is unchanged."""
         try:
             self.stamp = ContainerFile(self.path, self.digest).stamp
         except FileFormatError as error:

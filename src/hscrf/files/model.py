@@ -26,9 +26,9 @@ from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import CLASSES, SOLVERS
 from hscrf.topology import Topology
 
-LARGEST = 1e100  # a weight, a mean, a scale: products of a few of them are finite
-TRIPLES = 1 << 26  # of a parent, a child and the next child, that a level may have
-STACKS = 1 << 22  # of states of levels without durations, from top to bottom
+LARGEST = 1e100  # the largest weight, mean or scale: products of a few of them are finite
+TRIPLES = 1 << 26  # most triples of a parent, a child and the next child at a level
+STACKS = 1 << 22  # most stacks of states of levels without durations, from top to bottom
 SCHEMES = ("plain", "bio", "bioes", "auto")
 CHOICES = {  # parameters that are one of some strings
     "pairs": ("seen", "all"),
@@ -81,7 +81,7 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
 
 
 def _solver(item: Field) -> Any:
-    """A solver by its name, or with its options; of one that a file cannot hold only where it is defined."""
+    """A solver by its name, or with its options; for one that a file cannot hold, where it is defined."""
     if isinstance(item.value, Mapping) and list(item.value) == ["other"]:
         return {"other": item["other"].read(str)}
     return item.choice(*SOLVERS) if isinstance(item.value, str) else item.one_of(CLASSES)
@@ -98,7 +98,7 @@ def read_topology(given: Field) -> Topology:
         if name not in hints:
             raise ContentError(f"{given.name} has a field {name!r}, which a Topology does not have")
         arguments[name] = item.read(hints[name])
-    given["levels"]  # the one that must be there
+    given["levels"]  # the required field
     with given.blamed():
         for level, states in {"root": arguments.get("root") or (), **arguments["levels"]}.items():
             check_states(f"level {level!r}", len(states))
@@ -111,7 +111,7 @@ def read_topology(given: Field) -> Topology:
 
 
 def check_tables(topology: Topology) -> None:
-    """Raise for a topology that no machine could do inference on."""
+    """Raise for a topology that is too large for inference."""
     stacks = np.ones(topology.n_states[0])
     for d, table in enumerate(topology.children):
         triples = (table.sum(axis=1, dtype=np.float64) ** 2).sum()
@@ -179,7 +179,7 @@ def _check_names(names: Field, kind: str) -> None:
     if kind == "matrix":
         numbers = [int(name) if name.isdecimal() and len(name) < 10 else -1 for name in names.value]
         if list(map(str, numbers)) != names.value or any(a >= b for a, b in pairwise(numbers)):
-            raise ContentError(f"{names.name} has names that are no numbers of columns in order")
+            raise ContentError(f"{names.name} has names that are not numbers of columns in order")
 
 
 # -- weights
@@ -198,7 +198,7 @@ def check_blocks(
         with entry.blamed():
             block.check(topology, names, columns)
             if not block.timed and block.key[0] not in (*FAMILY, "duration", "tail"):
-                raise ValueError(f"key is of the part {block.key[0]!r}, which differs from step to step")
+                raise ValueError(f"key is of the part {block.key[0]!r}, which varies in time")
         blocks.append(block)
     weights = array_of(given.arrays, "coef", np.float64)
     if weights.size != sum(block.size for block in blocks):
@@ -208,7 +208,7 @@ def check_blocks(
 
 
 def check_weights(name: str, weights: Floats, impossible: bool = False) -> None:
-    """Raise for a weight that is not finite, or beyond all reason."""
+    """Raise for a weight that is not finite, or too large."""
     sound = np.abs(weights) <= LARGEST
     if impossible:
         sound |= weights == -np.inf
@@ -242,10 +242,11 @@ def check_penalty_path(given: Field) -> None:
         for name, hint in PENALTIES.items():
             entry[name].read(hint)
     if given.value and not any(entry["better"] for entry in given.value):
-        raise given.wrong("a path that chose something")
+        raise given.wrong("a path with a choice")
 
 
 def check_history(given: Field) -> None:
+    """Raise an error unless the entries of a history have the right types."""
     for entry in given.entries():
         for name, item in entry.items().items():
             if name in HISTORY and not isinstance(item.value, int | float | None):

@@ -48,7 +48,7 @@ def replaced(path: File) -> Iterator[str]:
 
 
 def _claim(temporary: str, path: File) -> None:
-    """Create an empty file; an error names the file that was asked for."""
+    """Create an empty file; an error names the requested file."""
     try:
         open(temporary, "xb").close()
     except OSError as error:

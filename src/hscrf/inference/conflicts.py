@@ -1,4 +1,4 @@
-"""Which labels contradict each other, given the potentials of their sequence."""
+"""Find the labels that contradict each other, given the potentials of their sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fact = tuple[int, str, int]  # time, "state", "end" or "set", level
 
 
 def infeasible(length: int, evidence: Labels | None, possible: Callable[[Labels | None], bool]) -> InfeasibleError:
-    """Return the error for steps without a possible configuration: which labels contradict each other, if any do.
+    """Return the error for steps without a possible configuration: it names contradicting labels, if any.
 
     ``possible`` returns whether any configuration agrees with some evidence.
     """
@@ -75,7 +75,7 @@ def known_facts(labels: Labels) -> list[Fact]:
 
 
 def only(labels: Labels, facts: list[Fact]) -> Labels:
-    """Labels of which only some facts are known."""
+    """Labels with only some facts known."""
     states = np.full_like(labels.states, -1)
     ends = np.full_like(labels.ends, -1)
     allowed = {level: np.ones_like(sets) for level, sets in (labels.allowed or {}).items()}

@@ -1,4 +1,4 @@
-"""Decoding for the most right steps or segments."""
+"""Decode for the largest expected number of right steps or segments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_loss(loss: str, topology: Topology, scheme: Any) -> None:
     if delimited:
         warnings.warn(
             f"loss='step' ignores where segments begin, but level {delimited[0]!r} has tags that delimit them "
-            f"({schemes[delimited[0]]}): fewer segments and whole sequences will be right; "
+            f"({schemes[delimited[0]]}): expect fewer right segments and sequences; "
             "expected 'sequence' or 'segment'",
             stacklevel=3,
         )

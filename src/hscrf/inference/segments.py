@@ -35,10 +35,10 @@ class Asked:
     """Some segments of one level of a packed batch; ``states`` may allow several states, whose masses are added."""
 
     level: int
-    sequence: Ints  # (K,) which sequence of the batch
+    sequence: Ints  # (K,) the sequence in the batch
     start: Ints  # (K,) first step in that sequence
     stop: Ints  # (K,) half-open
-    states: NDArray[np.bool_]  # (K, S) states of the topology that the segment may have
+    states: NDArray[np.bool_]  # (K, S) possible states of the segment
 
     def __len__(self) -> int:
         return self.start.size
@@ -100,7 +100,7 @@ def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floa
 
 
 def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: Asked) -> Evidence:
-    """The evidence, and one segment in each sequence; ``asked.sequence`` is not looked at."""
+    """The evidence, and one segment in each sequence; ``asked.sequence`` is ignored."""
     d, size = asked.level, topology.n_states[asked.level]
     may_end, may_go_on = evidence.may_end.copy(), evidence.may_go_on.copy()
     allowed = list(evidence.allowed)

@@ -22,7 +22,7 @@ from hscrf.inference.segments import attached
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import shown_levels
 
-LOWEST, HIGHEST = 0.05, 20.0  # temperatures that are looked at
+LOWEST, HIGHEST = 0.05, 20.0  # temperatures that are tried
 TINY = 1e-300
 
 

@@ -113,9 +113,9 @@ def read_columns(
 
 
 def header_names(line: str) -> list[str] | None:
-    """The names in a first line ``# columns:``, between tabs or else between spaces; None if it is no such line.
+    r"""The names in a first line ``# columns:``, between tabs or else between spaces; None if it is no such line.
 
-    >>> header_names("# columns:\\tword\\ttag"), header_names("# columns: word tag"), header_names("# a title")
+    >>> header_names("# columns:\tword\ttag"), header_names("# columns: word tag"), header_names("# a title")
     (['word', 'tag'], ['word', 'tag'], None)
     """
     if line.startswith(HEADER):
@@ -178,14 +178,17 @@ def is_ours(name: str, levels: Sequence[str]) -> bool:
 
 
 def number_of(columns: int) -> str:
+    """Return the number of columns as the beginning of a sentence."""
     return "there is 1 column" if columns == 1 else f"there are {columns} columns"
 
 
 def last_places(width: int, levels: Sequence[str]) -> dict[str, int]:
+    """Return the last columns as the places of the levels."""
     return {level: width - len(levels) + k for k, level in enumerate(levels)}
 
 
 def check_column_names(levels: Iterable[str], names: Sequence[str]) -> None:
+    """Raise an error for repeated names of columns, or levels without a column."""
     if len(set(names)) < len(names):
         raise ValueError(f"two of the columns {', '.join(names)} have the same name")
     for level in levels:
@@ -195,7 +198,7 @@ def check_column_names(levels: Iterable[str], names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ColumnFrame:
-    """Which columns of a file are what."""
+    """The roles of the columns of a file."""
 
     file: str
     names: tuple[str, ...]  # of all columns in this file
@@ -204,6 +207,7 @@ class ColumnFrame:
     extra: dict[str, int]
 
     def document(self, n: int, block: SequenceLines) -> Document:
+        """Return the document of a block of lines."""
         rows, numbers = block.rows, block.numbers
         for t, (number, row) in enumerate(zip(numbers, rows, strict=True)):
             if len(row) != len(self.names):
@@ -224,6 +228,7 @@ class ColumnFrame:
 
 
 def pick_columns(rows: list[list[str]], places: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return the columns at these places by name."""
     return {name: [row[k] for row in rows] for name, k in places.items()}
 
 

@@ -1,4 +1,4 @@
-"""Comments in column files, told from tokens that begin with the same sign."""
+"""Distinguish comments in column files from tokens that begin with the same sign."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Comments:
         yield from ((n, text, self.is_comment(n, text)) for n, text in held)
 
     def is_comment(self, number: int, line: str) -> bool:
-        """Whether a line is a comment; those that could be a token too are noted."""
+        """Whether a line is a comment; lines that could also be tokens are recorded."""
         if not self.sign or not line.startswith(self.sign):
             return False
         if len(split_cells(line, self.separator)) != self.width:

@@ -1,4 +1,4 @@
-"""Compressed files, read as what they hold."""
+"""Open compressed files as streams of their content."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from typing import Any
 from hscrf.errors import DataFileError
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma", ".zst": "zstandard"}  # endings of names, and their modules
-DAMAGE = ("EOFError", "error", "LZMAError", "BadGzipFile", "ZstdError")  # what their modules raise, and bz2 an OSError
+DAMAGE = (
+    "EOFError",
+    "error",
+    "LZMAError",
+    "BadGzipFile",
+    "ZstdError",
+)  # errors of these modules; bz2 raises an OSError
 
 
 def open_compressed(path: str | os.PathLike[str]) -> Any:
-    """A file as a stream of bytes; one whose name ends as those of compressed files do is read as what it holds."""
+    """A file as a stream of bytes; a file with the name of a compressed file is decompressed."""
     ending = os.path.splitext(os.fspath(path))[1]
     if ending not in COMPRESSED:
         return open(path, "rb")
@@ -26,7 +32,7 @@ def open_compressed(path: str | os.PathLike[str]) -> Any:
 
 
 def _opened_zst(path: str | os.PathLike[str]) -> Any:
-    """A file that zstd has compressed: by Python's own library where there is one, else by the package zstandard."""
+    """A file that zstd has compressed: by Python's library if it has one, else by the package zstandard."""
     with suppress(ImportError):
         return import_module("compression.zstd").open(path, "rb")
     try:
@@ -37,7 +43,7 @@ def _opened_zst(path: str | os.PathLike[str]) -> Any:
 
 
 class ZstFile(io.RawIOBase):
-    """What a file holds that zstd has compressed. The package's own reader takes a file that is cut short for whole."""
+    """The content of a file compressed by zstd. Unlike the reader of the package, it detects truncated files."""
 
     def __init__(self, path: str | os.PathLike[str], zstandard: Any) -> None:
         self.file, self.zstandard = open(path, "rb"), zstandard  # noqa: SIM115 - closed by close
@@ -45,9 +51,11 @@ class ZstFile(io.RawIOBase):
         self.rest = b""
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes into a buffer; return their number."""
         while not self.rest:
             piece = next(self.pieces, None)
             if piece is None:
@@ -69,6 +77,7 @@ class ZstFile(io.RawIOBase):
             raise EOFError("it ends before the end of its last frame")
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
         super().close()
 

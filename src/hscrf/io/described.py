@@ -1,4 +1,4 @@
-"""What was read, in a few words: what each column was taken for, and what is missing."""
+"""Describe data that were read: the type of each column, and the share of missing values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hscrf.observations.columns import percent, shortened_list
 
 
 def describe_features(documents: Sequence[Document], recipe: Recipe, missing: Sequence[str] | None = None) -> str:
-    """What the features of a training file were taken for.
+    """Describe the types of the features of a training file.
 
     ``missing`` are sentences about missing numbers, where the documents are only the first of many.
 
@@ -41,7 +41,7 @@ def describe_features(documents: Sequence[Document], recipe: Recipe, missing: Se
 
 
 def describe_dicts(columns: Mapping[str, Sequence[object]], documents: Sequence[Document]) -> str:
-    """What feature dicts hold: the names that nearly all steps have, by what their values are.
+    """Describe feature dicts: the names that nearly all steps have, by the type of their values.
 
     >>> some = [Document([{"a": 0.5, "room": "hall"}, {"a": None, "room": "bath", "first": True}])]
     >>> describe_dicts({"a": [0.5, None], "room": ["hall", "bath"]}, some)

@@ -1,4 +1,4 @@
-"""What looks wrong in data that can be read: labels among the features, numbers that are taken for words."""
+"""Warn of readable but suspicious data: labels among the features, numbers that are read as words."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
 
 
 def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
-    """Sentences for lines of a column file that are taken for steps or for two columns, but may be something else."""
+    """Warnings about lines of a column file that are read as steps or as two columns, but may be something else."""
     first = [document.tokens[0][0] for document in documents if document.tokens[0]]
     if recipe.comment is None and len(first) > 1 and all(cell == "#" for cell in first):
         told = "every sequence begins with a token '#'; if that is a comment: --comment '# '"
@@ -106,12 +106,12 @@ def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) 
             return f"{name} has the labels of level {level!r}, but is taken for a feature: {advice}"
         often = len(cells) >= (OFTEN if texts else AGAIN) * len(values)
         if len(known) > 1 and often and tells(cells, labels):
-            return f"{name} tells the label of level {level!r} at every step, but is taken for a feature"
+            return f"{name} determines the label of level {level!r} at every step, but is taken for a feature"
     return ""
 
 
 def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
-    """Whether each label has a value of its own in a column, as codes of labels have."""
+    """Whether each label has its own value in a column, as a code of labels does."""
     pairs = {
         (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))
         for cell, label in zip(cells, labels, strict=True)
@@ -130,7 +130,7 @@ def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:
     if grouped and len({*grouped, *plain}) > 1 and len([*grouped, *plain]) >= ALMOST * len(texts):
         signed = next((text for text in grouped if not is_decimal_comma(text)), "")
         if signed:
-            told = f"{name} holds numbers such as {signed!r}, with signs between thousands, taken for text"
+            told = f"{name} holds numbers such as {signed!r}, with signs between thousands, treated as text"
             return f"{told}: write them without these signs"
     commas = [text for text in plain if is_decimal_comma(text)]
     for sign, called in SIGNS.items():

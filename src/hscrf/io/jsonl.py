@@ -129,6 +129,7 @@ def _json_columns(document: Document) -> tuple[str, ...]:
 
 
 def all_strings(token: list[Any]) -> bool:
+    """Return whether all cells of a token are strings."""
     return all(isinstance(cell, str) for cell in token)
 
 

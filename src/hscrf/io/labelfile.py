@@ -1,4 +1,4 @@
-"""Files of labels: levels from top to bottom, the labels of each, and the rules that they keep, in TOML.
+"""Files of labels: levels from top to bottom, the labels of each, and the rules of predictions, in TOML.
 
 ::
 

@@ -42,7 +42,7 @@ Skip = Callable[[DataFileError], object]  # called with the error of each bad se
 
 @contextmanager
 def skipping(skip: Skip | None) -> Iterator[None]:
-    """Leave out what cannot be read, if there is somebody to be told of it."""
+    """Leave out unreadable parts, if a function receives their errors."""
     try:
         yield
     except DataFileError as error:
@@ -58,6 +58,7 @@ class BadLine(str):
 
 
 def numbered_lines(name: str, stream: Iterable[bytes | str], lenient: bool = False) -> Numbered:
+    """Yield the lines of a stream with their numbers, decoded from UTF-8."""
     for number, line in enumerate(whole_stream(name, stream), start=1):
         try:
             text = line if isinstance(line, str) else line.decode("utf-8")
@@ -91,6 +92,7 @@ def writing(target: Source) -> Iterator[Any]:
 
 
 def empty_file(file: str) -> DataFileError:
+    """Return the error for an empty file."""
     return DataFileError(file, 1, "the file is empty, expected at least one sequence")
 
 
@@ -134,11 +136,11 @@ def split_cells(line: str, separator: str | None) -> list[str]:
     return line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
 
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that hold no number
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # cells of numeric columns that mean missing
 
 
 def is_empty_cell(cell: Any) -> bool:
-    """Whether a cell of a numeric column holds no number."""
+    """Whether a cell of a numeric column means a missing number."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
     return no_value(cell)
@@ -150,7 +152,7 @@ THOUSANDS = re.compile(
 
 
 def sign_hint(cell: Any, decimal: str) -> str:
-    """What would read a cell that holds no number with this decimal sign; nothing if nothing would."""
+    """The option that would read a cell that is not a number with this decimal sign; empty if none would."""
     other = "," if decimal == "." else "."
     if number_in(cell, other) is not None:
         return f"; --decimal {other} reads it"

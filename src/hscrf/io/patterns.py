@@ -21,7 +21,9 @@ HEAD = """\
 # cluster of [cluster.NAME], or its first N characters. A pattern whose cell shows nothing gives no feature.
 """
 _CELL = re.compile(r"(.+?)\[([+-]?\d+)\](?::(.*))?", re.DOTALL)
-_ODD = re.compile(r"[{}]|\[[+-]?\d+\]")  # what a column's name cannot have in a cell: its number stands for it
+_ODD = re.compile(
+    r"[{}]|\[[+-]?\d+\]"
+)  # characters that a column's name cannot have in a cell: its number is used instead
 
 
 def pattern_text(feature: Feature, columns: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""How to read a file: which columns are what, which features to make of them, and how to write it back."""
+"""The recipe of a file: the roles of its columns, its features, and how to write it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recipe:
     suffix: str = ""  # of the training file's name: files that end so are read alike
     template: Template | None = None
     tokens: str = "words"  # how plain text is cut
-    by: str | None = None  # what is a document of plain text: "line" or "file"; None: a line of one file
+    by: str | None = None  # the documents of plain text: "line" or "file"; None: lines of a single file
 
     # -- files
 
@@ -82,7 +82,7 @@ class Recipe:
             return self
         names = (*self.cells, *self.levels) if form == "columns" and self.features is not None else None
         scheme = self.scheme
-        if self.format == "jsonl":  # what was segments is BIO there
+        if self.format == "jsonl":  # segments are written as BIO there
             scheme = {level: kind for level, kind in scheme.items() if kind != "plain"}
         features = self.cells or None if form == "table" else self.features
         return replace(
@@ -94,7 +94,7 @@ class Recipe:
         return replace(self, levels=tuple(levels), scheme={k: v for k, v in self.scheme.items() if k in levels})
 
     def written(self) -> Recipe:
-        """The recipe of what a prediction writes: of CRFsuite items only the labels come out."""
+        """The recipe of written predictions: for CRFsuite items only the labels are written."""
         if self.format != "crfsuite":
             return self
         return replace(self, format="columns", separator="\t", names=self.levels, places=None)
@@ -150,7 +150,7 @@ class Recipe:
         """What separates the cells of a table."""
         return self.separator or ("\t" if suffix_of(path) == ".tsv" else ",")
 
-    # -- what the training file decides
+    # -- settings from the training file
 
     def resolved(self, documents: Sequence[Document], template: str | None) -> Recipe:
         """The recipe with all that was left open filled in from the documents of a training file."""
@@ -207,7 +207,7 @@ class Recipe:
         return tuple(token) if isinstance(token, Mapping) else tuple(map(str, range(len(token))))
 
     def _template(self, first: Document, given: str | None) -> Template | None:
-        """The template asked for; by default one for words where tokens are words."""
+        """The given template; by default one for words where tokens are words."""
         assert self.features is not None
         token = first.tokens[0]
         if given == "none":
@@ -224,7 +224,7 @@ class Recipe:
         return self.names if self.format == "columns" and self.names else self.features
 
     def for_others(self, first: Sequence[Document], template: str | None) -> Recipe:
-        """The recipe for further training files: their columns hold what those of the first hold."""
+        """The recipe for further training files, whose columns have the types of the first."""
         if self.format != "table":
             return self
         known = self.resolved(first, template)
@@ -361,7 +361,7 @@ class Recipe:
         if "" in (self.separator, self.comment):
             raise ValueError("separator or comment is empty, expected text")
         written = [*topology.levels, *(name for states in topology.states for name in states), *(self.names or ())]
-        "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # what files can hold
+        "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # types that files can hold
         if self.template is not None:
             self.template.check(len(self.features or ()))
 

@@ -12,7 +12,7 @@ _START_TIMES, _STOP_TIMES = ("start_time", "start_s", "onset"), ("stop_time", "e
 
 
 def read_segments(content: bytes, file: str = "") -> list[Timeline]:
-    """Read a CSV or TSV table of segments, as ``export(..., "segments")`` writes it.
+    r"""Read a CSV or TSV table of segments, as ``export(..., "segments")`` writes it.
 
     It has a header. ``label`` is needed, and either ``start`` and ``stop`` in steps, half-open, or ``start_time`` and
     ``stop_time`` in seconds. Steps win where there are both. ``sequence`` names the sequence of each row; without it
@@ -37,7 +37,7 @@ def read_segments(content: bytes, file: str = "") -> list[Timeline]:
 
     Examples
     --------
-    >>> read_segments(b"sequence,start,stop,level,label\\nday,0,20,action,walk\\n")[0].intervals
+    >>> read_segments(b"sequence,start,stop,level,label\nday,0,20,action,walk\n")[0].intervals
     [Interval(start=0.0, stop=20.0, tier='action', label='walk', where='line 2')]
     """
     text = decoded(content, file)

@@ -27,13 +27,13 @@ SUFFIXES = {  # of file names
     ".parquet": "table",
     ".crfsuite": "crfsuite",
 }
-SEPARATORS = {"tab": "\t", "comma": ",", "space": " "}  # by what they are called in options
+SEPARATORS = {"tab": "\t", "comma": ",", "space": " "}  # by their names in options
 
 
 def suffix_of(path: Any) -> str:
     """The end of a file's name from its last point on; nothing for a stream or standard input.
 
-    That of a compressed file is the end of what it holds.
+    For a compressed file, the suffix of its content.
 
     >>> suffix_of("day.csv"), suffix_of("train"), suffix_of("-"), suffix_of("day.jsonl.gz")
     ('.csv', '', '', '.jsonl')
@@ -61,7 +61,7 @@ def format_of(path: str, header: Iterable[str] = ()) -> str | None:
 
 
 def format_for(path: str, recipe: Recipe) -> str:
-    """The format of a file for a model: that of training for a file named alike, else what name and content say."""
+    """The format of a file for a model: that of training for a file named alike, else by name and content."""
     if path == "-" or suffix_of(path) == recipe.suffix:
         return recipe.format
     header = header_of(recipe)

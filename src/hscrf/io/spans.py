@@ -148,7 +148,7 @@ def word_of(token: Any) -> str:
 
 
 def features_of(token: Any) -> str:
-    """All that is known of a token in a line."""
+    """The features of a token in a line."""
     if isinstance(token, Mapping):
         return "  ".join(f"{key}={value}" for key, value in token.items())
     return "  ".join(map(str, token)) if isinstance(token, (list, tuple)) else str(token)

@@ -152,7 +152,7 @@ def _parquet(file: str) -> Any:
         return pandas.read_parquet(file)
     except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
         raise
-    except Exception as error:  # a library of its own reads it, with errors of its own
+    except Exception as error:  # another library reads it, with its own errors
         reason = str(error).split("\n")[0].rstrip(". ") or type(error).__name__
         raise DataFileError(file, 1, f"not a Parquet file that can be read: {reason}") from None
 
@@ -182,7 +182,7 @@ def _even(file: str, header: Sequence[Any], records: Iterator[Row]) -> Iterator[
 
 @dataclass(frozen=True)
 class _TablePlan:
-    """Which columns of a table are what."""
+    """The roles of the columns of a table."""
 
     file: str
     header: list[str]

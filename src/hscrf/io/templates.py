@@ -25,7 +25,7 @@ class TemplateCell(NamedTuple):
 
 
 Feature = tuple[str | TemplateCell, ...]
-Seen = dict[tuple[str, int, str], list[Any]]  # what cells show, by lens, column and argument
+Seen = dict[tuple[str, int, str], list[Any]]  # texts of cells, by lens, column and argument
 FARTHEST = 1 << 16  # steps from a token to a cell
 PAIR = "pair:"  # begins the features of pairs of labels
 
@@ -47,8 +47,8 @@ class Template:
     def apply(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         """The feature strings of each token; a row holds the columns of one token.
 
-        Those of a pair of labels look at the second token and stand, behind PAIR, with the first: where a transition
-        begins.
+        The features of a pair of labels describe the second token. They are stored with the first token, after the
+        prefix PAIR, because a transition begins there.
         """
         seen: Seen = {}
         here = self._made(self.features, rows, seen)
@@ -195,12 +195,12 @@ LENSES: dict[str, Callable[[str], Callable[[str], Any]]] = {
     "shape": lambda _: word_shape,
 }
 LOOKUPS = ("lexicon", "cluster")  # lenses that look into the tables of a template
-NAMED_LENSES = {"lower": "X", "find": "m", "findlower": "M", "test": "t"}  # what patterns call them -> lens
+NAMED_LENSES = {"lower": "X", "find": "m", "findlower": "M", "test": "t"}  # name in patterns -> lens
 NAMED_LENSES |= {name: name for name in ("shape", "prefix", "suffix", *LOOKUPS)} | {"testlower": "T"}
 
 
 def lookup_of(argument: str) -> tuple[str, int | None]:
-    """The name of a table, and how many characters are taken of what it says: all, or a number after the name.
+    """The name of a table, and the number of characters taken of its entries: all, or the number after the name.
 
     >>> lookup_of("brown 4"), lookup_of("brown")
     (('brown', 4), ('brown', None))
@@ -211,7 +211,7 @@ def lookup_of(argument: str) -> tuple[str, int | None]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns by what a template may call them."""
+    """Columns by their names in templates."""
 
     names: Mapping[str, str]  # name or number -> name
     features: list[str]

@@ -269,15 +269,15 @@ def _of_file(source: Source, name: str, tokens: str) -> Document:
 
 
 def is_surely_text(path: Any) -> bool:
-    """Whether a file can be no column file: most of its lines differ in the number of their words, and none has a tab.
+    r"""Whether a file cannot be a column file: most lines differ in the number of words, and none has a tab.
 
     A column file has as many cells on each line; a damaged one has a few lines with another number. A file with one
     line, or with equally many words on more than half of its lines, can be either.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.txt").write_text("The cat sat.\\nIt was a mat.\\n")
-    >>> _ = (folder / "b.txt").write_text("the D\\ncat N\\nsat V\\n")
+    >>> _ = (folder / "a.txt").write_text("The cat sat.\nIt was a mat.\n")
+    >>> _ = (folder / "b.txt").write_text("the D\ncat N\nsat V\n")
     >>> is_surely_text(folder / "a.txt"), is_surely_text(folder / "b.txt")
     (True, False)
     """

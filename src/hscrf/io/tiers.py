@@ -11,7 +11,7 @@ from hscrf.io.axis import TimeAxis, check_rate
 from hscrf.io.elan import NAME_PROPERTY
 from hscrf.io.spans import Labelled
 
-ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML cannot hold
+ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot hold
 Tiers = Mapping[str, Sequence[tuple[int, int, Any]]]  # name -> half-open segments in steps
 
 
@@ -86,7 +86,7 @@ def write_eaf(
 
 
 def legal(text: str) -> str:
-    """Text without what XML cannot hold."""
+    """Text without characters that XML cannot hold."""
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

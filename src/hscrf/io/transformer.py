@@ -16,7 +16,7 @@ Self = TypeVar("Self", bound="TokenFeatures")
 
 
 class TokenFeatures(BaseEstimator):
-    """Describe tokens by feature strings: what ``hscrf fit`` does with words, for use in Python and in pipelines.
+    """Describe tokens by feature strings, as ``hscrf fit`` does, for use in Python and in pipelines.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Labels: what is known of the states and ends of a sequence, and where labels come from."""
+"""Labels of sequences, complete or partial, and readers of labels."""
 
 from hscrf.errors import InfeasibleError
 from hscrf.labels.labels import Labels

@@ -9,7 +9,7 @@ from hscrf.errors import Cell
 from hscrf.topology import Topology
 
 WITH_PARENT = -2
-"""An unknown end of which one thing is known: the segment ends there only if its parent does."""
+"""An unknown end with one constraint: the segment ends there only if its parent does."""
 
 
 def state_cell(topology: Topology, d: int, t: int, state: int) -> Cell:
@@ -18,7 +18,7 @@ def state_cell(topology: Topology, d: int, t: int, state: int) -> Cell:
 
 
 def end_cell(topology: Topology, d: int, t: int, ends: int) -> Cell:
-    """Level d ends at t, goes on, or does what its parent does."""
+    """Describe an end cell: level d ends at t, goes on, or ends if and only if its parent does."""
     if ends == WITH_PARENT:
         return Cell(topology.levels[d], t, f"ends only with {topology.levels[d - 1]!r}")
     return Cell(topology.levels[d], t, "ends" if ends else "goes on")

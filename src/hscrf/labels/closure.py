@@ -35,7 +35,7 @@ def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.int32], NDArray[
 
 
 def closed_ends(labels: Labels, last: Any = -1) -> NDArray[np.int8]:
-    """Ending indicators (D, T) that follow from the known ones, except those that :func:`end_below` sets."""
+    """Return the ending indicators (D, T) implied by the known ones, without those that :func:`end_below` sets."""
     ends: NDArray[np.int8] = labels.ends.copy()
     ends[0] = 0
     ends[:, last] = 1
@@ -108,7 +108,7 @@ def _shared_along_segments(allowed: NDArray[np.bool_], ends: NDArray[np.int8]) -
 
 
 def _no_state_left(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> InfeasibleError:
-    """The error for a level d without any possible state at t; it names what the labels ask of that segment."""
+    """Return the error for a level d without a possible state at t; it names the labels of that segment."""
     stop = t + 1 + int((ends[d, t:] != 0).argmax())
     span = f"at {t}" if stop == t + 1 else f"from {t} to {stop}, where it goes on"
     cells, words = [], []
@@ -120,7 +120,7 @@ def _no_state_left(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> In
                 cells.append(_asked_cell(labels, m, t + int(i), sets[i]))
                 words.append(_asked_words(labels, m, t + int(i), sets[i]))
     level = labels.topology.levels[d]
-    problem = f"no state of level {level!r} is possible {span}; asked were {', '.join(words[:6])}"
+    problem = f"no state of level {level!r} is possible {span}; the labels are {', '.join(words[:6])}"
     return InfeasibleError(problem, cells=cells)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Column = Sequence[str | None]
 
 
-# which prefixes open a segment, which close it; L and U are other names of E and S
+# prefixes that open a segment, and prefixes that close it; L and U are other names of E and S
 _PREFIXES = {
     "plain": {},
     "bio": {"B": (1, 0), "I": (0, 0)},
@@ -41,6 +41,7 @@ def fill_root(
 
 
 def check_scheme(scheme: str) -> None:
+    """Raise an error for an unknown scheme."""
     if scheme not in _PREFIXES:
         raise ValueError(f"scheme is {scheme!r}; expected 'plain', 'bio' or 'bioes'")
 
@@ -80,7 +81,7 @@ def fill_columns(
     held: Collection[int] = (),
     last: Any = -1,
 ) -> None:
-    """Read columns into rows (D, T), from top to bottom, so that each follows the ends above it; held rows stay.
+    """Read columns into rows (D, T) from top to bottom: each level uses the ends above it. Held rows stay unchanged.
 
     The rows may be those of several sequences one after the other; ``last`` are the last steps of each.
     """
@@ -142,7 +143,7 @@ def ends_of_runs(state: NDArray[Any]) -> NDArray[np.int8]:
 
 
 def _distinct(column: Column) -> list[str | None]:
-    """Every label of a column once, in the order of time; all of them if one, such as a list, has no hash."""
+    """The distinct labels of a column in order of time; all labels if one of them, such as a list, has no hash."""
     try:
         return list(dict.fromkeys(column))
     except TypeError:

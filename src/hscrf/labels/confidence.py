@@ -1,4 +1,4 @@
-"""How sure a model is of the segments it predicts."""
+"""The posterior probabilities of predicted segments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SegmentConfidence(NamedTuple):
 
     ``probability`` is the posterior probability that this segment exists: it begins exactly at ``start``, stops exactly
     at ``stop`` and has this state. ``label_probability`` is the mean over its steps of the posterior probability that
-    the step has this state, whatever the borders: the expected share of its steps whose label is right.
+    the step has this state, with any boundaries: the expected share of its steps whose label is right.
 
     >>> SegmentConfidence(0, 2, "NP", 0.9, 0.95).probability
     0.9

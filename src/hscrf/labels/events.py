@@ -1,4 +1,4 @@
-"""Where the events of a part happen in packed labels."""
+"""Find where the events of a part of the potentials occur in packed labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hscrf.topology import UNLIMITED, Topology
 
 
 class Events(NamedTuple):
-    """Where the events of one part are known to happen, and where one may happen of which not all is known."""
+    """Known events of one part, and steps where an event may occur but is not completely known."""
 
     steps: Ints  # (n,) known events
     cells: Ints  # (n,) flat index into the part's array of one step
@@ -25,6 +25,7 @@ class Events(NamedTuple):
 
 
 def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
+    """Return the events of a part, from where they happen and where they may happen."""
     steps = np.flatnonzero(happens & known)
     return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
 
@@ -43,7 +44,7 @@ def find_events(topology: Topology, known: Known, key: Key) -> Events:
 def own_events(known: Known, key: Key) -> Events:
     """The events of a level's own part: all steps, or the first or last steps of segments.
 
-    Where a state is known, a boundary counts unless it is known that there is none.
+    At a known state a boundary counts unless the labels exclude it.
     """
     part, d = key
     states, ends = known.states[d].astype(np.int64), known.ends[d]
@@ -56,7 +57,7 @@ def own_events(known: Known, key: Key) -> Events:
 
 
 def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
-    """Does something start here: where it ended one step before, and at the first step of each sequence."""
+    """Return where segments start: after each end, and at the first step of each sequence."""
     starts = np.concatenate([ends[:1], ends[:-1]])
     starts[offsets[:-1]] = True
     return starts

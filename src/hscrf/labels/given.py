@@ -1,4 +1,4 @@
-"""What users bring as labels: tables, arrays, columns, segments; in the one form that the reader takes."""
+"""Convert labels of all kinds (tables, arrays, columns, segments) to the form that the reader takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hscrf.errors import LabelError, several
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import by_level, is_segments
 
-SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are no level
+SEQUENCE, TIME = "sequence", "time"  # columns of a long table that are not levels
 
 
 def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[Any]:
@@ -37,7 +37,7 @@ def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[An
 
 
 def is_unknown(label: Any) -> bool:
-    """Whether a label says that nothing is known: None, ``"?"``, NaN.
+    """Whether a label means unknown: None, ``"?"``, NaN.
 
     >>> [is_unknown(label) for label in (None, "?", float("nan"), "O", 0)]
     [True, True, True, False, False]
@@ -92,7 +92,7 @@ def _names(y: Any, n: int, levels: Sequence[str], name: str) -> Sequence[str]:
 
 
 def _column(column: Any) -> Any:
-    """A column with ``"?"`` where it is unknown; segments, classes and what is no column stay as they are."""
+    """A column with ``"?"`` where it is unknown; segments, classes and other values stay as they are."""
     if isinstance(column, str) or not hasattr(column, "__len__"):
         return column
     labels = _plain_list(column)
@@ -129,7 +129,7 @@ def _is_integer(label: Any) -> bool:
 
 
 def steps_of(y: Any) -> int:
-    """The number of steps that labels speak of: the length of a column, or where the last segment stops."""
+    """The number of steps that labels cover: the length of a column, or the stop of the last segment."""
     if isinstance(y, Labels):
         return y.length
     steps = 0

@@ -1,4 +1,4 @@
-"""The topology that labels need: their states, the children of each state, the longest durations."""
+"""Learn a topology from labels: the states, the children of each state, the longest durations."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from hscrf.topology import Topology
 
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
 CHILDREN = ("auto", "seen", "all")
-ENOUGH = 20  # known runs of children that show what parents contain, if at most 1 in so many occurs only once
+ENOUGH = 20  # known children suffice from this number of runs on, if at most 1 in this number occurs only once
 
 
-LONG = 100  # steps: a level with longer segments is opened, if that was asked for
-SHARE, LEAST = 0.75, 50  # the explicit durations of an opened level: those of 3 in 4 segments, and at least so many
+LONG = 100  # steps: a level with longer segments gets open durations, if they are enabled
+SHARE, LEAST = (
+    0.75,
+    50,
+)  # the explicit durations of an opened level cover 3 in 4 segments, and at least this number of steps
 
 
 def explicit_duration(lengths: Mapping[int, int]) -> int:
-    """The longest explicit duration L of an opened level, from how many segments have each length.
+    """The longest explicit duration L of an opened level, from the number of segments of each length.
 
     The length that 3 in 4 segments do not exceed, at least 50 steps.
 
@@ -71,7 +74,7 @@ class LabelStatistics:
     :meth:`topology` are the same as after one update with all the labels.
 
     All parts must have the same levels. These are ``levels``, or else the levels of the first sequence. So an object
-    whose first sequence may lack a level needs ``levels``. ``given`` is a topology that is not to be learned. Labels
+    whose first sequence may lack a level needs ``levels``. ``given`` is a fixed topology: none is learned. Labels
     bring their topology; if they are mixed with columns or segments, all parts need it as ``given``. ``limited`` names
     the levels that need a longest duration.
 
@@ -99,9 +102,9 @@ class LabelStatistics:
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
     children: str = "auto"  # one of CHILDREN
-    opened: Collection[str] = ()  # limited levels; the bottom, if it is one of them, is opened where segments are long
+    opened: Collection[str] = ()  # limited levels that get open durations where segments are long
 
-    first: int | None = field(default=None, init=False)  # lowest number of a sequence noted
+    first: int | None = field(default=None, init=False)  # lowest number of the sequences noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
     classes: set[str] = field(default_factory=set, init=False)  # names of the root's states
     classless: bool = field(default=False, init=False)  # the class of a sequence is unknown
@@ -118,9 +121,9 @@ class LabelStatistics:
             raise ValueError(f"children is {self.children!r}, expected {', '.join(map(repr, CHILDREN))}")
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
-        """Note the labels of a part of the data, and return them as Labels.
+        """Add the labels of a part of the data to the statistics, and return them as Labels.
 
-        They are over a topology without rules, of the states noted so far; :func:`over` puts them over the final one.
+        They are over a topology without rules, with the states found so far; :func:`over` puts them over the final one.
         Errors call the first sequence ``Y[offset]``.
         """
         if len(Y) == 0:
@@ -131,7 +134,7 @@ class LabelStatistics:
         return labels
 
     def collect(self, Y: Sequence[Any], offset: int = 0) -> Topology:
-        """Note the names of levels, states and classes, and return a topology to read these labels over.
+        """Collect the names of levels, states and classes, and return a topology to read these labels over.
 
         A caller with a reader of its own calls this, reads the labels, and passes them to :meth:`note`.
         """
@@ -147,7 +150,7 @@ class LabelStatistics:
         return self._reading_topology()
 
     def note(self, labels: Sequence[Labels]) -> None:
-        """Note what follows from labels that were read over the topology of :meth:`collect`."""
+        """Add labels that were read over the topology of :meth:`collect` to the statistics."""
         if self.given is not None or not labels:
             return
         known, topology = pack_labels(labels), labels[0].topology
@@ -158,7 +161,7 @@ class LabelStatistics:
         self._note_durations(topology, known)
 
     def merge(self, other: LabelStatistics) -> LabelStatistics:
-        """Add what another object has noted, and return this one; the other stays as it is."""
+        """Add the statistics of another object, and return this one; the other stays unchanged."""
         if any(getattr(self, name) != getattr(other, name) for name in ("scheme", "limited", "children", "opened")):
             raise ValueError("label statistics with another scheme, other limited levels or children cannot be merged")
         if other.given is None and other.first is None:
@@ -172,11 +175,11 @@ class LabelStatistics:
         return self
 
     def topology(self) -> Topology:
-        """The topology of all labels noted so far.
+        """Return the topology of all labels so far.
 
-        States are in the order of their names. ``children`` says which children are allowed. A limited level lasts at
-        most as long as its longest segment, unless an end is missing there; an opened one may last longer, see
-        :func:`explicit_duration`.
+        States are in the order of their names. The option ``children`` selects the allowed children. A segment of a
+        limited level lasts at most as long as its longest segment, unless an end is missing there; an opened one may
+        last longer, see :func:`explicit_duration`.
         """
         if self.given is not None:
             return self.given
@@ -188,7 +191,7 @@ class LabelStatistics:
         for level in self._limited_levels():
             if level not in self.unmeasured:
                 arguments["max_duration"][level] = max(self.durations[level], default=0)
-        for level in {*self._named(self.opened)} & {loose.levels[-1]}:  # there inference takes time by L only
+        for level in {*self._named(self.opened)} & {loose.levels[-1]}:  # the cost of inference grows with L only
             found = self.durations.get(level, Counter())
             if level not in self.unmeasured and max(found, default=0) > LONG:
                 arguments["max_duration"][level] = explicit_duration(found)
@@ -200,11 +203,11 @@ class LabelStatistics:
         return over(labels, topology)
 
     def memory(self) -> dict[str, Any]:
-        """What JSON can hold of what was learned, and :meth:`recall` takes."""
+        """Return the learned statistics as JSON, for :meth:`recall`."""
         return {"topology": self.topology().to_json()}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
-        """Know the topology that another object has learned."""
+        """Take over the topology that another object has learned."""
         self.given = Topology.from_dict(memory["topology"])
 
     def loose_topology(self) -> Topology:
@@ -215,7 +218,7 @@ class LabelStatistics:
         return self._without_rules(in_order(self.classes))
 
     def _begin(self, y: Any, n: int) -> None:
-        """Take the levels from the first sequence, and let the bottom persist if its scheme or limit asks for it."""
+        """Take the levels from the first sequence, and let the bottom persist if its scheme or limit needs it."""
         if self.levels is None:
             self.levels = tuple(level for level in by_level(y) if level != "root")
         if not self.levels:
@@ -237,7 +240,7 @@ class LabelStatistics:
         return [frame.levels[frame.level(level)] for level in levels if frame.level(level) > 0]
 
     def _collect(self, y: Any, n: int) -> None:
-        """Note the names in the labels of one sequence."""
+        """Collect the names in the labels of one sequence."""
         if isinstance(y, Labels):
             raise ValueError(f"Y[{n}] has {y.topology}, but Y[{self.first}] has none: give a topology")
         columns = by_level(y)
@@ -255,7 +258,7 @@ class LabelStatistics:
         self.persists |= len(lowest) > 0 and is_segments(lowest)
 
     def _reading_topology(self) -> Topology:
-        """All states noted so far, without rules, to read a part over.
+        """All states found so far, without rules, to read a part over.
 
         Other parts may name other classes. So if there is only one so far, a second one is added: the class of a
         sequence that names none is then read as unknown, not as that one.
@@ -341,7 +344,7 @@ def check_alike(level: str, names: Collection[Any]) -> None:
         other = seen.setdefault(str(name), name)
         if other != name or type(other) is not type(name):
             told = " and ".join(sorted([repr(other), repr(name)]))
-            raise LabelError(f"there are the labels {told}, which are written alike: expected one type", level=level)
+            raise LabelError(f"the labels {told} are written alike: expected one type", level=level)
 
 
 def names_in_column(column: Any, scheme: str) -> set[str]:
@@ -364,7 +367,7 @@ def names_in_column(column: Any, scheme: str) -> set[str]:
 
 
 def shows_enough(runs: Counter[Any]) -> bool:
-    """Whether the known children of a parent, or of all parents of a level, are likely to be all; see ``ENOUGH``.
+    """Whether the known children of a parent, or of all parents of a level, are likely complete; see ``ENOUGH``.
 
     The share of runs that occur only once estimates how likely the next run is of a new kind (Good and Turing).
 
@@ -377,7 +380,7 @@ def shows_enough(runs: Counter[Any]) -> bool:
 def count_runs(
     states: NDArray[Any], offsets: NDArray[np.int64], names: Sequence[Any], other_names: Sequence[Any]
 ) -> Counter[tuple[Any, Any]]:
-    """How many runs of steps have each pair of known states (2, N); the last name of each side is that of -1."""
+    """Count the runs of steps with each pair of known states (2, N); the last name of each side is that of -1."""
     begins = np.append(True, (states[:, 1:] != states[:, :-1]).any(axis=0))
     begins[offsets[:-1]] = True
     pairs, counts = np.unique(states[:, begins], axis=1, return_counts=True)

@@ -1,4 +1,4 @@
-"""Labels of several sequences one after the other, and how long their known segments are."""
+"""Packed labels of several sequences, and the lengths of their known segments."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ class Known:
     states: NDArray[np.int32]
     ends: NDArray[np.int8]
     offsets: Ints
-    allowed: tuple[NDArray[np.bool_], ...] | None = None  # possible states (N, S) of each level; None: not asked for
+    allowed: tuple[NDArray[np.bool_], ...] | None = None  # possible states (N, S) of each level; None: not computed
 
     def complete(self, *levels: int) -> bool:
+        """Return whether all states and ends of these levels are known."""
         return all((self.states[d] >= 0).all() and (self.ends[d] >= 0).all() for d in levels)
 
     def complete_sequences(self) -> NDArray[np.bool_]:
-        """Whether all is known of each sequence (n,)."""
+        """Whether each sequence (n,) is completely known."""
         known = (self.states >= 0).all(axis=0) & (self.ends >= 0).all(axis=0)
         return np.logical_and.reduceat(known, self.offsets[:-1])
 
     def hidden(self, topology: Topology) -> Known:
-        """The same with the engine's hidden states, -1 where a copy is not known."""
+        """The same labels with the engine's hidden states; -1 where the copy is unknown."""
         return replace(self, states=hidden(topology, self.states, self.ends, self.offsets))
 
     def take(self, which: Ints) -> Known:
@@ -72,7 +73,7 @@ Sets: TypeAlias = dict[str, NDArray[np.bool_]]  # possible states (N, S) by leve
 
 
 def pack_sets(labels: Sequence[Labels]) -> Sets:
-    """The sets of possible states that labels were given with, one sequence after the other."""
+    """The allowed sets of the labels, packed: one sequence after the other."""
     levels = dict.fromkeys(level for y in labels for level in y.allowed or ())
     sizes = dict(zip(labels[0].topology.levels, labels[0].topology.n_states, strict=True))
     return {
@@ -180,7 +181,7 @@ def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
     An end that depends on the parent counts as no end: a run of one filler is one segment.
     """
     ends = np.where(ends == WITH_PARENT, np.int8(0), ends)
-    ends[offsets[1:] - 1] = 1  # a sequence ends all its segments
+    ends[offsets[1:] - 1] = 1  # all segments end at the last step of a sequence
     stop = np.flatnonzero(ends == 1) + 1
     start = np.append(0, stop[:-1])
     doubts = np.append(0, np.cumsum(ends < 0))

@@ -1,4 +1,4 @@
-"""Labels of one sequence, or of many at once, from whatever holds them: Labels, columns, segments."""
+"""Read the labels of one sequence, or of many at once, from Labels, columns or segments."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def read_many(
 ) -> list[Labels]:
     """What :func:`as_labels` reads of each sequence; the first has the number ``offset``.
 
-    Columns of the same levels are read as one column. Where that does not go, or goes wrong, sequences are read one
+    Columns of the same levels are read as one column. If that is impossible or fails, sequences are read one
     by one, so that errors name the sequence and the step.
     """
     found = _read_columns(Y, topology, scheme)

@@ -1,4 +1,4 @@
-"""Labels that were read over the states of a part of the data, put over the topology of all the data."""
+"""Convert labels read over the states of a part of the data to the topology of all the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the hierarchy that labels keep."""
+"""Check labels against the rules of the hierarchy."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ RULES: tuple[Callable[[Labels], None], ...] = (
     _allowed_sets_fit,
 )
 RULES_OF_MANY = tuple(rule for rule in RULES if rule is not _root_goes_on)
-"""What holds for sequences one after the other, in each of which all levels end at the last step, as for one."""
+"""Rules that can be checked on packed sequences, in each of which all levels end at the last step."""
 
 
 def _name(labels: Labels, d: int, t: int) -> str:
@@ -219,4 +219,5 @@ def checked_sets(
 
 
 def same_sets(one: Mapping[str, NDArray[np.bool_]], other: Mapping[str, NDArray[np.bool_]]) -> bool:
+    """Return whether two mappings have equal sets of allowed states."""
     return one.keys() == other.keys() and all(np.array_equal(one[level], other[level]) for level in one)

@@ -1,4 +1,4 @@
-"""How label columns are written, plain, BIO or BIOES: as asked for, or as their tags look; and tags that do not fit."""
+"""The schemes of label columns (plain, BIO, BIOES): given or detected from their tags; and tags that do not fit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology
 
 
 def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
-    """The strings in the columns of each level that are no states of the topology; none if its states are tags."""
+    """The strings in the columns of each level that are not states of the topology; none if its states are tags."""
     only = None if topology is None else topology.levels[1]
     found: dict[str, set[str]] = {}
     for y in Y:
@@ -70,7 +70,7 @@ def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set
 
 
 def looks_like(tags: set[str]) -> str:
-    """The scheme that labels look as if they were in."""
+    """The scheme that the prefixes of the labels suggest."""
     prefixes = {tag[0] for tag in tags if re.match(r"[BIESLU]-.", tag)}
     if not prefixes & {"B", "I"}:
         return "plain"
@@ -86,7 +86,7 @@ def scheme_of(scheme: Any, level: str) -> str:
 
 
 def is_stray(before: str | None, tag: str | None, within: str, t: int) -> bool:
-    """Whether a label continues a segment that does not go on from the label before; unknown labels may fit."""
+    """Whether a label continues a segment that the label before does not belong to; unknown labels may fit."""
     if tag is None or tag[1:2] != "-" or tag[0] not in within:
         return False
     if t and before in (None, "?"):
@@ -137,6 +137,6 @@ def unread_prefixes(Y: Sequence[Any], scheme: Any) -> dict[str, str]:
 def unread_lines(Y: Sequence[Any], scheme: Any, option: str) -> list[str]:
     """A line for each level whose prefixes are not read; ``option`` is how the scheme was given."""
     return [
-        f"level {level!r} has labels such as {tag}, which {option} takes for names of states, not for segments"
+        f"level {level!r} has labels such as {tag}, which {option} reads as names of states, not as segments"
         for level, tag in unread_prefixes(Y, scheme).items()
     ]

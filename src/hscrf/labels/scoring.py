@@ -1,4 +1,4 @@
-"""Labels to compare predictions with: they need not keep the topology's rules, nor have only its states."""
+"""Labels to compare predictions with: they may break the topology's rules and have other states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hscrf.topology import Topology
 def labels_to_score(
     Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Any, name: str = "Y"
 ) -> list[Labels]:
-    """Labels of each sequence that need not keep the rules of the topology, nor have only its states."""
+    """Read labels of each sequence that may break the rules of the topology and have other states."""
     wide = widened(topology, Y, scheme, name)
     return [
         y
@@ -41,7 +41,7 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") 
         if y is None or isinstance(y, Labels):
             continue
         for level, column in _by_level(y, topology).items():
-            if level in states:  # the reader refuses others
+            if level in states:  # the reader rejects others
                 kind = "plain" if level == "root" else scheme_of(scheme, level)
                 states[level] |= _names_in(column, kind, level, n, name)
                 lasting |= level == bottom and (kind != "plain" or _has_long_segments(column))

@@ -16,7 +16,7 @@ Segment = tuple[int, int, str]
 
 
 def blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (D, T) of which nothing is known."""
+    """States and ends (D, T), all unknown."""
     if length < 1:
         raise ValueError(f"length is {length}, an empty sequence; expected at least one time step")
     shape = (topology.depth, length)
@@ -38,7 +38,7 @@ def _segment(level: str, segment: Segment) -> Segment:
         start, stop, state = segment
         start, stop = int(start.__index__()), int(stop.__index__())
     except (TypeError, ValueError, AttributeError):
-        raise ValueError(f"level {level!r}: {segment!r} is no segment; expected (start, stop, state)") from None
+        raise ValueError(f"level {level!r}: {segment!r} is not a segment; expected (start, stop, state)") from None
     if not 0 <= start < stop:
         raise ValueError(f"level {level!r}: segment {(start, stop, state)}; expected 0 <= start < stop")
     return start, stop, state

@@ -1,4 +1,4 @@
-"""True and predicted labels of a level side by side."""
+"""Align true and predicted labels of a level."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cells(NamedTuple):
 
 
 def pairs_of(y_true: Any, y_pred: Any, scheme: Any = "auto") -> Pairs:
-    """Truth and prediction side by side, of equal number and lengths, whatever form they came in."""
+    """Pairs of true and predicted labels, checked for equal number and lengths, from any form of labels."""
     levels = _levels_of(y_true, y_pred)
     given_true, given_pred = (_given(y, levels, name) for y, name in ((y_true, "y_true"), (y_pred, "y_pred")))
     if len(given_true) != len(given_pred):
@@ -62,7 +62,7 @@ def _given(labels: Any, levels: Sequence[str], what: str) -> list[Any]:
 
 
 def _read(true: list[Any], pred: list[Any], scheme: Any) -> tuple[list[Labels], ...]:
-    """Both sides as Labels: over the levels of the Labels among them, or over those that they name."""
+    """Both sides as Labels: over the levels of the Labels among them, or over all named levels."""
     both = [*pred, *true]
     if all(isinstance(y, Labels) for y in both):
         return lasting_alike(true, pred)
@@ -107,7 +107,7 @@ def level_names(pairs: Pairs) -> list[str]:
 
 
 def chosen_level(pairs: Pairs, level: str | int | None) -> str | int:
-    """The level that was asked for, or the only one."""
+    """The given level, or the only one."""
     names = level_names(pairs)
     if level is None and len(names) > 1:
         raise ValueError(f"level is None, but there are {', '.join(map(repr, names))}; expected one of them")
@@ -163,7 +163,7 @@ def _code(what: str, topology: Topology, level: str | int, names: dict[Hashable,
 
 
 def check_known(cells: Cells, known: NDArray[np.bool_], what: str, level: str | int) -> None:
-    """Raise at the first cell that is not known."""
+    """Raise an error for the first unknown cell."""
     if not known.all():
         at = int(known.argmin())
         n = int(np.searchsorted(cells.stops, at, side="right"))

@@ -1,4 +1,4 @@
-"""The chunks that conlleval counts."""
+"""Count chunks as conlleval does."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _percentages(score: Score) -> str:
 
 
 def _tags_of(y_true: Any, y_pred: Any, level: str | int | None) -> tuple[Any, Any]:
-    """Lists of tags, as they are or made of other labels."""
+    """Lists of tags: as given, or converted from other labels."""
     if all(isinstance(side, list | tuple) and all(_is_tags(tags) for tags in side) for side in (y_true, y_pred)):
         return y_true, y_pred
     pairs = pairs_of(y_true, y_pred)
@@ -163,12 +163,12 @@ def _chunks(tags: Sequence[str]) -> list[tuple[int, int, str]]:
 
 _SYNONYMS = {"L": "E", "U": "S"}
 
-# between these prefixes of one type lies a border
+# a boundary lies between these prefixes of one type
 _BORDERS = {("B", "B"), ("I", "B"), ("E", "E"), ("E", "I"), ("E", "B")}
 
 
 def _border(before: tuple[str, str], here: tuple[str, str]) -> bool:
-    """Whether prefixes alone put a border between two tags; S and brackets are chunks of their own."""
+    """Whether prefixes alone put a boundary between two tags; S and brackets are chunks of their own."""
     alone = {"S", "[", "]"}
     return (before[0], here[0]) in _BORDERS or before[0] in alone or here[0] in alone
 

@@ -1,4 +1,4 @@
-"""Segments of both sides, matched: exactly, within a tolerance, by overlap, or as a string of labels."""
+"""Match true and predicted segments: exactly, within a tolerance, by overlap, or as a sequence of labels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_tolerance(tolerance: int) -> None:
         raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
 
 
-# -- within a tolerance, by overlap, as labels in a row
+# -- within a tolerance, by overlap, as a sequence of labels
 
 
 def score_overlaps(cells: Cells, overlap: float, ignore: Iterable[Any]) -> SegmentScores:
@@ -85,7 +85,7 @@ def score_overlaps(cells: Cells, overlap: float, ignore: Iterable[Any]) -> Segme
 
 
 def score_tolerant(cells: Cells, tolerance: int, ignore: Iterable[Any]) -> SegmentScores:
-    """Segments of the right label whose start and stop lie within a number of steps, each used at most once."""
+    """Count segments of the right label with start and stop within the tolerance, each matched at most once."""
     skipped, size = codes_of(cells, ignore), len(cells.names)
     counts = np.zeros((3, size), dtype=np.int64)
     for true, pred in zip(*listed_segments(cells, skipped), strict=True):
@@ -138,7 +138,7 @@ def matched_by_overlap(true: Listed, pred: Listed, overlap: float) -> NDArray[np
 
 
 def matched_within(one: Sequence[list[int]], other: Sequence[list[int]], tolerance: int) -> int:
-    """The most pairs of segments, given as starts and stops in order, whose borders differ by at most the tolerance.
+    """The most pairs of segments, given as starts and stops in order, whose boundaries differ by at most the tolerance.
 
     Both lists are disjoint segments in the order of time, so starts and stops grow together, and pairs that cross can
     be uncrossed. A segment that begins, or stops, too early for one segment does so for all later ones.
@@ -169,12 +169,12 @@ def listed_segments(cells: Cells, skipped: Ints) -> tuple[list[Listed], list[Lis
 
 
 def codes_of(cells: Cells, names: Iterable[Any]) -> Ints:
-    """The numbers of some labels that occur."""
+    """The codes of those given labels that occur."""
     return np.array([cells.names.index(name) for name in names if name in cells.names], dtype=np.int64)
 
 
 def warn_of_single_steps(pairs: Pairs, level: str | int) -> None:
-    """Warn of a level whose segments have one step each by its topology: measures of segments only count its steps."""
+    """Warn that the segments of a level have one step each by its topology, so segment measures count steps."""
     topologies = [y.topology for y in pairs[0]] if pairs else []
     if any(
         t.unit_bottom and t.level(level) == t.depth - 1 for t in topologies if level in (*t.levels, *range(t.depth))

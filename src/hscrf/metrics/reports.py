@@ -152,7 +152,7 @@ def segment_numbers(scores: SegmentScores) -> dict[str, Any]:
 
 
 def rounded(mean: float | None) -> float | None:
-    """A mean without its last digits, which depend on the order of the sum."""
+    """A mean rounded, because its last digits depend on the order of summation."""
     return None if mean is None else round(mean, 12)
 
 
@@ -172,7 +172,7 @@ def _jointly_known(pairs: Pairs, names: list[str]) -> int:
 
 
 def _number(value: float) -> float | None:
-    """A number for JSON, which has no nan."""
+    """A number for JSON: None for nan."""
     return None if np.isnan(value) else value
 
 

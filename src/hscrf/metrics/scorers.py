@@ -1,4 +1,4 @@
-"""Measures as scikit-learn takes them: functions of a model, its sequences and their labels."""
+"""Scorers for scikit-learn: functions of a model, its sequences and their labels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ModelScorer:
         return float(MEASURES[self.measure](self, pairs_of(Y, model.predict(X), getattr(model, "scheme_", "auto"))))
 
     def _log_likelihood(self, model: Any, X: Any, Y: Any) -> float:
-        """Nats per step; no sequence counts for less than the floor."""
+        """Nats per step; the floor is the least value of a sequence."""
         steps = np.array([x.shape[0] if hasattr(x, "shape") else len(x) for x in X])
         return float(np.maximum(model.log_likelihood(X, Y), self.floor * steps).sum() / steps.sum())
 

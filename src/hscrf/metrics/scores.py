@@ -1,4 +1,4 @@
-"""Counts of segments, and the ratios that they give."""
+"""Counts of segments, and their ratios: precision, recall, F1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small fixed bundles of sequences, made ready to be met again and again by learners that take a few at a time."""
+"""Small fixed bundles of sequences, prepared for repeated use by stochastic solvers."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Bundle:
         return self.which.size
 
     def loss(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats]]:
-        """The loss, and what ``move`` needs of its gradient."""
+        """Return the loss, and the part of its gradient that ``move`` needs."""
         with self.explained(lambda: self._weights(base, factors), self.which):
             return self.chunk.surplus(base, factors.tolist())
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats] | None]:
-        """By how much the best labels outscore the true ones, and what ``move`` needs; None if there is no mistake."""
+        """Return the margin of the best labels over the true ones, and the data for ``move``; None if no mistake."""
         with self.explained(lambda: self._weights(base, factors), self.which):
             return self.chunk.best_surplus(base, factors.tolist())
 
@@ -60,7 +60,7 @@ class Bundle:
 class Bundles(Sequence[Bundle]):
     """All sequences of a loss in fixed bundles, each within a shard.
 
-    Bundles of a shard are made together when one of them is asked for. Where shards are in memory all of them are
+    Bundles of a shard are made together when the first of them is needed. Where shards are in memory all of them are
     kept (``stays``), else those of the last shard: ``spans`` are the ranges of bundles of one shard.
     """
 

@@ -57,7 +57,7 @@ class Chunk:
         self._observed: LabelCounts | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what the user gave, if no block reads it: packed, it is far smaller."""
+        """Leave out the user's sequences if no block reads them: packed observations are far smaller."""
         state = {**self.__dict__, "_observed": None}
         if not any(block.reads_raw for block in self.scorer.blocks):
             state["observations"] = replace(self.observations, raw=())
@@ -109,7 +109,8 @@ class Chunk:
         return loss, counts
 
     def soft_errors(self, weights: Floats) -> Floats:
-        """How many labels of each sequence are wrong, times its weight, where the most probable ones are guessed.
+        """Return the number of wrong labels of each sequence, times its weight, if the most probable ones are
+        predicted.
 
         Summed over steps and levels, without costs: the states, and the borders of levels whose segments last. To be
         smooth, a guess is shared by the states of a step in proportion to powers of their posteriors. Unknown labels
@@ -128,7 +129,7 @@ class Chunk:
         return sums if self.weights is None else self.weights * sums
 
     def _right(self, shares: Floats, d: int) -> Floats:
-        """What shares (N, S) of the states of a level give to those that the labels allow, (N,)."""
+        """The share (N,) of the allowed states of a level in the shares (N, S) of all states."""
         if isinstance(self.labels, Known):
             return shares[np.arange(len(shares)), shown(self.scorer.topology, self.labels.states)[d]]
         allowed = self.labels.allowed[d]
@@ -137,7 +138,7 @@ class Chunk:
         return shares.sum(axis=1, where=summed(self.scorer.topology, d, allowed.astype(np.float64)) > 0)
 
     def _right_border(self, ending: Floats, d: int) -> Floats:
-        """What a guess by the posterior of an end of level d (N,) gives to what the labels say of it, (N,)."""
+        """The share (N,) that a guess by the posterior of an end of level d (N,) gives to the labelled end."""
         ends, on = ending.clip(0, 1) ** SHARPNESS, (1 - ending).clip(0, 1) ** SHARPNESS
         share = ends / (ends + on)
         if isinstance(self.labels, Known):
@@ -146,7 +147,7 @@ class Chunk:
         return np.where(may_end & may_go_on, 1.0, np.where(may_end, share, 1 - share))
 
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
-        """By how much the best configurations outscore the best ones that have the labels, and its gradient.
+        """Return the margin of the best configurations over the best ones that have the labels, and its gradient.
 
         With costs the best are those whose score and cost are best, and the distance includes the costs.
         """
@@ -192,7 +193,7 @@ class Chunk:
 
 
 class LabelCounts:
-    """Counts of packed complete labels: what expected counts are when all is known.
+    """Counts of packed complete labels: what expected counts of completely known labels.
 
     For each array of potentials the flat indices of its cells, each once, and how often their events happen, each
     sequence's times its weight.

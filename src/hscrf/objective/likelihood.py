@@ -57,7 +57,7 @@ class Likelihood(ShardedLoss):
 
 
 class PackedData:
-    """What all shards of a data set in memory share."""
+    """The data that all shards in memory share."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class PackedData:
         return cut_by_kind(np.diff(self.observations.offsets), self.complete, which)
 
     def chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
-        """Some sequences by themselves; ``again`` makes ready for many evaluations of many sequences.
+        """Some sequences by themselves; ``again`` prepares for many evaluations.
 
         ``batches`` are shared between all that have the same lengths in the same order.
         """
@@ -111,7 +111,7 @@ class PackedShard:
 
     @cached_property
     def items(self) -> list[tuple[Ints, Chunk]]:
-        """All chunks; made when first needed, for some solvers take bundles instead."""
+        """All chunks; made when first needed, because some solvers use bundles instead."""
         return [(some, self.data.chunk(some, again=True)) for some in self.data.cut(self.which)]
 
     @property

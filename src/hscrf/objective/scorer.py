@@ -81,7 +81,7 @@ class Scorer:
         return {key: pulled(self.topology, *key, table) for key, table in counts.items()}
 
     def move(self, counts: Counts, observations: Observations, *moves: tuple[Floats, Sequence[float]]) -> None:
-        """The same into one or two vectors, what goes to each block of a vector times a factor of its own."""
+        """The same for one or two vectors; the part of each block is multiplied by its factor."""
         counts = self._pulled(counts)
         for k, (block, piece) in enumerate(zip(self.blocks, self.slices, strict=True)):
             targets = [part for vector, factors in moves for part in (vector[piece], factors[k])]
@@ -90,7 +90,7 @@ class Scorer:
 
 
 def _of_block(counts: Counts, block: Block) -> Floats:
-    """The counts that a block pulls on."""
+    """The counts that the gradient of a block depends on."""
     found = counts[block.key]
     if not block.timed and found.shape != block.shape:  # a constant table, added to one that varies in time
         return found.sum(axis=0, keepdims=True)

@@ -33,7 +33,7 @@ class Shard(Protocol):
 
     @property
     def items(self) -> Sequence[Any]:
-        """What stands for the chunks of an evaluation, in their order."""
+        """The items of an evaluation in order; :meth:`chunk` turns each into a chunk."""
 
     @property
     def complete(self) -> Ints:
@@ -58,7 +58,7 @@ class Shard(Protocol):
         """Only these sequences, in the order of their numbers, for many evaluations."""
 
     def single(self, n: int) -> tuple[Observations, Labels]:
-        """One sequence, and what is known of its labels."""
+        """One sequence, and its known labels."""
 
 
 class ShardedLoss:
@@ -162,7 +162,7 @@ class ShardedLoss:
             yield from shard.some(own)
 
     def _by_shard(self, which: Ints) -> Iterator[tuple[Any, Ints]]:
-        """The shards that hold some of the sequences, in the order in which they are asked for, and which."""
+        """The shards that hold some of the sequences, in the given order, and the sequences in each."""
         if len(self.shards) == 1:
             yield self.shards[0], which
             return
@@ -176,7 +176,7 @@ class ShardedLoss:
 
     @contextmanager
     def explained(self, weights: Floats | Callable[[], Floats], which: Ints) -> Iterator[None]:
-        """Say which labels of which sequence of the data set contradict each other."""
+        """Return the error with the number of the sequence in the data set and its contradicting labels."""
         try:
             yield
         except InfeasibleError as error:

@@ -1,4 +1,4 @@
-"""Threads that work on chunks of sequences: how work is cut, in which order sums are added, and one thread for BLAS."""
+"""Threads for chunks of sequences: the cuts, the order of summation, and one thread for BLAS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hscrf.native import core
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 8192  # packed steps that are worked on at a time
+CHUNK = 8192  # packed steps of a chunk
 STRANDS = 8  # items of a shard are dealt to this many partial sums
 AHEAD = 4  # results for each thread that may wait to be taken
 
@@ -45,7 +45,7 @@ class Workers:
         return list(self.each(function, items))
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The same one by one, so that each result can be done with before the next; few wait to be taken."""
+        """The same one by one, so that each result can be used before the next; few wait."""
         if self.pool is None:
             yield from map(function, items)
             return
@@ -87,7 +87,7 @@ class Workers:
         return tree.total()
 
     def _zeros(self, size: int) -> Floats:
-        """A vector that was used before, if there is one: new memory costs more than to write zeros."""
+        """A vector of zeros, used before if possible: new memory costs more than writing zeros."""
         try:
             vector = self.spare.pop()
         except IndexError:
@@ -165,7 +165,7 @@ class TreeSum:
         self.waiting.append((height, number, vector))
 
     def total(self) -> tuple[float, Floats]:
-        """The sum of all that was added, which must be something."""
+        """The sum of all items; there must be at least one."""
         _, number, vector = self.waiting.pop()
         while self.waiting:
             _, left, total = self.waiting.pop()

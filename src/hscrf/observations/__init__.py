@@ -1,4 +1,4 @@
-"""What users observe, packed: feature dicts, strings, arrays, sparse matrices, tables, of ragged lengths.
+"""Packed observations, from feature dicts, strings, arrays, sparse matrices or tables of ragged lengths.
 
 :class:`ObservationEncoder` learns names and scales from training data; :class:`Observations` are all sequences in one
 place, a few bytes for each feature.

@@ -1,4 +1,4 @@
-"""Steps in columns: numbers, of which any may be missing, and text."""
+"""Read observations in columns of numbers, which may be missing, and of text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     """The steps of some sequences below each other."""
 
     columns: list[str]  # names of all columns
-    texts: list[int]  # which of them hold text
+    texts: list[int]  # the columns that hold text
     numbers: Floats  # (N, F) the others; NaN where missing
     cells: list[list[str | None]]  # text of each of ``texts`` (N,); None where missing
 
@@ -71,14 +71,15 @@ class Rows(NamedTuple):
 
 
 def unnamed(size: int) -> list[str]:
-    """Names of columns that have none."""
+    """Make names for columns without names."""
     return [f"x{k}" for k in range(size)]
 
 
 def read_rows(X: Sequence[Any], texts: Collection[int] | None = None, refuse: bool = False) -> Rows:
     """All rows below each other. Errors name the sequence, the step and the column.
 
-    ``texts`` are the columns that hold text; None finds out. With ``refuse`` a missing number is an error.
+    ``texts`` are the columns that hold text; None means that they are detected. With ``refuse`` a missing number is an
+    error.
     """
     columns: list[str] | None = None
     parts: list[Any] = []
@@ -226,17 +227,17 @@ def _text(cell: Any) -> str | None:
 
 
 def _is_text(name: str, parts: Sequence[Column]) -> bool:
-    """Whether a column with some text holds text; numbers among it are warned of."""
+    """Whether a column with some text is a text column; numbers in it cause a warning."""
     cells = [cell for part in parts for cell in _listed(part) if cell is not None and cell == cell]
     count = sum(not isinstance(cell, str) for cell in cells)
     if count > MOSTLY * len(cells):
         return False
     if count:
-        warnings.warn(f"column {name!r} holds text and {count} numbers, which are taken for text too", stacklevel=6)
+        warnings.warn(f"column {name!r} holds text and {count} numbers, which are treated as text too", stacklevel=6)
     commas = [cell for cell in cells if isinstance(cell, str) and is_decimal_comma(cell)]
     if len(commas) > MOSTLY * len(cells):
         told = f"column {name!r} holds text such as {commas[0]!r}, which looks like a number with a decimal comma"
-        warnings.warn(f"{told}: make numbers of it, for it is taken for text", stacklevel=6)
+        warnings.warn(f"{told}: convert it to numbers; it is treated as text", stacklevel=6)
     return True
 
 

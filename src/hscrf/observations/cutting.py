@@ -1,4 +1,4 @@
-"""Where long data are cut: into shards, which depend on the lengths of the sequences alone."""
+"""Cut data into shards; the cuts depend on the lengths of the sequences alone."""
 
 from __future__ import annotations
 

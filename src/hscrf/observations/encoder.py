@@ -35,7 +35,7 @@ from hscrf.observations.sieve import Sieve, Sieved, without_rare
 
 Numbers = NDArray[np.int32]  # (names,) numbers of names in another encoder
 
-MISSING = ("indicator", "refuse")  # what may become of missing numbers
+MISSING = ("indicator", "refuse")  # treatments of missing numbers
 
 
 class ObservationEncoder:
@@ -49,9 +49,9 @@ class ObservationEncoder:
     A missing number (None, NaN) contributes nothing. A column with missing numbers in training has an indicator, which
     is 1 where the number is missing and 0 elsewhere. ``missing="refuse"`` makes missing numbers an error.
 
-    Learning takes one pass (``fit_pack``) or several parts. ``update`` learns from a part. ``merge`` adds what another
-    encoder has learned from later parts. ``settle`` ends learning. Parts in order give the result of one pass: names in
-    order of appearance, their counts, and, up to rounding, means and scales.
+    Learning takes one pass (``fit_pack``) or several parts. ``update`` learns from a part. ``merge`` adds the names and
+    statistics of another encoder that learned from later parts. ``settle`` ends learning. Parts in order give the
+    result of one pass: names in order of appearance, their counts, and, up to rounding, means and scales.
     """
 
     def __init__(self, min_count: int = 1, standardize: bool = True, missing: str = "indicator") -> None:
@@ -83,16 +83,16 @@ class ObservationEncoder:
         self.texts: list[int] = []  # which of them hold text
         self.columns: list[str] = []  # the others and, once settled, the indicators of those that may be missing
         self.steps = 0  # of training
-        self.holes: Ints = np.zeros(0, dtype=np.int64)  # (numeric columns,) how often each is missing there
+        self.holes: Ints = np.zeros(0, dtype=np.int64)  # (numeric columns,) number of missing values in each
         self.mean: Floats = np.empty(0)
         self.scale: Floats = np.empty(0)
         self.kind = ""
         self.settled = False
-        self.counts: Ints = np.zeros(0, dtype=np.int64)  # (names,) how often each occurs; empty once settled
+        self.counts: Ints = np.zeros(0, dtype=np.int64)  # (names,) number of occurrences; empty once settled
         self.frequent: NDArray[np.bool_] | None = None  # (names,) of all names met in training, those that were kept
-        self.sieve: Sieve | None = None  # holds back names that are known to be rare
+        self.sieve: Sieve | None = None  # drops names that are known to be rare
         self.moments: Moments | None = None  # of numeric columns to be standardised; None once settled
-        self.measures = True  # whether ``update`` takes moments; if not, ``measure`` is given them
+        self.measures = True  # whether ``update`` computes moments; if not, ``measure`` receives them
         self.n_names = 0  # once settled
         self.__dict__.pop("lookup", None)
 
@@ -104,7 +104,7 @@ class ObservationEncoder:
         return self.settle(self.update(X))[0]
 
     def update(self, X: Sequence[Any]) -> Observations:
-        """Learn from one more part and pack it by what is known so far: :meth:`settle` packs it for good."""
+        """Learn from one more part and pack it provisionally; :meth:`settle` packs it in the final form."""
         kind = kind_of(X)
         self._check_learning(kind)
         offsets = offsets_of(X)
@@ -140,7 +140,7 @@ class ObservationEncoder:
         return sparse
 
     def _growing(self) -> dict[str, int]:
-        """The names known so far, and a number for each new one that is asked for."""
+        """The names known so far, with a new number for each name that is looked up first."""
         if self.sieve is not None:
             return Sieved(self.names, self.sieve)
         found: defaultdict[str, int] = defaultdict(None, self.names)
@@ -148,11 +148,11 @@ class ObservationEncoder:
         return found
 
     def measure(self, moments: Moments) -> None:
-        """Take moments of numeric columns that were computed elsewhere, after those known here."""
+        """Merge moments of numeric columns that were computed elsewhere, after the own ones."""
         self.moments = moments if self.moments is None else self.moments.merged(moments)
 
     def merge(self, other: ObservationEncoder) -> Numbers:
-        """Take over what another encoder has learned: its names come after those known here, its counts are added.
+        """Merge another encoder: its new names come after the own ones, its counts are added.
 
         Returns the numbers (names,) that its names have here.
         """
@@ -285,10 +285,10 @@ class ObservationEncoder:
     def pack(self, X: Sequence[Any]) -> Observations:
         """Pack new observations; unknown names are ignored."""
         kind = kind_of(X)
-        if kind == "dense" and self.kind == "dicts" and isinstance(X[0], Table):  # what older models learned of tables
+        if kind == "dense" and self.kind == "dicts" and isinstance(X[0], Table):  # columns of tables in older models
             X, kind = [list(x) for x in X], "dicts"
         if kind == "dense" and self.kind == "strings" and is_of_lists(X):
-            kind = "strings"  # what is no string is an unknown name
+            kind = "strings"  # anything but a string is an unknown name
         if kind != self.kind and not ({kind, self.kind} <= {"dicts", "strings"} or (kind == "dense" and self.texts)):
             raise ValueError(f"X holds {KINDS[kind]}, but the model was trained on {KINDS[self.kind]}")
         if kind == "dense":
@@ -319,7 +319,7 @@ class ObservationEncoder:
         new = np.flatnonzero(missing.any(axis=0) & (self.holes == 0))
         if new.size:
             told = f"column{'s' * (new.size > 1)} {', '.join(repr(self.columns[k]) for k in new)}"
-            warnings.warn(f"numbers are missing in {told}, but none was in training", stacklevel=2)
+            warnings.warn(f"numbers are missing in {told}, but none were missing in training", stacklevel=2)
         found[missing] = 0.0
         return np.hstack([found, missing[:, self.indicated]])
 
@@ -334,7 +334,7 @@ class ObservationEncoder:
         return sparse.keep(mask)
 
     def missing_shares(self) -> list[str]:
-        """Which columns of numbers had holes in training, and how many, in groups of equal shares."""
+        """The columns with missing numbers in training, grouped by their shares of missing numbers."""
         shares = {self._numeric[k]: percent(self.holes[k] / max(self.steps, 1)) for k in self.indicated}
         return [
             f"{share} missing in {shortened_list([name for name in shares if shares[name] == share])}"
@@ -344,7 +344,7 @@ class ObservationEncoder:
     # -- files and other processes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the lookup, which another process makes faster than it reads it."""
+        """Leave out the lookup: another process builds it faster than it unpickles it."""
         return {name: value for name, value in self.__dict__.items() if name != "lookup"}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -380,7 +380,7 @@ class ObservationEncoder:
 
 
 def count_names(sparse: Sparse) -> Ints:
-    """How many entries each feature has."""
+    """The number of entries of each feature."""
     return np.bincount(sparse.indices, minlength=sparse.size).astype(np.int64, copy=False)
 
 

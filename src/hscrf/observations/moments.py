@@ -29,7 +29,7 @@ class Moments:
             count = np.full(rows.shape[1], float(len(rows)))
             return cls(count, rows.mean(axis=0), rows.var(axis=0), np.abs(rows).max(axis=0))
         count = known.sum(axis=0, dtype=np.float64)
-        divisor = np.maximum(count, 1.0)  # of a column that is missing throughout all moments are 0
+        divisor = np.maximum(count, 1.0)  # all moments of a column without values are 0
         mean = np.where(known, rows, 0.0).sum(axis=0) / divisor
         distance = np.where(known, rows - mean, 0.0)
         largest = np.abs(np.where(known, rows, 0.0)).max(axis=0)
@@ -56,6 +56,6 @@ class Moments:
         )
 
     def scale(self) -> Floats:
-        """The standard deviation of each column; one for a column that is constant but for rounding."""
+        """The standard deviation of each column; one for a column that is constant up to rounding."""
         spread = np.sqrt(self.variance)
         return np.where(spread > 1e-12 * self.largest, spread, 1.0)

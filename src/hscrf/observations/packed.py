@@ -1,4 +1,4 @@
-"""Observations of several sequences in one place, a few bytes for each feature."""
+"""Packed observations of several sequences, a few bytes for each feature."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Sparse:
         score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
-        """Transpose of ``add_scores``: add what counts (N, cells) pull on each weight, times a factor."""
+        """Transpose of ``add_scores``: add the gradient of counts (N, cells) for each weight, times a factor."""
         pull_rows(self.indptr, self.indices, self.data, *pairs, np.ascontiguousarray(counts), gradient, factor)
 
     def pull_twice(
@@ -113,7 +113,7 @@ class Divided:
 
     names: NDArray[np.int32]  # (H,) the features with at least ``OFTEN`` entries
     begin: NDArray[np.int32]  # (N + 1,) where the entries of each step begin
-    found: NDArray[np.integer[Any]]  # (E,) numbers of features among the names; as few bytes as will do
+    found: NDArray[np.integer[Any]]  # (E,) numbers of features among the names, in the smallest integer type
     rare: NDArray[np.int32]  # (R,) the features of all other entries, in order
     rows: NDArray[np.integer[Any]]  # (R,) and their steps
     data: Floats  # (E + R,) or empty, if every value is one
@@ -190,14 +190,14 @@ class Origin(NamedTuple):
 class Observations:
     """Packed observations of several sequences: named features or numeric columns.
 
-    Observations that are ``shared`` belong to a data set: what is taken from them has the tables of segment functions
-    in common with them. Pickled, they stand alone.
+    Observations that are ``shared`` belong to a data set: subsets share the tables of segment functions
+    with them. A pickle contains these sequences only.
     """
 
     offsets: Ints  # (sequences + 1,)
     sparse: Sparse | Divided | None
     dense: Floats | None  # (N, F)
-    raw: Sequence[Any] = field(repr=False)  # what the user gave, for segment functions
+    raw: Sequence[Any] = field(repr=False)  # the user's sequences, for segment functions
     origin: Origin | None = field(default=None, repr=False, compare=False)
     tables: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # of these sequences
 
@@ -216,7 +216,7 @@ class Observations:
         return Observations(offsets, sparse, dense, [self.raw[n] for n in which], origin)
 
     def shared(self) -> Observations:
-        """The same as a data set: each table is computed once, and serves all that is taken from it.
+        """The same as a data set: each table is computed once for all subsets.
 
         For training data, whose sequences are taken again and again. The tables stay as long as the observations.
         """
@@ -227,7 +227,7 @@ class Observations:
         return Origin(DataSet(self.offsets, self.raw), np.arange(len(self.offsets) - 1))
 
     def divided(self) -> Observations:
-        """The same, made ready to be scored again and again."""
+        """The same, prepared for repeated scoring."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).divided())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -236,13 +236,13 @@ class Observations:
 
 
 def of_names(observations: Observations) -> Sparse:
-    """The named features by step, which the encoder has made."""
+    """The named features by step, as the encoder packed them."""
     assert isinstance(observations.sparse, Sparse)
     return observations.sparse
 
 
 def of_columns(observations: Observations) -> Floats:
-    """The numeric columns, which the encoder has made."""
+    """The numeric columns, as the encoder packed them."""
     assert observations.dense is not None
     return observations.dense
 
@@ -255,11 +255,11 @@ def rows_of(offsets: Ints, which: Ints) -> slice | Ints:
 
 
 def smallest(size: int) -> Any:
-    """The type of numbers below a size, of as few bytes as will do: training reads all of it in every iteration."""
+    """The smallest integer type for numbers below a size: training reads all of them in every iteration."""
     return np.uint16 if size <= 1 << 16 else np.int32
 
 
 def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
-    """The entries of some steps one after the other, and how many each has."""
+    """The entries of some steps one after the other, and the number of entries of each step."""
     counts = np.diff(x.indptr)[steps]
     return ranges(x.indptr[steps], counts), counts

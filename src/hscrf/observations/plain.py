@@ -1,4 +1,4 @@
-"""What ``kernels`` does, in NumPy: for installations without the compiled core, and as a twin in the tests."""
+"""The functions of ``kernels`` in NumPy: for installations without the compiled core, and for comparison in tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def mixed(bits: Hashes) -> Hashes:
 def store_names(given: Hashes, hashes: Hashes, numbers: NDArray[np.int32]) -> None:
     """Put the number of each hash into an empty table (number -1) that is at most half full."""
     slot, left = slots_of(given, hashes), np.arange(given.size)
-    while left.size:  # of names that want the same place, the first gets it; the others try the next place
+    while left.size:  # the first of several names takes a place; the others try the next place
         free = left[numbers[slot[left]] < 0]
         _, first = np.unique(slot[free], return_index=True)
         winners = free[first]

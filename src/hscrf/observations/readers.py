@@ -1,4 +1,4 @@
-"""What users observe: feature dicts, strings, arrays, sparse matrices, tables, of ragged lengths or stacked."""
+"""Read observations: feature dicts, strings, arrays, sparse matrices, tables, of ragged lengths or stacked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = {
 
 
 def kind_of(X: Sequence[Any]) -> str:
-    """What the observations are: dicts, strings, dense (rows of columns) or matrix; told from the first sequence."""
+    """The kind of observations, found from the first sequence: dicts, strings, dense (rows of columns), matrix."""
     if not hasattr(X, "__len__"):
         raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
     check_several(X)
@@ -79,7 +79,7 @@ def lengths_of(X: Sequence[Any]) -> list[int]:
 
 
 def is_of_lists(X: Iterable[Any]) -> bool:
-    """Whether all items are lists or tuples, which whole functions of Python's own may read without a look at each."""
+    """Whether all items are lists or tuples, which built-in functions can process as a whole."""
     return set(map(type, X)) <= {list, tuple}
 
 
@@ -113,7 +113,7 @@ def stack_matrices(X: Sequence[Any]) -> Sparse:
 def pack_items(
     X: Sequence[Any], kind: str, number: Callable[[str], int], packed: Any, refuse: bool = False
 ) -> tuple[NDArray[Any], Ints, Floats]:
-    """Pack feature dicts or strings as they are read: a few bytes a feature, whatever the dicts weigh.
+    """Pack feature dicts or strings as they are read: a few bytes for each feature.
 
     Returns a number for each entry, kept in the array ``packed``, where each step begins, and the values. With
     ``refuse`` a value of a dict that is missing is an error.
@@ -127,7 +127,7 @@ def pack_items(
         names = read_dicts(x, n, counts, values, refuse) if kind == "dicts" else read_strings(x, n, counts)
         try:
             packed.extend(map(number, names))
-        except TypeError:  # not hashable, so no string
+        except TypeError:  # not hashable, so not a string
             check_strings(x, n)
             raise
     data = np.frombuffer(values, dtype=np.float64) if len(values) else np.empty(0)
@@ -147,7 +147,7 @@ def pack_strings(
     indptr = begins_of(list(map(len, steps)))
     try:
         numbers = np.fromiter(map(number, chain.from_iterable(steps)), dtype=dtype, count=int(indptr[-1]))
-    except TypeError:  # not hashable, so no string
+    except TypeError:  # not hashable, so not a string
         for n, x in enumerate(X):
             check_strings(x, n)
         raise
@@ -175,7 +175,7 @@ def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any, refuse: bool)
 
 
 def check_names(X: Sequence[Any], names: Mapping[Any, int]) -> None:
-    """Raise for a feature that is not a string, and say where it is."""
+    """Raise an error that locates the first feature that is not a string."""
     if not set(map(type, names)) <= {str}:
         for n, x in enumerate(X):
             check_strings(x, n)
@@ -191,7 +191,7 @@ def check_strings(x: Sequence[Any], n: int) -> None:
 def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]:
     """Names of the features of one step, their values appended: a string is part of the name, False is absent.
 
-    Of None and NaN, which are missing, there is an indicator.
+    None and NaN are missing values and have an indicator.
     """
     if not isinstance(item, Mapping):
         raise ValueError(f"X[{n}][{t}] is a {type(item).__name__}, expected a feature dict as in X[0][0]")
@@ -219,7 +219,7 @@ def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]
     return names
 
 
-# -- sequences that come below each other in one table, as hmmlearn takes them
+# -- sequences stacked in one table, as in hmmlearn
 
 
 def cut_apart(lengths: Any, *stacks: tuple[str, Any]) -> list[Any]:

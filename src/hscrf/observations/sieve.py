@@ -1,4 +1,4 @@
-"""Names that are too rare to be kept, found without keeping any name."""
+"""Find names that are too rare to be kept, without storing names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLOTS = 1 << 27  # counters of a byte
 class Sieve:
     """Counts names by their hashes, in one pass over the data, so that a second pass need not keep the rare ones.
 
-    Names that share a counter look more frequent, never less frequent. So names that the sieve holds back occur fewer
+    Names that share a counter look more frequent, never less frequent. So names that the sieve drops occur fewer
     than ``least`` times. The exact counts decide about the others, so the result does not depend on hashes.
 
     >>> sieve = Sieve(least=2, slots=1 << 10)
@@ -47,14 +47,14 @@ class Sieve:
 
 
 def hash_name(name: str) -> int:
-    """The hash of a name; the same in all processes, which Python's own is not."""
+    """The hash of a name; it is the same in all processes, unlike Python's."""
     if not isinstance(name, str):
         raise TypeError(f"the feature {name!r} is a {type(name).__name__}, expected a string")
     return crc32(name.encode(errors="surrogatepass"))
 
 
 class Sieved(dict[str, int]):
-    """Numbers of names in order of appearance; -1 for those that a sieve holds back, which are not kept."""
+    """Numbers of names in order of appearance; -1 for those that a sieve drops."""
 
     def __init__(self, names: dict[str, int], sieve: Sieve) -> None:
         super().__init__(names)

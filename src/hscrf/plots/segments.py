@@ -83,7 +83,7 @@ def plot_segments(
 
 @dataclass(frozen=True)
 class _Group:
-    """One sequence and what is known of it."""
+    """One sequence and its labels."""
 
     labels: Labels
     prediction: Labels | None
@@ -99,7 +99,7 @@ class _Track:
     name: str
     level: int
     labels: Labels
-    truth: Labels | None = None  # what the labels should be, if they are a prediction
+    truth: Labels | None = None  # the true labels, if the labels are a prediction
     marginals: Marginals | None = None
     evidence: Labels | None = None
 
@@ -122,7 +122,7 @@ class _Track:
 
 
 def _groups(labels: Any, prediction: Any, marginals: Any, evidence: Any) -> list[_Group]:
-    """What is given, one entry for each sequence."""
+    """The given labels, one entry for each sequence."""
     single = isinstance(labels, Labels)
     truths = [labels] if single else list(labels)
     if not truths:
@@ -188,7 +188,7 @@ def _tracks(groups: Sequence[_Group]) -> list[_Track]:
 
 
 def _runs(labels: Labels, d: int) -> list[tuple[int, int, int]]:
-    """Start, stop and state of what is drawn as one piece: a segment, or equal neighbours of a unit bottom."""
+    """Start, stop and state of the pieces to draw: segments, or equal neighbours of a unit bottom."""
     states, ends = labels.states[d], labels.ends[d]
     cut = states[:-1] != states[1:]
     if not (labels.topology.unit_bottom and d == labels.topology.depth - 1):

@@ -79,7 +79,7 @@ def allowed_arrays(labels: Sequence[Labels], topology: Topology, offsets: Ints) 
 
 
 def labels_in(arrays: Mapping[str, NDArray[Any]], topology: Topology, n: int) -> Labels:
-    """What is known of one sequence, from states, ends and offsets, and the arrays of :func:`allowed_arrays`."""
+    """The labels of one sequence, from states, ends and offsets, and the arrays of :func:`allowed_arrays`."""
     begin, stop = arrays["offsets"][n : n + 2].tolist()
     states, ends = arrays["states"][:, begin:stop], arrays["ends"][:, begin:stop]
     if "narrow" not in arrays or not arrays["narrow"][n]:

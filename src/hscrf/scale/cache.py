@@ -1,4 +1,4 @@
-"""A folder of packed data: each set is there as a whole or not at all, and is found again by what it was made of."""
+"""A cache of packed data: each set is complete or absent; its key depends on its sources and settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hscrf.scale.sources import Source
 
 MANIFEST = "manifest.hscrf"
 UNFINISHED = ".unfinished-"
-LOCK = ".lock"  # the file next to an unfinished folder that its process holds
+LOCK = ".lock"  # the lock file of an unfinished folder, held by its process
 
 
 def key_of(settings: Any) -> str:
@@ -30,8 +30,8 @@ def key_of(settings: Any) -> str:
 class Cache:
     """Sets of packed data in a folder, by key.
 
-    A set is made in a folder of its own, with every file flushed, and then renamed: a killed process leaves nothing
-    that could be taken for whole. What it does leave is removed by the next one that packs here.
+    A set is made in a folder of its own, with every file flushed, and then renamed: a killed process leaves no
+    set that looks complete. The next process that packs here removes its remains.
     """
 
     def __init__(self, folder: str) -> None:
@@ -99,7 +99,7 @@ class Cache:
             lock.close()
 
     def _put(self, work: str, path: str) -> None:
-        """Give a finished folder its name; one that is out of date, or damaged, goes first."""
+        """Rename a finished folder; an outdated or damaged one of that name is removed first."""
         if os.path.exists(path):
             old = f"{work}-old"
             os.rename(path, old)
@@ -134,13 +134,13 @@ def differing(one: Any, other: Any, name: str = "") -> list[str]:
 
 
 def write_manifest(folder: str, header: dict[str, Any], arrays: dict[str, Any], sources: Sequence[Source]) -> None:
-    """Write what is known of a set, and of its sources as they are now."""
+    """Write the manifest of a set, with the current state of its sources."""
     entries = [{"name": source.name, "state": source.state(), "digest": source.digest()} for source in sources]
     write_container(os.path.join(folder, MANIFEST), {**header, "sources": entries}, arrays)
 
 
 def _same(known: dict[str, Any], source: Source) -> bool:
-    """Whether a source is what it was: the same size and time, or else the same content."""
+    """Whether a source is unchanged: the same size and time, or else the same content."""
     try:
         state = source.state()
         if known["name"] != source.name or (state is not None and known["state"]["size"] != state["size"]):

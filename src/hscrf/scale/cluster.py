@@ -1,4 +1,4 @@
-"""Evaluation by the workers of a Dask cluster: the same tree of sums, its branches elsewhere."""
+"""Evaluation by the workers of a Dask cluster: the same tree of sums, with branches computed by workers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hscrf.objective.workers import Workers, subtrees
 from hscrf.scale.loss import StoredLoss
 from hscrf.scale.memory import keep_memory
 
-TASKS = 2  # for each thread of the cluster: a worker that is done early takes from others
-LOOK = 1.0  # seconds between two looks at the workers while one waits
-FROZEN = 60.0  # seconds without a sign of life after which the tasks of a worker are given to others
+TASKS = 2  # tasks for each thread of the cluster: a worker that finishes early takes more
+LOOK = 1.0  # seconds between two checks of the workers during a wait
+FROZEN = 60.0  # seconds without a heartbeat after which other workers get the tasks
 GONE = 120.0  # seconds without any worker after which training ends
 LIBRARIES = ("hscrf", "numpy")
 
@@ -30,15 +30,15 @@ class ClusterError(RuntimeError):
 
 
 class Cluster:
-    """The workers of a client. Whatever happens to some of them, what comes back has the same bits.
+    """The workers of a client. The results have the same bits even if some workers fail.
 
-    A task whose worker dies runs again on another one. A worker that shows no sign of life for FROZEN seconds is given
-    up. Without any worker for GONE seconds, or if the same task kills worker after worker, there is a ClusterError.
+    A task whose worker dies runs again on another one. A worker without a heartbeat for FROZEN seconds is
+    removed. Without any worker for GONE seconds, or if the same task kills several workers, a ClusterError is raised.
     """
 
     def __init__(self, client: Any, n_jobs: int = 1) -> None:
         self.client, self.n_jobs = client, n_jobs
-        self.alone_since: float | None = None  # when the last worker went
+        self.alone_since: float | None = None  # when the last worker disappeared
         self.check_versions()
 
     # -- before any work
@@ -61,7 +61,7 @@ class Cluster:
         return not any(self.everywhere(unseen, list(paths), folder).values())
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What a function gives on each worker, by address; workers that die meanwhile are left out."""
+        """The results of a function on each worker, by address; workers that die meanwhile are left out."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         found: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class Cluster:
     # -- work
 
     def send(self, thing: Any) -> Any:
-        """Something that tasks take: it travels once, and is sent again if its holder dies."""
+        """Send an argument of tasks: it is sent once, and again if its holder dies."""
         with large_graphs():
             return self.client.submit(same, thing, pure=False)
 
@@ -100,7 +100,7 @@ class Cluster:
         return self.client.submit(function, *arguments, pure=False, **place)
 
     def sum(self, evaluate: Callable[..., Any], shards: int, *arguments: Any) -> tuple[float, Floats]:
-        """The sum over all shards of what ``evaluate(begin, stop, *arguments)`` gives of aligned subtrees."""
+        """The sum over all shards of the results of ``evaluate(begin, stop, *arguments)`` for aligned subtrees."""
         known = self.workers()
         slots = [address for address in sorted(known) for _ in range(known[address].get("nthreads", 1))]
         trees = subtrees(shards, TASKS * max(len(slots), 1))
@@ -125,7 +125,7 @@ class Cluster:
             futures[k] = None  # its result need not be kept
 
     def result(self, future: Any) -> Any:
-        """Wait for a result as long as somebody works at it."""
+        """Wait for a result as long as a worker computes it."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         while True:
@@ -140,7 +140,7 @@ class Cluster:
                 raise ClusterError("the scheduler is gone; training can be resumed from its checkpoint") from None
 
     def _look_after_workers(self) -> None:
-        """Give up workers that are frozen, as long as others live; end after too long a time without any that does."""
+        """Remove frozen workers while others live; raise an error after GONE seconds without a living worker."""
         now = time.time()
         known = self.workers()
         frozen = [address for address, worker in known.items() if now - worker["last_seen"] > FROZEN]
@@ -166,7 +166,7 @@ def result_of(future: Any) -> Any:
     except UnboundLocalError:
         if future.status == "error":  # the task itself has raised it
             raise
-        raise TimeoutError from None  # distributed has, as a wait was cancelled just then: see its issue 8514
+        raise TimeoutError from None  # distributed raised it because a wait was cancelled: see its issue 8514
 
 
 class ClusterLoss(StoredLoss):
@@ -179,14 +179,17 @@ class ClusterLoss(StoredLoss):
         cluster.check_files([shard.file.path for shard in self.shards])
 
     def over(self, shards: Sequence[Any]) -> ClusterLoss:
+        """Return the loss over other shards of the same data."""
         found = super().over(shards)
         found.sent = None
         return found
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return loss and gradient over all data, computed by the workers."""
         return self._sum_of("loss", weights)
 
     def soft_errors(self, weights: Floats) -> Floats:
+        """Return the expected wrong labels of each sequence, computed by the workers."""
         return self._sum_of("errors", weights)[1]
 
     def _sum_of(self, what: str, weights: Floats) -> tuple[float, Floats]:
@@ -210,20 +213,21 @@ def known_workers(client: Any) -> dict[str, Any]:
 
 
 class Parcel:
-    """Something that all workers take, pickled once: arrays that Dask pickles arrive read-only and at odd addresses."""
+    """An argument of all workers, pickled once: arrays that Dask pickles arrive read-only and at odd addresses."""
 
     def __init__(self, key: str, future: Any) -> None:
         self.key, self.future = key, future
 
     @classmethod
     def of(cls, thing: Any, cluster: Cluster) -> Parcel:
+        """Pickle an object once and send it to the cluster."""
         content = pickle.dumps(thing, protocol=4)
         return cls(hashlib.sha256(content).hexdigest(), cluster.send(content))
 
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """Without a warning that what is sent is large: weights are."""
+    """Suppress Dask's warning about large arguments: weights are large."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -231,17 +235,18 @@ def large_graphs() -> Iterator[None]:
 
 
 def say(message: str) -> None:
+    """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 
 
-# -- what runs on workers
+# -- functions that run on workers
 
 OPENED: OrderedDict[str, Any] = OrderedDict()  # parcels of this process by their keys
 KEPT = 3
 
 
 def parcel_content(key: str, content: bytes) -> Any:
-    """What a parcel holds; unpacked once in each process."""
+    """The content of a parcel; unpacked once in each process."""
     if key not in OPENED:
         OPENED[key] = pickle.loads(content)
         while len(OPENED) > KEPT:
@@ -269,12 +274,12 @@ def added_losses(one: tuple[float, Floats], other: tuple[float, Floats]) -> tupl
 
 
 def same(thing: Any) -> Any:
-    """The thing itself."""
+    """The argument itself."""
     return thing
 
 
 def versions() -> dict[str, str]:
-    """Versions of what results depend on."""
+    """Versions of the libraries that results depend on."""
     from importlib import import_module
 
     return {name: import_module(name).__version__ for name in LIBRARIES}
@@ -296,5 +301,5 @@ def unseen(paths: Sequence[str], folder: str | None = None) -> list[str]:
 
 
 async def remove_worker(dask_scheduler: Any, address: str) -> None:
-    """Give up a worker; its tasks go to others."""
+    """Remove a worker; its tasks go to others."""
     await dask_scheduler.remove_worker(address, stimulus_id=f"hscrf-frozen-{time.time()}")

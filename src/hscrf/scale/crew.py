@@ -1,4 +1,4 @@
-"""Who packs: this process, several processes of this machine, or the workers of a cluster."""
+"""Pack in this process, in several processes of this machine, or by the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ STOP = "stop"  # a folder with the numbers of the tasks that have failed
 
 
 class Task(Protocol):
-    """Something to do, with its number among others."""
+    """A task and its number."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """The number of the task."""
 
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The result of a task or its error, and the warnings that it gave."""
+    """The result of a task or its error, and its warnings."""
 
     result: Any = None
     error: Exception | None = None
@@ -28,7 +29,7 @@ class TaskOutcome:
 
 
 class Crew:
-    """Does tasks and gives their results in order; if tasks fail, the error of the first of them is raised.
+    """Run tasks and return their results in order; if tasks fail, the error of the first is raised.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Crew:
     workers : int
         Workers of a cluster, which go before processes of this machine; 0 if there is none.
     reach : callable or None
-        Gives the cluster, or None if its workers cannot do the tasks; called when there are the first ones.
+        Gives the cluster, or None if its workers cannot do the tasks; called for the first tasks.
     """
 
     def __init__(self, jobs: int = 1, workers: int = 0, reach: Callable[[], Any] | None = None) -> None:
@@ -77,7 +78,7 @@ class Crew:
 
 
 def attempt(task: Task, function: Callable[..., Any], folder: str, *arguments: Any) -> TaskOutcome:
-    """Do a task; if it fails, tell later tasks, whose results are not needed then."""
+    """Run a task; if it fails, later tasks are skipped, because their results are not needed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -89,7 +90,7 @@ def attempt(task: Task, function: Callable[..., Any], folder: str, *arguments: A
 
 
 def attempt_in(folder: str, task: Task, *arguments: Any) -> TaskOutcome:
-    """Do a task in a working directory: processes are kept, and may have begun in another one."""
+    """Run a task in a working directory: processes are reused, and may have started in another one."""
     os.chdir(folder)
     return attempt(task, *arguments)
 

@@ -1,4 +1,4 @@
-"""The second pass of packing: sequences as the first pass kept them become a shard in its final form."""
+"""The second pass of packing: convert sequences of the first pass to the final form of a shard."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Form:
-    """What all shards of a packing share."""
+    """The settings that all shards of a packing share."""
 
     frame: Frame  # settled, without names
     numbers: Sequence[str | None]  # for each stretch the file of the final numbers of its names, if they change
@@ -51,7 +51,7 @@ class Form:
 
 
 class PlacedError(Exception):
-    """A bad sequence: the number of its source, its place there, and what is wrong."""
+    """A bad sequence: the number of its source, its place there, and the problem."""
 
     def __init__(self, source: int, place: Any, error: SequenceError) -> None:
         super().__init__(source, place, error)
@@ -62,14 +62,14 @@ class PlacedError(Exception):
 class WrittenShard:
     """A shard that was written; without an entry if none of its sequences is good."""
 
-    entry: dict[str, Any] = field(default_factory=dict)  # what the manifest says of it
+    entry: dict[str, Any] = field(default_factory=dict)  # its entry in the manifest
     counts: list[Ints] = field(default_factory=list)  # steps of each state of each level
     lengths: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     bad: list[PlacedError] = field(default_factory=list)  # sequences that were left out
 
 
 def measure(draft: Draft) -> Moments:
-    """The moments of the numeric columns of a shard, as they were given."""
+    """The moments of the numeric columns of a shard, before scaling."""
     return Moments.of(np.concatenate([own.piece.columns(own.begin, own.stop) for own in draft.slices]))
 
 
@@ -87,6 +87,7 @@ class ShardWriter:
         self.bad: list[PlacedError] = []
 
     def run(self) -> WrittenShard:
+        """Write the shard and return its entry."""
         topology = self.form.frame.topology
         assert topology is not None
         path = os.path.join(self.form.folder, f"{self.draft.number:06d}.shard")
@@ -131,7 +132,7 @@ class ShardWriter:
                     placed = placed.without(error.sequence)
 
     def _leave_out(self, placed: PlacedPart, error: SequenceError) -> None:
-        """Note the sequence that an error is about, or raise the error with its place."""
+        """Record the bad sequence, or raise its error with its place."""
         n = error.sequence
         if n is None:
             raise error

@@ -1,4 +1,4 @@
-"""Labels for data beyond memory, and how good they are: shard by shard, here or by a cluster."""
+"""Label data beyond memory and measure the labels: shard by shard, in this process or by a cluster."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class SequencesFile(NamedTuple):
     number: int
 
     def observations(self) -> Observations:
+        """The packed observations of the file."""
         file = CHECKED_FILES.open(self.path, self.digest)
         return observations_in(file.read([name for name in OBSERVED if name in file.table]), file.header["features"])
 
@@ -78,7 +79,7 @@ class Labelling:
     # -- packing
 
     def _packed(self) -> list[SequencesFile]:
-        """The data packed by the model's names and scales, or found packed."""
+        """The data packed by the model's names and scales, from the cache if possible."""
         shards, model = self.shards, self.model
         settings, arrays = model.encoder_.state()
         digest = hashlib.sha256(json.dumps(settings).encode())
@@ -103,7 +104,7 @@ class Labelling:
         return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
 
     def _entries(self, folder: str, line: Any) -> list[dict[str, Any]]:
-        """Write a file for each group that has good sequences; what the manifest says of each."""
+        """Write a file for each group with good sequences; return the manifest entry of each."""
         entries: list[dict[str, Any]] = []
         for items in self._groups(line):
             entry = self._write(folder, len(entries), items)
@@ -158,7 +159,7 @@ class Labelling:
         return {"file": name, "digest": write_container(os.path.join(folder, name), header, arrays, align=ALIGN)}
 
     def _read(self, items: Sequence[SourceSequence]) -> tuple[Observations, list[Labels] | None]:
-        """Sequences packed by the model; labels that need not keep its rules, if there are any."""
+        """Sequences packed by the model; labels, if any, may break its rules."""
         model = self.model
         X = [item.x for item in items]
         kind_of(X)
@@ -168,7 +169,7 @@ class Labelling:
         return observations, labels
 
     def _problem(self, item: SourceSequence) -> Exception | None:
-        """What is wrong with one sequence."""
+        """The problem of one sequence."""
         try:
             self._read([item])
         except (ValueError, TypeError) as problem:
@@ -192,9 +193,9 @@ class Labelling:
         return report_of(counts, topology.levels[topology.n_states[0] == 1 :]), counts["total",]
 
     def predict(self, folder: Any, loss: str) -> list[str]:
-        """Write the best labels of each file, and return the names of what was written."""
+        """Write the best labels of each file, and return the names of the files."""
         if folder is None:
-            raise ValueError("folder is None, expected where to write the labels: they need not fit in memory")
+            raise ValueError("folder is None, expected a folder for the labels, which may not fit in memory")
         path = os.path.abspath(os.fspath(folder))
         os.makedirs(path, exist_ok=True)
         with waiting("predicting", self.model.verbose):
@@ -211,7 +212,7 @@ class Labelling:
 
 
 def light(model: Model) -> Any:
-    """The model without what only packing and learning need."""
+    """The model without the data that only packing and learning need."""
     found = copy.copy(model)
     apart = ("encoder_", "history_", "penalties_", "coef_")
     found.__dict__ = {name: value for name, value in model.__dict__.items() if name not in apart}
@@ -227,10 +228,11 @@ def added_counts(counts: Iterable[Counts]) -> Counts:
     return total
 
 
-# -- what runs here or on workers
+# -- functions that run here or on workers
 
 
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
+    """Call a function of a file and the model on a worker."""
     keep_memory()
     return function(file, parcel_content(key, content), np.array(weights), *arguments)
 
@@ -241,12 +243,12 @@ def best_labels(file: SequencesFile, model: Model, weights: Floats, loss: str) -
 
 
 def compared(file: SequencesFile, model: Model, weights: Floats) -> Counts:
-    """How many steps are known and how many are right."""
+    """The numbers of known and of right steps."""
     return count_right(pairs_of(file.labels(), best_labels(file, model, weights, "sequence"), "auto"))
 
 
 def measured(file: SequencesFile, model: Model, weights: Floats, tolerance: int) -> Counts:
-    """All counts that measures are made of."""
+    """All counts that the measures need."""
     return count_all(pairs_of(file.labels(), best_labels(file, model, weights, "sequence"), "auto"), tolerance)
 
 

@@ -62,6 +62,7 @@ class StoredShard:
 
     @property
     def complete(self) -> Ints:
+        """Numbers of the sequences with complete labels."""
         if not self.file.complete:
             return np.zeros(0, dtype=np.int64)
         which = np.flatnonzero(self._rows().complete) + self.first
@@ -71,6 +72,7 @@ class StoredShard:
         return {name: value for name, value in self.__dict__.items() if name != "items"}
 
     def chunk(self, item: Any) -> tuple[Ints, Chunk]:
+        """Return the numbers of the sequences of a chunk, and the chunk."""
         if isinstance(item, int):
             which, observations, labels = self.file.chunk(item)
             return which + self.first, self._made(which, observations, labels)
@@ -79,27 +81,33 @@ class StoredShard:
         return which, chunk
 
     def some(self, which: Ints) -> Iterator[tuple[Ints, Chunk]]:
+        """Yield chunks of some sequences, for one evaluation."""
         return map(self._taken, self._cut(which))
 
     def deal(self, order: Ints, size: int) -> list[Ints]:
+        """Return the sequences in bundles of similar lengths."""
         rows = self._rows()
         cuts = bundled(np.diff(rows.observations.offsets), order - self.first, size, rows.complete)
         return [some + self.first for some in cuts]
 
     def count_bundles(self, order: Ints, size: int) -> int:
+        """Return the number of bundles, from the manifest if possible."""
         if order.size < self.file.count and 0 < self.file.complete < self.file.count:  # it is a question of which
             return len(self.deal(order, size))
         return count_of_bundles(order.size, min(self.file.complete, order.size), size)
 
     def bundle(self, which: Ints, batches: dict[bytes, Batch]) -> Chunk:
+        """Return a bundle, for many evaluations."""
         _, chunk = self._taken(which)
         chunk.free = shared_batch(batches, self.shared.scorer, chunk.observations)
         return chunk
 
     def subset(self, which: Ints) -> StoredShard:
+        """Return a shard of only these sequences."""
         return StoredShard(self.shared, self.file, self.weights, which)
 
     def single(self, n: int) -> tuple[Observations, Labels]:
+        """Return one sequence and its labels."""
         rows = self._rows()
         return rows.observations.take([n - self.first]), rows.labels(n - self.first, self.shared.scorer.topology)
 
@@ -149,22 +157,27 @@ class StoredLoss(ShardedLoss):
         self.places = places  # finds the source of a sequence that an error is about
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return loss and gradient over all data."""
         with self._placed():
             return super().__call__(weights)
 
     def soft_errors(self, weights: Floats) -> Floats:
+        """Return the expected wrong labels of each sequence."""
         with self._placed():
             return super().soft_errors(weights)
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Return loss and gradient over some sequences."""
         with self._placed():
             return super().part(weights, which)
 
     def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Return the perceptron's loss and gradient over some sequences."""
         with self._placed():
             return super().mistakes(weights, which)
 
     def bundles(self, order: Ints, size: int) -> Bundles:
+        """Return all sequences in fixed bundles; errors name the file and line."""
         found = super().bundles(order, size)
         found.explained = self._explained_in_place
         return found

@@ -84,7 +84,7 @@ class Packer:
     def _learn(self, stretches: Sequence[Stretch], line: Any) -> tuple[list[Learned], Frame, list[Numbers]]:
         """Learn from all sources, and keep their sequences packed.
 
-        Returns what is known of each stretch, the frame of all, and for each stretch the numbers of its names in it.
+        Returns the results of each stretch, the merged frame, and for each stretch the numbers of its names in it.
         """
         learned = list(self._learned(stretches, line))
         scheme = self._scheme(learned)
@@ -117,7 +117,7 @@ class Packer:
     def _again(
         self, done: Sequence[bool], stretches: Sequence[Stretch], learned: Sequence[Learned], line: Any
     ) -> list[Learned]:
-        """Learn once more from the stretches that are not done."""
+        """Learn again from the unfinished stretches."""
         for own, is_done in zip(learned, done, strict=True):
             if not is_done:
                 remove(own.pieces)
@@ -142,14 +142,14 @@ class Packer:
                 raise Disagreement(error) from None
             assert found is not None
             numbers.append(found)
-            own.frame.encoder.names = {}  # they are known now
+            own.frame.encoder.names = {}  # the topology and encoder are known now
         return frame, numbers
 
     def _has_many(self, frame: Frame) -> bool:
         return len(frame.encoder.names) > MANY and self.settings.sieve is None and self.model.min_count > 1
 
     def _sieve(self, stretches: Sequence[Stretch], line: Any) -> str:
-        """Count all names by their hashes, so that the rare ones need not be kept; the file of the counts."""
+        """Count all names by their hashes, to find rare ones; return the file of the counts."""
         if line is not None:
             line.what, line.count = "counting names", 0
         sieve = Sieve(self.model.min_count, self.settings.slots)
@@ -216,7 +216,7 @@ class Packer:
         return self.sources[bad.source].error(bad.place, bad.error)
 
     def _form(self, frame: Frame, numbers: Sequence[Numbers]) -> Form:
-        """What the processes that write shards need; the final numbers of names lie in files."""
+        """The settings for the processes that write shards; the final numbers of names are in files."""
         light = Frame(frame.encoder.without_names(), frame.statistics, frame.scheme)
         light.topology, light.narrowed = frame.topology, frame.narrowed
         paths: list[str | None] = []
@@ -230,7 +230,7 @@ class Packer:
 
 
 class Disagreement(Exception):
-    """Stretches differ in what all sequences must have in common, such as columns or levels."""
+    """Stretches differ in columns, levels or other properties that all sequences must share."""
 
     def __init__(self, error: ValueError) -> None:
         super().__init__(error)
@@ -281,7 +281,7 @@ def load_frame(header: Mapping[str, Any], arrays: Mapping[str, Any], model: Lear
 
 
 def settings_of(model: Learner) -> dict[str, Any]:
-    """What of a model's settings packed data depend on."""
+    """The settings of a model that packed data depend on."""
     apart = {"c1", "c2", "margin", "solver", "pairs", "transitions", "n_jobs", "random_state", "warm_start", "verbose"}
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in apart}
     topology = given.pop("topology", None)

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 @dataclass
 class Problems:
-    """What is wrong with sequences: the first one is raised or, with ``skip``, all are counted."""
+    """The problems of sequences: the first one is raised or, with ``skip``, all are counted."""
 
     skip: bool = False
     count: int = 0
@@ -31,7 +31,7 @@ class Problems:
             self.told.append(str(error))
 
     def add(self, other: Problems) -> None:
-        """Add what is wrong with later sequences."""
+        """Add the problems of later sequences."""
         self.count += other.count
         self.told += other.told[: TOLD - len(self.told)]
 

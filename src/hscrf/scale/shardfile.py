@@ -1,4 +1,4 @@
-"""One shard as a file: its sequences by steps, and its chunks as an evaluation takes them."""
+"""One shard as a file: its sequences by steps, and its chunks, ready for evaluation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hscrf.potentials import Potentials
 from hscrf.scale.arrays import Arrays, allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.topology import Topology
 
-DIVIDED = ("names", "begin", "found", "rare", "rows", "data")  # the arrays of features that are divided
+DIVIDED = ("names", "begin", "found", "rare", "rows", "data")  # the arrays of divided features
 ORDER = (  # of the arrays of a chunk, and of those by steps; then the sets of allowed states by level
     ("complete", "which", "offsets", *DIVIDED[:-1], "indptr", "indices", "data", "dense")
     + ("states", "ends", "may", "narrow")
@@ -46,10 +46,10 @@ def write_shard(
     infer: bool = False,
     chunk: int | None = None,
 ) -> tuple[str, int]:
-    """Write sequences in their final form, and where each comes from; returns the checksum and how many chunks.
+    """Write sequences in their final form, with their places; return the checksum and the number of chunks.
 
     With ``infer`` partial labels that no configuration has are an error here, not when they are evaluated. ``chunk`` is
-    the number of steps of a chunk, if it is another than usual.
+    the number of steps of a chunk, if not the default.
     """
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()
@@ -119,7 +119,7 @@ class ShardRows(NamedTuple):
     arrays: Arrays
 
     def labels(self, n: int, topology: Topology) -> Labels:
-        """What is known of one sequence."""
+        """The labels of one sequence."""
         return labels_in(self.arrays, topology, n)
 
 
@@ -137,6 +137,7 @@ class ShardFile:
 
     @property
     def file(self) -> ContainerFile:
+        """The open container of the shard."""
         return CHECKED_FILES.open(self.path, self.digest)
 
     def chunk(self, k: int) -> tuple[Ints, Observations, Any]:
@@ -173,7 +174,7 @@ class ShardFile:
 
 
 class Loaded:
-    """The rows of the shards that were used last: solvers that take a few sequences at a time stay in one."""
+    """The rows of the shards that were used last: stochastic solvers stay in one shard."""
 
     def __init__(self, kept: int = 2) -> None:
         self.kept = kept
@@ -181,6 +182,7 @@ class Loaded:
         self.lock = Lock()
 
     def of(self, shard: ShardFile) -> ShardRows:
+        """Return the rows of a shard, from the cache if possible."""
         with self.lock:
             if shard.digest not in self.rows:
                 self.rows[shard.digest] = shard.rows()

@@ -76,7 +76,7 @@ class Shards:
             raise ValueError(f"errors is {errors!r}, expected 'raise' or 'skip'")
         self.sources, self.errors, self.key = list(sources), errors, key
         self.client: Any = None
-        self.bad = Problems(errors == "skip")  # when the data were packed last; shared with copies
+        self.bad = Problems(errors == "skip")  # set when the data are packed; shared with copies
         self.done: set[str] = set()  # keys that this object has packed
         self.whole: Any = None  # keeps a temporary folder as long as copies of this object
         if cache is None:
@@ -168,7 +168,7 @@ class Shards:
     def __repr__(self) -> str:
         return f"Shards({len(self.sources)} sources, packed in {self.cache.folder})"
 
-    # -- what models ask for
+    # -- the contract of stores
 
     def on_cluster(self, client: Any) -> Shards:
         """Return the same data, evaluated by the workers of a Dask client.
@@ -201,7 +201,7 @@ class Shards:
         PackedShards
         """
         if any(isinstance(spec, Segment) for spec in model.asked_features()):
-            raise ValueError("a Segment function reads observations as they were given, which shards do not keep")
+            raise ValueError("a Segment function reads the user's observations, which shards do not keep")
         settings = {"chunk": CHUNK, "model": settings_of(model)}
         key = self.key_for(settings)
         found = self.find(key)
@@ -407,6 +407,7 @@ class PackedShards:
         self.labelled, self.complete = arrays["labelled"], header["complete"]
 
     def parts(self) -> Iterator[Part]:
+        """Yield the sequences of each shard."""
         topology = self.frame.topology
         assert topology is not None
         for file in self.files:
@@ -415,9 +416,11 @@ class PackedShards:
             yield Part(rows.observations, labels, file.first)
 
     def labelled_levels(self) -> NDArray[np.bool_]:
+        """Return whether any label of each level (D,) is known."""
         return self.labelled
 
     def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> StoredLoss:
+        """Return the loss over all shards, evaluated here or by the cluster."""
         weights = None if sample_weight is None else checked_weights(sample_weight, len(self.lengths))
         loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error)
         return loss if self.shards.client is None else ClusterLoss(loss, Cluster(self.shards.client, workers.n_jobs))

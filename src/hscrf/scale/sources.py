@@ -1,4 +1,4 @@
-"""Where sequences come from: files of any format that ``hscrf.io`` reads, or parts that are made when asked for."""
+"""Sources of sequences: files of any format that ``hscrf.io`` reads, or parts that are computed on demand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hscrf.errors import DataFileError, InfeasibleError, SequenceError, several
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
-LEAST = 32 << 20  # bytes of files from which on several processes read them
-STRETCHES = 2  # for each process: one that is done early takes another
-SEEN = 100  # sequences of the first file that tell which features there are
+LEAST = 32 << 20  # bytes of files from which several processes read them
+STRETCHES = 2  # stretches for each process: one that finishes early takes another
+SEEN = 100  # sequences of the first file that determine the features
 Skip = Callable[[Exception], object]
 
 
@@ -28,7 +28,7 @@ Place = tuple[int, int]  # the line on which a sequence begins, and its number i
 
 
 class SourceSequence(NamedTuple):
-    """One sequence: what is observed, its labels or None, and its place."""
+    """One sequence: its observations, its labels or None, and its place."""
 
     x: Any
     y: Any
@@ -36,20 +36,20 @@ class SourceSequence(NamedTuple):
 
 
 class Source(Protocol):
-    """Something that gives its sequences again and again in the same order."""
+    """A source whose sequences can be read repeatedly, in the same order."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Its name in errors."""
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
-        """The sequences; those that cannot be read are left out if ``skip`` is given, which gets each error."""
+        """The sequences; with ``skip``, which is called with each error, unreadable ones are left out."""
 
     def error(self, place: Place, error: Exception) -> Exception:
         """The same problem with its place."""
 
     def state(self) -> dict[str, Any] | None:
-        """What is quickly known of the source, and changes if it does; None if nothing is."""
+        """A cheap stamp of the source, such as size and time; None if there is none."""
 
     def digest(self) -> str:
         """The checksum of its content."""
@@ -70,10 +70,11 @@ class FileSource:
     unlabelled: bool = False
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
+        """Yield the sequences of the file."""
         for document in self.recipe.documents(self.name, unlabelled=self.unlabelled, skip=skip):
             try:
                 x = self.recipe.observe(document)
-                x = list(x) if isinstance(x, Features) else x  # made once, for it is read several times
+                x = list(x) if isinstance(x, Features) else x  # made once, because the file is read several times
                 if document.labels is None and not self.unlabelled:
                     raise document.error("there are no labels to learn from")
             except DataFileError as error:
@@ -84,6 +85,7 @@ class FileSource:
             yield SourceSequence(x, document.labels, (document.lines[0], document.number or 0))
 
     def error(self, place: Place, error: Exception) -> Exception:
+        """Return the problem with the file and the line."""
         if isinstance(error, DataFileError):
             return error
         line, number = place
@@ -95,10 +97,12 @@ class FileSource:
         return DataFileError(self.name, line + (step or 0) * by_lines, problem, sequence=number, step=step)
 
     def state(self) -> dict[str, Any]:
+        """Return size and time of the file."""
         found = os.stat(self.name)
         return {"size": found.st_size, "time": found.st_mtime_ns}
 
     def digest(self) -> str:
+        """Return the checksum of the file."""
         digest = hashlib.sha256()
         with open(self.name, "rb") as file:
             while piece := file.read(1 << 20):
@@ -106,24 +110,27 @@ class FileSource:
         return digest.hexdigest()
 
     def travels(self) -> bool:
+        """Return True: other processes can read the file."""
         return True
 
     def absolute(self) -> FileSource:
+        """Return the same source with an absolute path."""
         return replace(self, name=os.path.abspath(self.name))
 
 
 @dataclass(frozen=True)
 class PartSource:
-    """A function, or a Dask delayed object, that gives (X, Y)."""
+    """A function, or a Dask delayed object, that returns (X, Y)."""
 
     name: str
     part: Any
     number: int
 
     def items(self, skip: Skip | None) -> Iterator[SourceSequence]:
+        """Compute the part and yield its sequences."""
         made = self.part.compute() if hasattr(self.part, "compute") else self.part()
         if not isinstance(made, tuple | list) or len(made) != 2:
-            raise ValueError(f"{self.name} gave a {type(made).__name__}, expected a pair (X, Y)")
+            raise ValueError(f"{self.name} returned a {type(made).__name__}, expected a pair (X, Y)")
         X, Y = made
         if Y is not None and len(X) != len(Y):
             raise ValueError(f"{self.name} has {several(len(X), 'sequence')} in X but {len(Y)} in Y")
@@ -131,6 +138,7 @@ class PartSource:
             yield SourceSequence(x, None if Y is None else Y[n], (n, n))
 
     def error(self, place: Place, error: Exception) -> Exception:
+        """Return the problem with the part and the number of the sequence."""
         _, number = place
         problem = error.problem if isinstance(error, SequenceError) else str(error)
         found = type(error)(problem) if isinstance(error, SequenceError) else ValueError(problem)
@@ -139,9 +147,11 @@ class PartSource:
         return found
 
     def state(self) -> None:
+        """Return None: a part has no cheap stamp."""
         return None
 
     def digest(self) -> str:
+        """Return an empty string: a part has no checksum."""
         return ""
 
     def travels(self) -> bool:
@@ -155,6 +165,7 @@ class PartSource:
         return True
 
     def absolute(self) -> PartSource:
+        """Return this source."""
         return self
 
 
@@ -166,7 +177,7 @@ def stretches_of(sources: Sequence[Source], size: int) -> list[tuple[int, Sequen
     if size == 1 or not all(source.travels() for source in sources):
         return [(0, sources)]
     states = [source.state() for source in sources]
-    sizes = [LEAST if state is None else state["size"] for state in states]  # what a part holds is not known
+    sizes = [LEAST if state is None else state["size"] for state in states]  # the size of a part is unknown
     total = sum(sizes)
     if total < LEAST or not total:
         return [(0, sources)]
@@ -184,7 +195,7 @@ def files_of(
     skip: bool = False,
     **layout: Any,
 ) -> list[FileSource]:
-    """A source for each file that names and patterns stand for; the first file decides what its columns are."""
+    """A source for each file that names and patterns match; the first file determines the columns."""
     known = [name for name, one in inspect.signature(recipe_for).parameters.items() if one.kind is one.KEYWORD_ONLY]
     for name in layout:
         if name not in known:
@@ -201,7 +212,7 @@ def sources_of(
     left_out: list[Exception] = []
     documents = recipe.documents(paths[0], unlabelled=unlabelled, skip=left_out.append if skip else None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # packing reads the file again, and says what it finds
+        warnings.simplefilter("ignore")  # packing reads the file again and reports problems
         first = list(islice(documents, SEEN))
     if not first:
         raise left_out[0]
@@ -239,7 +250,7 @@ def recipe_for(
 
 
 def paths_of(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files that names and patterns such as ``data/*.jsonl`` stand for, those of a pattern in order."""
+    """The files that names and patterns such as ``data/*.jsonl`` match, those of a pattern in order."""
     import glob
 
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)

@@ -1,4 +1,4 @@
-"""Packed sequences on disk between the two passes of packing: by names and states as they were known by then."""
+"""Packed sequences on disk between the two passes of packing: with provisional numbers of names and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first pass over a stretch of sources: it learns a frame of its own and keeps the sequences as it packs them.
+"""The first pass over a stretch of sources: it learns a frame and stores the packed sequences.
 
 Stretches are worked on by this process, by others, or by the workers of a cluster; the frames are merged afterwards.
 """
@@ -36,17 +36,17 @@ RANKS = ("plain", "bio", "bioes")
 
 @dataclass(frozen=True)
 class Settings:
-    """What all stretches of a packing share."""
+    """The settings that all stretches of a packing share."""
 
     model: Learner
     folder: str
     skip: bool  # whether bad sequences are left out
     batch: int  # steps of named features that are packed at a time
     shard: int  # steps of other observations that are packed at a time
-    many: int  # names after which rare ones are sought before any is kept
+    many: int  # from this number of names on, rare ones are found before any is kept
     slots: int  # counters of a sieve for them
     scheme: Any = None  # None: as the first labels show
-    sieve: str | None = None  # the file of a sieve that holds back rare names
+    sieve: str | None = None  # the file of a sieve that drops rare names
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Stretch:
 
 @dataclass
 class Learned:
-    """What the first pass over a stretch has learned and kept."""
+    """The results of the first pass over a stretch."""
 
     frame: Frame | None  # None: there is no good sequence, or there are too many names
     scheme: Any
@@ -69,7 +69,7 @@ class Learned:
     good: NDArray[np.bool_]  # (n,)
     problems: Problems
     given: bool  # whether the first labels are objects, whose topology is given
-    many: bool = False  # whether there are enough names that rare ones should be found first
+    many: bool = False  # whether there are so many names that rare ones are found first
 
 
 class SourceBatch(NamedTuple):
@@ -80,7 +80,7 @@ class SourceBatch(NamedTuple):
 
 
 class OtherScheme(Exception):
-    """Labels further on are written in another scheme than those at the beginning."""
+    """Later labels are written in another scheme than the first ones."""
 
     def __init__(self, scheme: Any) -> None:
         super().__init__(scheme)
@@ -100,7 +100,7 @@ def learn(stretch: Stretch, settings: Settings) -> Learned:
 
 
 class StretchLearner:
-    """Learns from one stretch by one scheme, or by that of its first labels.
+    """Learn from one stretch by one scheme, or by that of its first labels.
 
     Bad sequences raise an error that names file and line or, with ``skip``, are left out and counted.
     """
@@ -114,6 +114,7 @@ class StretchLearner:
         self.spool = Spool(settings.folder, stretch.number)
 
     def run(self) -> Learned:
+        """Learn from the whole stretch and return the result."""
         lengths, good = array("q"), array("b")
         many = False
         for batch in self._batches():
@@ -151,7 +152,7 @@ class StretchLearner:
             yield batch
 
     def _update(self, batch: SourceBatch) -> tuple[Part | None, list[int]]:
-        """Learn from a batch; what it is packed as, and which of its sequences are in it."""
+        """Learn from a batch; return it packed, and the sequences that it contains."""
         kept = list(range(len(batch.items)))
         while kept:
             former = (
@@ -185,7 +186,7 @@ class StretchLearner:
         return part
 
     def _look_at_schemes(self, Y: Sequence[Any]) -> None:
-        """Take the scheme from the first labels; begin again if later ones show another."""
+        """Take the scheme of the first labels; start again if later ones have another."""
         seen = schemes_in(Y, self.model.scheme, self.model.topology)
         if self.scheme is None:
             self.scheme = seen
@@ -196,7 +197,7 @@ class StretchLearner:
             raise OtherScheme(wider)
 
     def _problem(self, item: SourceSequence) -> Exception | None:
-        """What is wrong with one sequence, next to the first good one if there is one."""
+        """The problem of one sequence, checked together with the first good one, if any."""
         probe = StretchLearner(self.stretch, self.settings, self.scheme)
         former = [] if self.first is None else [self.first]
         try:
@@ -214,7 +215,7 @@ class StretchLearner:
 
 
 def new_frame(settings: Settings, scheme: Any) -> Frame:
-    """A frame that leaves moments of columns to the shards, and rare names to the sieve if there is one."""
+    """A frame that does not compute moments, and drops rare names by the sieve, if any."""
     frame = settings.model.new_frame(scheme)
     frame.encoder.measures = False
     if settings.sieve is not None:
@@ -234,7 +235,7 @@ def sequences(stretch: Stretch, problems: Problems) -> Iterator[tuple[SourceSequ
 
 
 def is_named(x: Any) -> bool:
-    """Whether a sequence has named features, as far as it can be known before the sequence is packed."""
+    """Whether a sequence has named features, judged before the sequence is packed."""
     with contextlib.suppress(ValueError, TypeError, IndexError, KeyError):
         return kind_of([x]) in ("dicts", "strings")
     return True
@@ -256,7 +257,7 @@ def widest(one: Any, other: Any) -> Any:
 
 
 def count_hashes(stretch: Stretch, settings: Settings) -> str:
-    """Count all names of a stretch by their hashes; the file of the counts."""
+    """Count all names of a stretch by their hashes; return the file of the counts."""
     sieve = Sieve(settings.model.min_count, settings.slots)
     for item, _ in sequences(stretch, Problems(skip=True)):
         with contextlib.suppress(ValueError, TypeError):  # bad sequences are found when they are packed

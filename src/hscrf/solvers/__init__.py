@@ -1,4 +1,4 @@
-"""Optimisers that know nothing of CRFs: they see a loss and its gradient, over all sequences or some of them.
+"""Optimisers that do not depend on CRFs: they use a loss and its gradient, over all or some sequences.
 
 Every solver minimises ``objective + sum(c2 * w^2) + sum(c1 * |w|)`` (CRFsuite's convention: no half). ``minimize``
 returns a ``Result`` with the weights and the reason why it stopped. Ctrl-C ends the run, not the program, and keeps

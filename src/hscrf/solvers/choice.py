@@ -19,8 +19,18 @@ CLASSES: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values(
 
 
 def solver_of(solver: str | Solver) -> Solver:
-    """The solver of that name with its default options, or the solver itself.
+    """Return the solver of a name with its default options, or the given solver.
 
+    Parameters
+    ----------
+    solver : str or solver
+
+    Returns
+    -------
+    solver
+
+    Examples
+    --------
     >>> solver_of("perceptron")
     Perceptron(epochs=10, batch=None, average=True)
     """
@@ -48,7 +58,7 @@ def dump_solver(solver: str | Solver) -> Any:
 
 
 def known_solver(solver: str | Solver | Mapping[str, str]) -> str | Solver:
-    """The solver of a model from a file; the default in the place of one that is not ours, which no file can hold.
+    """The solver of a model from a file; the default instead of a solver of the user, which no file can hold.
 
     A warning says so: weights and predictions do not depend on the solver, only a further ``fit`` does.
     """

@@ -16,7 +16,7 @@ from hscrf.progress import Waiting, is_live
 Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
-RARELY = 10.0  # seconds between lines where a line cannot be written over
+RARELY = 10.0  # seconds between lines where a line cannot be overwritten
 CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
 CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
@@ -55,7 +55,7 @@ class Result:
         dict[str, Any]
     ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
     kept: int | None = None  # the iteration whose weights these are, if development data chose it
-    state: Mapping[str, Any] | None = None  # to go on from, if the solver has one and checkpoints were asked for
+    state: Mapping[str, Any] | None = None  # for resuming, if the solver has a state and checkpoints are on
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ class Progress:
             self.first = None
 
     def show(self, entry: dict[str, Any]) -> None:
+        """Show an entry of the history."""
         self.begun()
         line = (
             f"iteration {entry['iteration']}  loss {entry['loss']:.2f}  "
@@ -137,6 +138,7 @@ class Progress:
         self.write(line if entry["score"] is None else f"{line}  dev {entry['score']:.4g}")
 
     def write(self, line: str) -> None:
+        """Write a line, or replace the live one."""
         if self.live:
             self.stream.write("\r" + line.ljust(self.width))
             self.width = len(line)
@@ -147,6 +149,7 @@ class Progress:
             self.stream.flush()
 
     def close(self, reason: str) -> None:
+        """End the live line and show the reason of the stop."""
         self.begun()
         if self.live and self.width:
             self.stream.write("\n")
@@ -157,7 +160,7 @@ class Progress:
 
 
 class Run:
-    """What is known of a run so far."""
+    """The state of a run so far."""
 
     def __init__(self, objective: Objective, weights: Floats, monitor: Monitor | None) -> None:
         self.start = time.perf_counter()
@@ -233,7 +236,7 @@ class Run:
                 self.monitor.checkpoint(weights.copy(), self.history[: self.stated], state)
 
     def standing(self) -> dict[str, Any]:
-        """What the development data have said so far."""
+        """The results on development data so far."""
         if self.best is None:
             return {}
         value, loss, weights = self.best
@@ -248,6 +251,7 @@ class Run:
             self.waited, self.kept = int(state["waited"]), state["kept"]
 
     def result(self, reason: str, converged: bool) -> Result:
+        """Return the result with the best weights."""
         loss, weights = (self.loss, self.weights) if self.best is None else self.best[1:]
         self.progress.close(reason)
         self.save(weights, self.state if reason == INTERRUPTED else None)
@@ -267,7 +271,7 @@ def supervise(run: Run, work: Callable[[], None]) -> Result:
 
 
 def _checked(weights: Floats, size: int) -> Floats:
-    """A copy of the starting weights, which must be finite and of the right number."""
+    """Return a checked copy of the starting weights."""
     weights = np.array(weights, dtype=np.float64)
     if weights.shape != (size,):
         raise ValueError(f"the starting weights have shape {weights.shape}, but the objective has {size} weights")
@@ -285,7 +289,7 @@ def at_least(thing: object, **minimum: float) -> None:
 
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:
-    """What the penalties c1 * sum |w| + c2 * sum w^2 add to the loss."""
+    """The penalties c1 * sum |w| + c2 * sum w^2."""
     squares = float((c2 * weights) @ weights) if np.ndim(c2) else float(c2 * (weights @ weights))
     return squares + float(np.sum(c1 * np.abs(weights))) if np.any(c1) else squares
 

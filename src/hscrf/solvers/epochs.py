@@ -1,4 +1,4 @@
-"""What the solvers that take a few sequences at a time share."""
+"""Shared parts of the stochastic solvers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Moves = Sequence[tuple[Floats, Sequence[float]]]
 
 
 class MiniBatch(Protocol):
-    """A few sequences that are met once an epoch. Weights come as a vector and a factor for each group of them."""
+    """A few sequences, visited once in each epoch. Weights come as a vector and a factor for each group of them."""
 
     def __len__(self) -> int:
         """Number of sequences."""
 
     def loss(self, base: Floats, factors: Floats) -> tuple[float, Any]:
-        """The loss, and what ``move`` needs of its gradient."""
+        """Return the loss, and the part of its gradient that ``move`` needs."""
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, Any]:
-        """By how much the best labels outscore the true ones, and what ``move`` needs; None if they are the best."""
+        """Return the margin of the best labels over the true ones, and the data for ``move``; None if no mistake."""
 
     def move(self, found: Any, moves: Moves) -> None:
         """Add the gradient to each vector, times a factor for each group."""
@@ -43,13 +43,16 @@ class Some:
         return len(self.which)
 
     def loss(self, base: Floats, factors: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient."""
         return self.objective.part(base * np.repeat(factors, self.sizes), self.which)
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, Floats | None]:
+        """Return the perceptron's loss and gradient; None as gradient if there is no mistake."""
         loss, gradient = self.objective.mistakes(base * np.repeat(factors, self.sizes), self.which)
         return loss, gradient if gradient.any() else None  # not loss > 0: wrong labels may tie with the true ones
 
     def move(self, found: Floats, moves: Moves) -> None:
+        """Add the gradient to each vector, times the factors of its groups."""
         for vector, factors in moves:
             vector += np.repeat(factors, self.sizes) * found
 
@@ -106,6 +109,7 @@ def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
 
 
 def batches(order: Ints, size: int) -> Iterator[Ints]:
+    """Yield pieces of an order, of at most ``size`` numbers."""
     for start in range(0, len(order), size):
         yield order[start : start + size]
 
@@ -116,11 +120,11 @@ def checked_loss(loss: float, where: str) -> float:
 
 
 # ------------------------------------------------------------------------------
-# Going on after a kill
+# -- resuming after a kill
 
 
 def seed_of(run: Run, options: Any, random_state: Random) -> int:
-    """The seed of all that is random in a run; that of the run which is resumed."""
+    """The seed of all randomness in a run; of a resumed run, the former one."""
     state = resumed_state(run, options)
     return int(generator(random_state).integers(2**63)) if state is None else int(state["seed"])
 
@@ -146,7 +150,7 @@ def met_in(bundles: Sequence[MiniBatch], seed: int, epoch: int) -> Ints:
 
 
 def resumed_state(run: Run, options: Any) -> Mapping[str, Any] | None:
-    """What a run of the same solver with the same options, but for the number of epochs, left behind."""
+    """The saved state of a run with the same solver and options, except the number of epochs."""
     state = run.monitor.state
     return state if state is not None and state.get("solver") == described(options) else None
 
@@ -157,7 +161,7 @@ def described(options: Any) -> dict[str, Any]:
 
 
 def state_of(options: Any, seed: int, moving: Moving, **numbers: float) -> dict[str, Any]:
-    """What a run needs to go on from the end of an epoch as if it had never stopped."""
+    """The state that resumes a run at the end of an epoch, as without interruption."""
     arrays = {"base": moving.base.copy(), "summed": moving.summed.copy()}
     if moving.late is not None:
         arrays["late"] = moving.late.copy()
@@ -165,7 +169,7 @@ def state_of(options: Any, seed: int, moving: Moving, **numbers: float) -> dict[
 
 
 def restore(moving: Moving, state: Mapping[str, Any]) -> None:
-    """Take over what ``state_of`` has described."""
+    """Restore the state from ``state_of``."""
     moving.base, moving.summed, moving.n = state["base"].copy(), state["summed"].copy(), int(state["n"])
     if moving.late is not None:
         moving.late = state["late"].copy()

@@ -268,7 +268,7 @@ def _scales(c2: Penalty) -> Floats | None:
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs, scales: Floats | None = None) -> Floats:
     """Return the product of the inverse Hessian and a vector by the two-loop recursion over the pairs."""
-    from hscrf.solvers.kernels import add_and_multiply  # loads the core: not before it is needed
+    from hscrf.solvers.kernels import add_and_multiply  # imported here because it loads the core
 
     result = vector.copy()
     if not pairs:

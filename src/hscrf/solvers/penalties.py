@@ -1,4 +1,4 @@
-"""The choice of L2 penalties by what is held out.
+"""The choice of L2 penalties by held-out errors.
 
 All training sequences are held out once, fold by fold; the sequences of a group (a person, a document) stay together.
 The folds are fitted along a path of penalties from strong to weak, each fit starting where the last one ended. The path
@@ -35,7 +35,7 @@ LIMITS = (0.01, 100.0)  # of the overall penalty
 FARTHEST = 40.0  # the largest factor of a group, and one over the smallest
 PATIENCE = 2  # steps without a better penalty after which the path ends
 NOISE = 1.5  # standard errors of a difference
-SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds: what it leaves undone shows in no decision
+SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds; a stricter rule changes no decision
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Weighting:
 
     groups: Sequence[str]  # of each block
     sizes: Sequence[int]
-    own: Sequence[float]  # factors that the specifications ask for
+    own: Sequence[float]  # factors in the specifications
 
     @property
     def names(self) -> list[str]:
@@ -60,18 +60,19 @@ class Weighting:
 
 @dataclass(frozen=True)
 class Trial:
-    """An entry of the path, and what is known of it besides."""
+    """An entry of the path, with its errors and weights."""
 
     entry: dict[str, Any]
     errors: Floats  # of each group of sequences
     weights: list[Floats]  # of each fold
 
     def lead(self, other: Trial) -> float:
-        """By how many standard errors it has fewer errors than another."""
+        """The lead over another trial: the difference of errors in standard errors."""
         return lead_of(other.errors - self.errors)
 
     @property
     def total(self) -> float:
+        """The errors of all groups."""
         return float(self.errors.sum())
 
 
@@ -85,7 +86,7 @@ class Search:
     start: Floats  # weights, the same for all folds
     random_state: Random = None
     verbose: int = 0
-    plain: float = 0.1  # the penalty that is taken if no other is better beyond noise
+    plain: float = 0.1  # the penalty to keep unless another is significantly better
     groups: Any = None  # of the sequences; None: each is one by itself
 
     def __post_init__(self) -> None:
@@ -104,7 +105,7 @@ class Search:
         self.reason = ""
 
     def run(self) -> None:
-        """Look for the overall penalty, then for the factor of each group; Ctrl-C ends the search where it is."""
+        """Search the overall penalty, then the factor of each group; Ctrl-C ends the search."""
         try:
             plain = self.walk()
             for group in self.weighting.names:
@@ -141,7 +142,7 @@ class Search:
             since = 0 if self.best.total < fewest else since + 1
 
     def weigh(self, group: str, step: float) -> bool:
-        """Change the factor of a group step by step while that leads by more than noise; whether it did at all."""
+        """Change the factor of a group while the lead exceeds noise; return whether it changed."""
         moved = False
         while 1 / FARTHEST < (factor := two_digits(self.best.entry["factors"].get(group, 1.0) * step)) < FARTHEST:
             trial = self.attempt(self.best.entry["c2"], {**self.best.entry["factors"], group: factor}, group)
@@ -185,7 +186,7 @@ def chosen(path: Sequence[Mapping[str, Any]]) -> tuple[float, dict[str, float]]:
 
 
 def reason_of(best: Trial, plain: Trial) -> str:
-    """One sentence: what was chosen, and by how much it is better than the plain penalty."""
+    """Return one sentence: the choice, and its advantage over the plain penalty."""
     c2 = plain.entry["c2"]
     if best is plain:
         return f"c2 = {c2:g} was kept: no other penalty had fewer held-out errors beyond noise"
@@ -215,17 +216,17 @@ def deal(sizes: Ints, folds: int, random: Any) -> Ints:
 
 
 def lead_of(gains: Floats) -> float:
-    """By how much the errors of all groups fell, in standard errors of that sum; 0 if none changed."""
+    """The decrease of the errors of all groups, in standard errors of that sum; 0 if none changed."""
     chance = math.sqrt(gains @ gains)
     return float(gains.sum()) / chance if chance else 0.0
 
 
 def two_digits(penalty: float) -> float:
-    """Two digits of it, so that two steps are a power of ten."""
+    """Round to two digits, so that two steps are a power of ten."""
     return float(f"{penalty:.2g}")
 
 
 def spoken_factors(factors: Mapping[str, float]) -> str:
-    """Factors other than one, as words of a line."""
+    """Factors other than one, as text."""
     shown = [f"{group} x{factor:.3g}" for group, factor in factors.items() if factor != 1.0]
     return "".join(f", {words}" for words in shown)

@@ -25,7 +25,7 @@ from hscrf.solvers.epochs import (
 )
 from hscrf.solvers.moving import Moving
 
-MOST = 16  # sequences in a batch, unless more are asked for
+MOST = 16  # default sequences in a batch
 
 
 @dataclass(frozen=True)

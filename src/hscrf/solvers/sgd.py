@@ -39,8 +39,8 @@ from hscrf.solvers.epochs import (
 )
 from hscrf.solvers.moving import Moving
 
-MOST = 8  # sequences in a batch, unless more are asked for
-SAMPLE = 500  # sequences that a rate is tried on
+MOST = 8  # default sequences in a batch
+SAMPLE = 500  # sequences for trying a rate
 TRUNCATIONS = 16  # times in an epoch that L1 is applied
 
 
@@ -160,13 +160,13 @@ class Stochastic:
         c2: Penalty,
     ) -> None:
         self.options, self.bundles, self.groups, self.n, self.c1, self.c2 = options, bundles, groups, n, c1, c2
-        self.size = size  # of a bundle; also where one has fewer sequences, lest few step as far as many
+        self.size = size  # of a bundle; also for smaller bundles, so that their steps are smaller
         self.decays = 2 * of_groups(c2, groups) / n
         self.every = -(-len(bundles) // TRUNCATIONS) if np.any(c1) else 0
         self.rate = 1.0 if options.rate is None else options.rate
 
     def answer(self, moving: Moving) -> Floats:
-        """The answer so far."""
+        """The weights so far."""
         if np.any(self.c1):
             return np.where(moving.base == 0, 0.0, moving.mean)
         return moving.mean

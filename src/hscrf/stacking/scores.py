@@ -25,7 +25,7 @@ class LevelScores:
     """
 
     level: str
-    classes: list[tuple[Any, bool]]  # state, and whether a segment begins; always False if that is not asked
+    classes: list[tuple[Any, bool]]  # state, and whether a segment begins; always False if boundaries are not scored
     delimited: bool
     model: Any = None  # None: only one class is known
 
@@ -153,7 +153,7 @@ def cross_fitted(classifier: Any, rows: Any, offsets: Ints, targets: Targets, fo
         if model is None and present.size == 1:
             probabilities[held] = DOUBT / len(scores.classes)
             probabilities[held, present[0]] += 1 - DOUBT
-        elif model is None:  # nothing is known of this level in the other folds
+        elif model is None:  # the other folds have no labels of this level
             probabilities[held] = 1 / len(scores.classes)
         else:
             probabilities[held] = scores.probabilities(model, rows[np.flatnonzero(held)])

@@ -1,6 +1,6 @@
 """The recursion of a stream without segmental levels: one matrix over all stacks of states.
 
-It gives what :mod:`hscrf.streaming.recursion` gives, with fewer and larger operations.
+The results are those of :mod:`hscrf.streaming.recursion`, with fewer and larger operations.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hscrf.arrays import Floats
 from hscrf.streaming.layout import Layout
 from hscrf.streaming.terms import Terms
 
-LARGEST = 128  # stacks for which a matrix over pairs is the faster way
+LARGEST = 128  # up to this number of stacks, a matrix over pairs is faster
 
 
 @dataclass(frozen=True, eq=False)
 class ChainRecord:
-    """What one step computed: the best way into each entry, or the weights of all entries before each.
+    """The results of one step: the best way into each entry, or the weights of all entries before each.
 
     Ways are numbered by the topmost level that begins, then by the entry before.
     """
@@ -40,13 +40,13 @@ class ChainRecursion:
         self.masses: Floats = np.empty(0)
         self.terms: Terms | None = None
         self.columns = np.arange(layout.leaves)
-        self._known: tuple[object, ...] = ()  # the parts that the present scores are made of
+        self._known: tuple[object, ...] = ()  # the parts of the current scores
         self._scores: Floats = np.empty(0)
-        self._transitions: tuple[object, ...] = ()  # those that the present pairs are made of
+        self._transitions: tuple[object, ...] = ()  # the parts of the current pairs
         self._pairs: Floats = np.empty(0)
 
     def push(self, terms: Terms) -> ChainRecord:
-        """Take in one more step."""
+        """Add one step."""
         self.step += 1
         if self.terms is None:
             record, masses = ChainRecord(None, None), self._first(terms)
@@ -94,7 +94,7 @@ class ChainRecursion:
         return self._scores
 
     def _borders(self, former: Terms, terms: Terms) -> Floats:
-        """What ends, and what starts, if a level and all below it begin: (2, levels, K)."""
+        """Scores of ends and of starts, if a level and all below it begin: (2, levels, K)."""
         layout = self.layout
         found = np.zeros((2, layout.bottom + (not layout.unit), layout.leaves))
         total: Any = 0.0  # of all levels from m on
@@ -124,7 +124,7 @@ class ChainRecursion:
             self._transitions, self._pairs = parts, going
         return self._pairs
 
-    # -- what the entries are worth at the end
+    # -- masses at the end
 
     def unfinished(self) -> Floats:
         """Log masses if the stream goes on."""
@@ -140,7 +140,7 @@ class ChainRecursion:
                     found = found + part[m][layout.ancestor[m]]
         return found
 
-    # -- the way back
+    # -- tracing back
 
     def predecessor(self, record: ChainRecord, entry: int) -> tuple[int | None, int]:
         """The best entry at the step before, and the topmost level that begins at this step."""

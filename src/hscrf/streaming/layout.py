@@ -51,10 +51,10 @@ def nodes_below(topology: Topology, d: int, above: Ints) -> Nodes:
 class Ages:
     """The lengths that segments of one level may have, and the axis of arrays that distinguishes their ages.
 
-    A segment that began at step t has the place ``t % size`` on the axis, so that going on moves nothing. States
-    without a longest duration, and those whose longest duration is open, stay in one more place, the last, once they
-    are older than ``size``. An open one scores its longest explicit duration as it comes there, and ``tail`` at each
-    step.
+    A segment that began at step t has the place ``t % size`` on the axis, so that no entry moves when it continues.
+    States without a longest duration, and those whose longest duration is open, stay in one more place, the last, once
+    they are older than ``size``. An open one scores its longest explicit duration when it moves there, and ``tail`` at
+    each step.
     """
 
     size: int
@@ -69,10 +69,11 @@ class Ages:
 
     @property
     def places(self) -> int:
+        """The number of places on the axis of ages."""
         return self.size + self.older
 
 
-LASTING = 1000  # steps on average that an open segment may still last, whatever its tail
+LASTING = 1000  # cap on the mean number of steps that an open segment may still last
 
 
 def ages_of(topology: Topology, d: int, table: Floats | None, limit: int | None, tail: Floats | None = None) -> Ages:
@@ -130,7 +131,7 @@ def _open_ages(opened: NDArray[np.bool_], shortest: Ints, longest: Ints, table: 
 
 
 class Layout:
-    """Where the numbers of a stream are: an axis for each segmental level, the last axis for the stacks.
+    """The layout of a stream's arrays: an axis for each segmental level, the last axis for the stacks.
 
     Levels are those of the topology: 0 is the root, ``bottom`` the lowest. ``nodes[m]`` are the stacks down to level m
     (none for the root), ``ancestor[m]`` gives the stack down to level m of each complete one.
@@ -181,7 +182,7 @@ class Layout:
         return sum(d < m for d in self.ages)
 
     def older(self, d: int, m: int) -> tuple[Floats, Floats]:
-        """What stacks down to level m score as a segment of level d grows older than all places, and at each step."""
+        """Scores of stacks down to level m when a segment of level d outgrows all places, and at each later step."""
         state = self.states[d][self.first_leaf[min(m, self.bottom)]]
         return self.ages[d].growing[state], self.ages[d].tail[state]
 

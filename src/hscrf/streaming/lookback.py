@@ -1,4 +1,4 @@
-"""The way back over the last steps of a stream: the best labelling, and the probabilities of states."""
+"""Trace back over the last steps of a stream: the best labelling, and the probabilities of states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hscrf.streaming.recursion import Recursion, StepRecord, log_sum
 
 
 class SegmentalRecursion(Recursion):
-    """The recursion together with the way back."""
+    """The recursion, with tracing back."""
 
     def predecessor(self, record: StepRecord, entry: int) -> tuple[int | None, int]:
         """The best entry at the step before, and the topmost level that begins at this step."""
@@ -76,7 +76,7 @@ def _before(layout: Layout, record: StepRecord, entry: Entry) -> tuple[tuple[int
 def _begun(layout: Layout, record: StepRecord, entry: Entry) -> tuple[int, tuple[int, ...]]:
     """The topmost level that begins on the best way into an entry, and where the ages above it were before.
 
-    Nothing but the ages tells which levels have begun, and those of Markov levels are not kept: the best way decides.
+    The ages show which levels have begun, but Markov levels have none: for them the best way decides.
     """
     ages = layout.ages.items()
     new = [place == record.step % own.size for (_, own), place in zip(ages, entry.places, strict=True)]
@@ -97,7 +97,7 @@ def _begun(layout: Layout, record: StepRecord, entry: Entry) -> tuple[int, tuple
 
 
 def _grown(layout: Layout, entry: Entry, places: tuple[int, ...], m: int) -> float:
-    """What segments of levels above m score as they grow older than all places of their axes."""
+    """Scores of segments of levels above m that outgrow all places of their axes."""
     total = 0.0
     for d, axis in layout.axes.items():
         ages, state = layout.ages[d], layout.states[d][entry.leaf]
@@ -120,7 +120,7 @@ def probabilities(
 ) -> Iterator[Floats]:
     """Probabilities (leaves,) of the stacks, for the last step and then for those before it.
 
-    ``ends`` are log masses of the entries at the last step that know how the sequence goes on or ends.
+    ``ends`` are log masses of the entries at the last step, including whether the sequence goes on or ends.
     """
     after = np.where(ends > -np.inf, ends - np.where(ends > -np.inf, masses[-1], 0.0), -np.inf)
     for k in range(len(records) - 1, -1, -1):
@@ -132,7 +132,7 @@ def probabilities(
 
 
 def step_back(layout: Layout, record: StepRecord, after: Floats) -> Floats:
-    """What is still to come after the step before, from what comes after the step of a record.
+    """The backward masses of the step before, from those of the step of a record.
 
     Both are log sums over all ways on from each entry. Added to the masses of the same step they give the
     probabilities of its entries, up to a constant.
@@ -172,7 +172,7 @@ def _sum_below(layout: Layout, m: int, values: Floats) -> Floats:
 
 
 def _moved(layout: Layout, step: int, values: Floats, m: int) -> Floats:
-    """The same by the places of ages at the step before; segments that were too old to go on lead nowhere."""
+    """The same by the places of ages at the step before; segments too old to continue have mass zero."""
     found = values
     for d, axis in layout.axes.items():
         if d < m:

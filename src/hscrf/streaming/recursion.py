@@ -1,4 +1,4 @@
-"""The forward recursion of a stream: one step at a time, in a time that does not depend on how many came before."""
+"""The forward recursion of a stream, step by step; the cost of a step does not depend on earlier steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hscrf.streaming.terms import Terms
 
 @dataclass(frozen=True, eq=False)
 class StepRecord:
-    """What one step computed, kept until it is older than the lag.
+    """The results of one step, kept until they are older than the lag.
 
     ``up[m]`` are masses of stacks down to level m that have not ended at the last step. ``closed[m]`` are those of
     stacks whose level m ends there, ``across[m]`` those of stacks that start a sibling at this step.
@@ -23,14 +23,14 @@ class StepRecord:
     up: dict[int, Floats]
     closed: dict[int, Floats]
     across: dict[int, Floats]  # ages as they were before this step
-    ages: dict[int, Floats]  # (places, nodes) what ending at each age adds
+    ages: dict[int, Floats]  # (places, nodes) the score of ending at each age
     former: Terms | None  # of the last step; None at the first
     terms: Terms
     entered: Floats  # masses of all entries without the tokens of this step
 
 
 class Recursion:
-    """Log masses of all that can be unfinished after the steps seen so far.
+    """Log masses of all unfinished labellings after the steps so far.
 
     An entry is a complete stack of states together with the ages of its segmental levels. Its mass is the sum
     (``best``: the maximum) of exp(score) over all labellings of the steps so far that end in it. The score includes
@@ -41,7 +41,7 @@ class Recursion:
         self.layout = layout
         self.best = best
         self.step = -1
-        self.offset = 0.0  # what was taken off the masses
+        self.offset = 0.0  # the log factor taken off the masses
         self.masses: Floats = np.empty(0)
         self.terms: Terms | None = None
         self.sums: dict[int, Floats] = {}  # (size, S) of the averaged token scores, by the place of the age
@@ -89,7 +89,7 @@ class Recursion:
         return masses + former.stop[m] if m in former.stop else masses
 
     def _across(self, m: int, closed: Floats, former: Terms, terms: Terms) -> Floats:
-        """Masses of stacks whose level m starts a sibling of what has ended."""
+        """Masses of stacks whose level m starts a sibling of the segment that ended."""
         nodes = self.layout.nodes[m]
         pairs = closed[..., nodes.members][..., None] + former.trans[m]
         found = self._reduce(pairs, -2)
@@ -125,7 +125,7 @@ class Recursion:
         return found
 
     def age_rows(self, d: int, what: str) -> Floats:
-        """What the ages of level d add to its stacks (places, nodes): ``close``, ``total`` or ``best`` of its table."""
+        """The scores that the ages of level d add to its stacks (places, nodes), from one row of its table."""
         ages, state = self.layout.ages[d], self.layout.nodes[d].state
         last = self.step - 1 if what == "close" else self.step
         age = (last - np.arange(ages.size)) % ages.size

@@ -18,7 +18,7 @@ from hscrf.potentials import Key
 
 
 class StepScorer:
-    """Scores observations step by step; what does not depend on them is scored once.
+    """Score observations step by step; scores that do not depend on them are computed once.
 
     ``constant`` has the parts that are the same at every step, without a time axis. ``durations`` are the tables of
     lengths by level, ``tails`` the scores of steps beyond them. ``limits`` are the longest segments of averages.
@@ -32,7 +32,7 @@ class StepScorer:
         self.durations: dict[int, Floats] = {}
         self.limits: dict[int, int] = {}
         self.tails: dict[int, Floats] = {}
-        nothing: Any = None  # constant blocks look at no observation
+        nothing: Any = None  # constant blocks read no observation
         for block, piece in scorer.pieces(weights):
             part, d = block.key
             if isinstance(block, SegmentBlock):
@@ -70,7 +70,7 @@ class StepScorer:
         return {*self.constant, *(key for key, *_ in self.moving), *(("duration", d) for d in self.durations)}
 
     def values(self, X: Any) -> tuple[dict[Key, Floats], int]:
-        """What changes in time (steps, ...), and the number of steps, of observations as the model was trained on."""
+        """Return the time-varying scores (steps, ...) and the number of steps, from observations as in training."""
         observations: Observations = self.encoder.pack([X])
         values: dict[Key, Floats] = {}
         for key, block, piece, shape in self.moving:

@@ -20,7 +20,7 @@ from hscrf.streaming.scoring import StepScorer
 from hscrf.streaming.terms import Arranger, Terms
 from hscrf.topology import Topology
 
-TOGETHER = 1000  # rows of a table that are taken in at once
+TOGETHER = 1000  # rows of a table that are added at once
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Window:
         self.masses: deque[Floats] = deque(maxlen=lag + 1)
 
     def push(self, terms: Terms) -> None:
+        """Add one step, and forget the oldest."""
         self.records.append(self.recursion.push(terms))
         self.masses.append(self.recursion.masses)
 
@@ -83,14 +84,14 @@ class Window:
 
 
 class Survivor(Window):
-    """The best labelling of all steps so far, of which the last ``lag + 1`` are remembered."""
+    """The best labelling of all steps so far; its last ``lag + 1`` steps are kept."""
 
     def __init__(self, layout: Layout, lag: int) -> None:
         super().__init__(layout, lag, best=True)
         self.path: deque[tuple[int, int]] = deque(maxlen=lag + 1)  # entries, and the topmost level that begins there
 
     def trace(self, finished: bool) -> None:
-        """Follow the best way back until it meets the way of the last time: from there on they are the same."""
+        """Trace the best way back until it meets the previous one: before that both are equal."""
         entry: int | None = int(self.ends(finished).argmax())
         if len(self.path) == len(self.records) and not finished:
             self.path.popleft()
@@ -176,7 +177,7 @@ class Stream:
     def reset(self) -> None:
         """Begin a new sequence. Steps whose labels were not returned yet are dropped."""
         self.seen = 0  # observations
-        self.given = 0  # steps whose labels were given
+        self.given = 0  # steps whose labels were returned
         self.survivor = Survivor(self.layout, self.lag)
         self.smoother = Smoother(self.layout, self.lag) if self.marginals else None
 

@@ -14,7 +14,7 @@ Row = Mapping[Key, Floats]  # potentials, by part and level
 
 
 class Terms:
-    """What one step adds to the score, by the level and the number of the stack.
+    """The scores of one step, by the level and the number of the stack.
 
     Parts that do not change in time are arranged once, by :class:`Arranger`, and shared by all steps.
     """
@@ -91,7 +91,7 @@ class Arranger:
                 found.trans[d + 1] = table + self.legal[d + 1]
         moving = row is known or any(part in ("start", "init") for part, _ in row)
         found.enter = self._enter(known) if moving else {}
-        if row is known:  # all levels, whatever was given
+        if row is known:  # all levels, even without scores
             found.trans = {m: found.trans.get(m, legal) for m, legal in self.legal.items()}
         return found
 

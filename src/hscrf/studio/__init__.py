@@ -1,4 +1,4 @@
-"""The studio: fix one label and the whole nested labelling follows, in a browser, with nothing ever lost.
+"""The studio: fix one label and the whole nested labelling follows, in a browser, without loss of work.
 
     session = hscrf.studio.serve(X, model=model, db="labels.sqlite")
     session.url         # open it in a browser

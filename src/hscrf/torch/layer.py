@@ -13,8 +13,9 @@ from hscrf.arrays import Floats
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import expanded
 from hscrf.inference import Posterior
+from hscrf.names import unknown_name
 from hscrf.potentials import FAMILY, Key, Potentials
-from hscrf.topology import Topology, unknown_name
+from hscrf.topology import Topology
 from hscrf.torch.autograd import Evaluation, LogMass
 from hscrf.torch.copies import hidden_values
 from hscrf.torch.layout import Parts, Scores, check_numbers, longest_durations, read_scores, score_columns

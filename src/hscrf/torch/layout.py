@@ -10,8 +10,9 @@ import torch
 
 from hscrf.arrays import Floats
 from hscrf.fillers import child_name
+from hscrf.names import unknown_name
 from hscrf.potentials import FAMILY, OWN, PARTS, Key
-from hscrf.topology import UNLIMITED, Topology, unknown_name
+from hscrf.topology import UNLIMITED, Topology
 from hscrf.torch.copies import hidden_children
 from hscrf.torch.frame import PaddedBatch, check_has_values, padded_batch
 from hscrf.torch.transfer import Reader

@@ -60,7 +60,7 @@ class KeptTargets:
 
 
 class Target:
-    """What is known of the sequences of a batch: the labels of each, and the same packed."""
+    """The labels of the sequences of a batch, one by one and packed."""
 
     def __init__(self, topology: Topology, known: Known, given: Sequence[Labels] | None = None) -> None:
         self.topology, self.known, self.given = topology, known, given

@@ -13,7 +13,7 @@ from hscrf.potentials import Arrays, Key
 
 
 class ExpectedSums(NamedTuple):
-    """What expectations are summed in; each step's amounts are multiplied by its weight."""
+    """Sums of expectations; the amounts of each step are multiplied by its weight."""
 
     weight: Floats  # (N,)
     counts: dict[Key, Floats]
@@ -31,8 +31,8 @@ def outside(
 ) -> Floats | None:
     """From the posteriors (segments, states) of the top level to all counts of the layer, and those of its bottom.
 
-    What follows a segment of the top is its posterior divided by its mass within: with that the runs walk backward.
-    ``walked`` are the runs of the inside pass, if they have been kept.
+    The mass that follows a segment of the top is its posterior divided by its inner mass: the backward runs start from
+    it. ``walked`` are the runs of the inside pass, if they have been kept.
     """
     padded = np.concatenate([posterior, np.zeros_like(posterior[:1])])
     below = None if leaves.segments is None else np.zeros(leaves.table.shape[:2])
@@ -66,7 +66,7 @@ def count_step(
         if go_on:
             after = backward.starts[m][:go_on, k + 1, :, 0]
             count_links(layer, m, layer.across[m], ends[:go_on], after, t[:go_on], found)
-    if below is None:  # a leaf is alive; both of its values have met the token
+    if below is None:  # a leaf is alive; both of its values contain the token score
         with np.errstate(invalid="ignore"):
             alive = forward.ends[layer.bottom] + backward.starts[layer.bottom]
             alive = alive[:n, k, :, 0] - layer.tokens[t]

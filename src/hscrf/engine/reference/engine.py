@@ -1,4 +1,4 @@
-"""The reference engine: what :class:`hscrf.engine.Batch` asks for, layer by layer."""
+"""The reference engine: the methods of :class:`hscrf.engine.Batch`, computed layer by layer."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ReferenceModel:
     """One set of potentials: its layers and, after :meth:`log_z`, the log masses of all segments.
 
     A level is *explicit* if its segments are listed: the root, a level with durations, limits or segment scores, a
-    bottom of unit length, and those asked for. All others are Markov.
+    bottom of unit length, and requested levels. All others are Markov.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ReferenceModel:
             Layer(topology, a, b, b not in own, evidence, self.steps, values) for a, b in zip(own, below, strict=False)
         ]
         self.masses: dict[int, Floats] = {}  # explicit level -> (segments, states, ways)
-        self.runs: dict[int, Runs] = {}  # of layers whose runs all walked together, by their top
+        self.runs: dict[int, Runs] = {}  # of layers whose runs were computed together, by their top level
 
     def log_z(self, ways: int | None) -> Floats:
         """Log Z (n, 1) of each sequence, or its best scores (n, ways); fills ``masses`` from the lowest level up."""
@@ -139,7 +139,7 @@ class ReferenceModel:
         return found
 
     def _inside(self, layer: Layer, ways: int | None) -> Floats:
-        """Log masses of the segments of a layer's top level: what may happen within, and their own scores."""
+        """Log masses of the segments of a layer's top level: everything inside, and the scores of the segments."""
         segments = self.segments[layer.top]
         mass = np.full((segments.first.size + 1, layer.state[layer.top].size, ways or 1), -np.inf)
         leaves = self.leaves(layer)
@@ -152,7 +152,7 @@ class ReferenceModel:
         return mass[:-1] + segments.persist(self.values, layer.top)[:, :, None]
 
     def leaves(self, layer: Layer) -> Leaves:
-        """What the leaves of a layer live through."""
+        """The links and scores of the leaves of a layer."""
         return make_leaves(layer, self.segments.get(layer.bottom), self.masses.get(layer.bottom, np.empty((0, 0, 0))))
 
     def _sequences(self) -> Ints:

@@ -1,4 +1,4 @@
-"""What the recursion walks over: admissible segments of a level, stacks of states, and the links between them."""
+"""The data of the recursion: admissible segments of a level, stacks of states, and the links between them."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Layer:
         self.tokens = np.zeros((steps, self.state[bottom].size))  # of a stack, as far as its levels are Markov
         for m in self.levels:
             nodes, parent, state = np.arange(self.state[m].size), self.parent[m], self.state[m]
-            lasts = markov or m < bottom  # a level that is not Markov has its own scores in its segments
+            lasts = markov or m < bottom  # a level that is not Markov has its scores in its segments
             borders = {part: values.get((part, m)) if lasts else None for part in ("start", "stop")}
             may_end, shape = evidence.may_end[m], (topology.n_states[m - 1], topology.n_states[m])
             link = self._linker(values, m, borders)

@@ -1,4 +1,4 @@
-"""The way back through the values of a walk: the best, the k best, or samples; see docs/theory.md."""
+"""Trace paths back through the values of a walk: the best, the k best, or samples; see docs/theory.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw(rng: np.random.Generator) -> Choose:
 
 
 class PathSegment(NamedTuple):
-    """A segment of a level, below which something is to be found."""
+    """A segment of a level whose configuration is still to be traced."""
 
     path: int  # of how many
     state: int

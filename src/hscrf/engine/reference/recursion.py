@@ -16,7 +16,7 @@ import numpy as np
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.reference.layers import Layer, Links, Segments
 
-ROOM = 4_000_000  # numbers of one array: more runs walk one after the other
+ROOM = 4_000_000  # most numbers of one array; further runs are computed later
 
 
 def total(terms: Floats, ways: int | None, kept: int) -> Floats:
@@ -101,7 +101,7 @@ def walk(
 
 
 class Leaves(NamedTuple):
-    """What the leaves of a layer live through: steps, if the bottom is Markov, or the segments of the bottom."""
+    """The scores of leaves over time: over steps if the bottom is Markov, else over the segments of the bottom."""
 
     segments: Segments | None
     table: Floats  # (segments + 1, leaves, ways) log mass of each segment, the tokens of Markov levels above included

@@ -22,6 +22,7 @@ def check_components(n: Any, topology: Topology | None) -> None:
 
 
 def check_generative(topology: Topology) -> None:
+    """Raise an error for a topology with durations, which an HHMM cannot have."""
     for d, level in enumerate(topology.levels):
         if topology.has_limits(d):
             raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot respect")

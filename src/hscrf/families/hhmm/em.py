@@ -41,6 +41,8 @@ class Expectation:
             self.chunks.append((which, part, Batch(scorer.topology, part.offsets, evidence)))
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the log-likelihood and the expected counts at these weights."""
+
         def add(chunk: tuple[Ints, Observations, Batch], statistics: Floats) -> float:
             which, observations, batch = chunk
             result = batch.expectations(self.scorer.values(weights, observations))
@@ -88,5 +90,6 @@ def proportions(counts: Floats, former: Floats) -> Floats:
 
 
 def log(values: Floats) -> Floats:
+    """Return logarithms; -inf for zero, without a warning."""
     with np.errstate(divide="ignore"):
         return np.log(values)

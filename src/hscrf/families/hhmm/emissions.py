@@ -48,14 +48,17 @@ class MomentBlock(Block):
 
     @property
     def size(self) -> int:  # type: ignore[override]
+        """The number of weights."""
         return (2 * self.features + 1) * self.shape[0]
 
     def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
+        """Add the log densities of the observations."""
         z = of_columns(seen)
         linear, square, constant = self.split(weights)
         out += factor * (z @ linear + z**2 @ square + constant)
 
     def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
+        """Add the expected sums, sums of squares and counts of each state."""
         z, counts = of_columns(seen), factor * counts
         linear, square, constant = self.split(gradient)
         linear += z.T @ counts
@@ -68,11 +71,13 @@ class MomentBlock(Block):
         return table[: self.features], table[self.features : -1], table[-1]
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
+        """Raise a ``ValueError`` unless the block fits the topology and the columns."""
         check_key(self.key, topology, ["token"])
         check_same("shape", self.shape, table_shape(topology, self.key))
         check_same("features", self.features, columns)
 
     def describe(self, encoder: ObservationEncoder) -> list[tuple[str, tuple[int, ...]]]:
+        """Return for each weight the name of its column or square, and the state."""
         names = [*encoder.columns, *(f"{name} squared" for name in encoder.columns), "constant"]
         return [(name, (s,)) for name in names for s in range(self.shape[0])]
 
@@ -212,6 +217,28 @@ def natural_parameters(encoder: ObservationEncoder, mean: Floats, variance: Floa
     scale = encoder.scale[:, None]
     constant = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=0)
     return np.concatenate([mean * scale / variance, -0.5 * scale**2 / variance, constant[None]])
+
+
+def fit_gaussians(
+    block: MomentBlock, moments: Floats, weights: Floats, encoder: EmissionEncoder, min_variance: float
+) -> None:
+    """Overwrite the weights by mean and variance of each state with observations; other states keep theirs."""
+    linear, square, count = block.split(moments)
+    seen = count > 0
+    mean = linear[:, seen] / count[seen]
+    scale = encoder.scale[:, None]
+    variance = np.maximum((square[:, seen] / count[seen] - mean**2) * scale**2, min_variance)
+    weights.reshape(-1, count.size)[:, seen] = natural_parameters(encoder, mean * scale, variance)
+
+
+def emission_of(block: Block, weights: Floats, encoder: EmissionEncoder) -> Categorical | Gaussian:
+    """Return the distributions that the weights of an emission block stand for."""
+    if isinstance(block, MomentBlock):
+        linear, square, _ = block.split(weights)
+        variance, scale = -0.5 / square, encoder.scale
+        return Gaussian((linear * variance).T * scale + encoder.mean, variance.T * scale**2)
+    names = tuple(encoder.names)
+    return Categorical(names, np.exp(weights.reshape(len(names), -1)).T)
 
 
 def scattered_moments(z: Floats, states: int, rng: np.random.Generator) -> Floats:

@@ -23,9 +23,10 @@ from hscrf.families.hhmm.emissions import (
     MomentBlock,
     emission_block,
     emission_encoder,
+    emission_of,
     emission_weights,
     emit,
-    natural_parameters,
+    fit_gaussians,
     next_events,
     scattered_moments,
     walk,
@@ -132,9 +133,23 @@ class HHMM(Predictor):
         root: Any = None,
         **arguments: Any,
     ) -> Self:
-        """A model with given probabilities: tables by the parent's level, as ``init_``, ``trans_`` and ``end_``.
+        """Return a model with given probabilities.
 
-        ``end`` without the root means that the root does not end by chance. Other arguments are the constructor's.
+        Parameters
+        ----------
+        topology : Topology
+        init, trans, end : dict of str to array
+            Tables by the parent's level, as ``init_``, ``trans_`` and ``end_``. ``end`` without the root means that
+            the length of sequences is not modelled.
+        emission : Categorical or Gaussian
+        root : array (S_0,), optional
+            Probabilities of the sequence classes.
+        **arguments
+            Of the constructor.
+
+        Returns
+        -------
+        HHMM
         """
         check_generative(topology)
         model = cls(topology, root_ends="root" in end, **arguments)
@@ -214,7 +229,7 @@ class HHMM(Predictor):
         return seen, labels
 
     def _wanted(self) -> Topology | None:
-        """The topology that was asked for."""
+        """The given topology, or the flat one of ``n_components``."""
         if self.n_components is not None:
             return Topology({"state": range(self.n_components)})
         return None if self.topology is None else self.topology.remembering({})
@@ -322,22 +337,13 @@ class HHMM(Predictor):
         for block, piece in pieces:
             piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
         if isinstance(emission, MomentBlock):
-            self._fit_gaussians(emission, moments, last)
+            fit_gaussians(emission, moments, last, self.encoder_, self.min_variance)
         else:
             table = (moments + self.smoothing).reshape(-1, self.topology_.n_states[-1]).T
             last[:] = log(proportions(table, np.exp(last).reshape(table.shape[::-1]).T)).T.ravel()
         return weights
 
-    def _fit_gaussians(self, block: MomentBlock, moments: Floats, weights: Floats) -> None:
-        """Mean and variance of each state of which anything was seen, written over its former weights."""
-        linear, square, count = block.split(moments)
-        seen = count > 0
-        mean = linear[:, seen] / count[seen]
-        scale = self.encoder_.scale[:, None]
-        variance = np.maximum((square[:, seen] / count[seen] - mean**2) * scale**2, self.min_variance)
-        weights.reshape(-1, count.size)[:, seen] = natural_parameters(self.encoder_, mean * scale, variance)
-
-    # the doors of a generative model
+    # -- a generative model
 
     def log_likelihood(self, X: Any, Y: Any = None, *, lengths: Any = None) -> Floats:
         """Return the log probability of the observations of each sequence, together with their labels if given.
@@ -432,15 +438,9 @@ class HHMM(Predictor):
 
     @property
     def emission_(self) -> Categorical | Gaussian:
-        """What the states of the bottom level emit."""
+        """The distributions of the observations, given the states of the bottom level."""
         self.check_fitted()
-        block, weights = self._pieces(self.coef_)[-1]
-        if isinstance(block, MomentBlock):
-            linear, square, _ = block.split(weights)
-            variance, scale = -0.5 / square, self.encoder_.scale
-            return Gaussian((linear * variance).T * scale + self.encoder_.mean, variance.T * scale**2)
-        names = tuple(self.encoder_.names)
-        return Categorical(names, np.exp(weights.reshape(len(names), -1)).T)
+        return emission_of(*self._pieces(self.coef_)[-1], self.encoder_)
 
 
 def hhmm_potentials(model: HHMM, x: Any) -> Potentials:

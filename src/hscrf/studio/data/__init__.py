@@ -1,1 +1,1 @@
-"""What a studio stores: sequences, events, and what the events say."""
+"""The data of a studio: sequences, events, and the labels that follow from events."""

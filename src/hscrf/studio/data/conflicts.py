@@ -21,14 +21,14 @@ class Group:
     level: str
     start: int
     stop: int
-    labels: Any  # (n,) steps whose label it gives
-    borders: Any  # (m,) borders that it gives
+    labels: Any  # (n,) steps with labels of the event
+    borders: Any  # (m,) boundaries of the event
     release: dict[str, Any]
     words: str
 
 
 def groups_of(knowledge: Knowledge, newest: int) -> list[Group]:
-    """All that is known in groups, oldest first; what was accepted or came from a file falls into its segments."""
+    """All known labels in groups, oldest first; accepted and imported labels form a group for each segment."""
     found = []
     focus = span_of(knowledge.fixes.get(newest, ("", {}))[1]) or (0, 0)
     for version in sorted(knowledge.fixes):
@@ -74,7 +74,7 @@ def _group(knowledge: Knowledge, version: int, name: str, labels: Any, borders: 
 
 
 def _words(knowledge: Knowledge, name: str, labels: Any, borders: Any, start: int, stop: int) -> str:
-    """What a group says, for people."""
+    """The description of a group for the page."""
     cells, level = knowledge.cells[name], knowledge.level(name)
     said = list(dict.fromkeys(level.labels[code] for code in cells.label[labels]))
     if said:
@@ -92,7 +92,7 @@ def _steps(start: int, stop: int) -> str:
 
 
 def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:
-    """The knowledge that some groups give."""
+    """The knowledge of some groups."""
     found = Knowledge(knowledge.levels, knowledge.length)
     for group in groups:
         source, target = knowledge.cells[group.level], found.cells[group.level]
@@ -102,7 +102,7 @@ def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:
 
 
 def feasible(knowledge: Knowledge, newest: int, possible: Callable[[Knowledge], bool]) -> tuple[Knowledge, list[Group]]:
-    """The knowledge without what contradicts older things, and the first smallest contradicting set, empty if none.
+    """The knowledge without cells that contradict older ones, and the first smallest contradicting set, if any.
 
     Of each contradicting set the newest member is left out, until something is possible.
     """

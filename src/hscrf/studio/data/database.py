@@ -22,7 +22,7 @@ from hscrf.studio.data.saving import is_read_only, not_saved
 from hscrf.studio.data.token_moves import moved_event
 
 SCHEMA = 1
-APPLICATION = 0x68736372  # "hscr": what a database of a studio says it is
+APPLICATION = 0x68736372  # "hscr": the application id of a studio's database
 
 TABLES = """
 CREATE TABLE setting(key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -102,7 +102,7 @@ class Database:
             raise FileNotFoundError(2, "there is no such database", self.path)
         self._guard = threading.RLock()
         self._lock: Lock | None = None
-        self.clock_back = 0.0  # seconds that the clock was seen to be behind the last event
+        self.clock_back = 0.0  # seconds by which the clock is behind the last event
         frozen = is_read_only(self.path)  # no other process writes it either
         self._mode = "?mode=ro&immutable=1" if frozen else "?mode=ro" if reading else ""
         self.read_only = frozen or reading
@@ -232,7 +232,7 @@ class Database:
         return [Stored(*row) for row in self._rows("SELECT id, name, length, sha256 FROM sequence ORDER BY id")]
 
     def observations(self, sequence: int) -> str:
-        """What was observed of a sequence, as JSON."""
+        """The observations of a sequence, as JSON."""
         return str(self._one("SELECT observations FROM sequence WHERE id=?", sequence))
 
     def set_times(self, rows: Iterable[tuple[int, Sequence[float]]]) -> None:
@@ -403,7 +403,7 @@ class Database:
         return [{**model, "metrics": json.loads(model["metrics"])} for model in found]
 
     def remember(self, rows: Iterable[tuple[int, int, int, float, Sequence[float]]]) -> None:
-        """Keep what the queue needs of suggestions: sequence, version, model, entropy, profile."""
+        """Store the data of suggestions that the queue needs: sequence, version, model, entropy, profile."""
         with self.writing() as connection:
             for *row, profile in rows:
                 text = json.dumps([round(share, 4) for share in profile])

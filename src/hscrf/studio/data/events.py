@@ -1,4 +1,4 @@
-"""The kinds of event, whether one makes sense, and the state that events lead to: undo and redo are events too."""
+"""The kinds of events, their validation, and the state that results from them; undo and redo are events too."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class State:
     """A sequence as its events have left it.
 
     ``apply`` adds one event, in O(T) unless it is undo, which begins anew. Undo takes back the last event that is in
-    force; labels that came with the data stay. A new event forgets what could be redone. What is known cell by cell is
-    made when it is asked for.
+    force; labels that came with the data stay. A new event forgets what could be redone. The known cells are
+    computed when needed.
     """
 
     levels: Sequence[Level]
@@ -52,13 +52,13 @@ class State:
 
     @property
     def knowledge(self) -> Knowledge:
-        """What is known, cell by cell."""
+        """The known labels, cell by cell."""
         if self._knowledge is None:
             self._knowledge = known_from(self.levels, self.length, self.in_force)
         return self._knowledge
 
     def shed(self) -> None:
-        """Forget what can be made again."""
+        """Drop data that can be computed again."""
         self._knowledge = None
 
     @property
@@ -73,7 +73,7 @@ class State:
 
     @property
     def status(self) -> str:
-        """What the queue calls it."""
+        """The status of the sequence in the queue."""
         if self.acceptance is not None or (self.in_force and self.in_force[-1].body.get("complete")):
             return "done"
         return "begun" if any(not came_with_data(event) for event in self.in_force) else "open"
@@ -141,7 +141,7 @@ class State:
         return self._unsettled[1]
 
     def touched(self) -> tuple[int, int]:
-        """The steps that the last change was about, all if that is not known."""
+        """The steps of the last change; all steps if unknown."""
         latest = [*self.in_force[-1:], *self.undone[-1:]]
         body = max(latest, key=lambda event: event.version).body if latest else {}
         return span_of(body) or (0, self.length)
@@ -149,7 +149,7 @@ class State:
     # -- checks
 
     def check(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of an event with only what belongs to it; raises :class:`Invalid` if it makes no sense here."""
+        """The body of an event with only what belongs to it; raises :class:`Invalid` if it is invalid here."""
         if kind not in KINDS:
             raise Invalid(f"kind is {kind!r}, expected one of {', '.join(KINDS)}", "kind")
         if kind == "undo" and not self.can_undo:
@@ -239,7 +239,7 @@ def whole(value: Any) -> bool:
 
 
 def known_from(levels: Sequence[Level], length: int, events: Iterable[Event]) -> Knowledge:
-    """What events that are in force say, cell by cell."""
+    """The known cells of the events in force."""
     found = Knowledge(levels, length)
     for event in events:
         found.apply(event.kind, event.body, event.version)
@@ -247,7 +247,7 @@ def known_from(levels: Sequence[Level], length: int, events: Iterable[Event]) ->
 
 
 def span_of(body: Mapping[str, Any]) -> tuple[int, int] | None:
-    """The steps that the body of an event is about, None for all."""
+    """The steps that the body of an event concerns, None for all."""
     if "start" in body:
         return body["start"], body["stop"]
     if "at" in body:

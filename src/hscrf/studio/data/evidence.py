@@ -1,4 +1,4 @@
-"""Between what people fixed, by names, and Labels over the topology of a model."""
+"""Convert between fixes of people, by names, and Labels over the topology of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def levels_of(topology: Topology) -> list[Level]:
 
 
 def labels_of(knowledge: Knowledge, topology: Topology) -> Labels:
-    """What is known as Labels; levels and labels that the topology does not have are left out.
+    """The known labels as Labels; levels and labels that the topology does not have are left out.
 
     >>> topology = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]})
     >>> knowledge = Knowledge(levels_of(topology), 3)
@@ -57,7 +57,7 @@ def labels_of(knowledge: Knowledge, topology: Topology) -> Labels:
 
 
 def imported(labels: Labels, levels: Sequence[Level]) -> dict[str, Any]:
-    """The body of an import event for what Labels know."""
+    """The body of an import event for known Labels."""
     found = {}
     for level in levels:
         if level.name not in labels.topology.levels:
@@ -118,7 +118,7 @@ def without_levels(topology: Topology, left_out: Sequence[str]) -> Topology:
 
 
 def known_segments(knowledge: Knowledge, level: Level) -> list[list[Any]]:
-    """What is known of a level without any model, as segments that tile the sequence: label None where unknown."""
+    """The known labels of a level as segments that tile the sequence: label None where unknown."""
     cells = knowledge.cells[level.name]
     names = (*level.labels, None)
     breaks = cells.border[:-1] == 1
@@ -126,7 +126,7 @@ def known_segments(knowledge: Knowledge, level: Level) -> list[list[Any]]:
 
 
 def implied_segments(closed: Labels, level: Level) -> list[list[Any]]:
-    """The same with what follows by nesting.
+    """The same, with labels that follow by nesting.
 
     >>> topology = Topology({"field": ["author", "date"], "part": ["name", "year"]},
     ...                     children={"field": {"author": ["name"], "date": ["year"]}})

@@ -1,4 +1,4 @@
-"""What is known of one sequence, cell by cell: labels and borders of each level, and which event each comes from."""
+"""The known labels of one sequence, cell by cell: labels and boundaries of each level, and the event of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Level:
 
 @dataclass
 class KnownCells:
-    """One level of one sequence of T steps; border t lies before step t, 0 and T are never asked."""
+    """One level of one sequence of T steps; border t lies before step t; 0 and T are not used."""
 
     label: Ints  # (T,) code of the label, -1 unknown
     label_by: Ints  # (T,) version of the event it comes from, 0 none
@@ -142,7 +142,7 @@ class Knowledge:
         self.fixes = {v: fix for v, fix in self.fixes.items() if self._in_force(v)}
 
     def _in_force(self, version: int) -> bool:
-        """Whether anything is still known from an event."""
+        """Whether an event still determines any cell."""
         return any((c.label_by == version).any() or (c.border_by == version).any() for c in self.cells.values())
 
     def _label(self, body: Mapping[str, Any], version: int) -> None:

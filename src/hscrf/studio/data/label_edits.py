@@ -1,4 +1,4 @@
-"""Labels that people edit: what an edit does to the hierarchy, to labels that were given before, and how it is undone.
+"""Edits of labels: their effect on the hierarchy and on earlier labels, and their undoing.
 
 A log of edits is kept in the database. Each entry has the number of the last event before it, so that older events are
 read with the names of today. Events themselves are never changed.
@@ -12,7 +12,7 @@ from typing import Any
 from hscrf.studio.data.problems import Invalid
 from hscrf.topology import Topology
 
-Change = Mapping[str, Any]  # {"do": "add", "level": ..., "label": ...} and what else the kind needs
+Change = Mapping[str, Any]  # {"do": "add", "level": ..., "label": ...} and other fields of the kind
 Log = Sequence[Mapping[str, Any]]  # of {"edit": number, "kind": "do" or "undo", "at": event, "changes": [...]}
 KINDS = ("add", "rename", "remove", "move", "look")
 HUES = 9
@@ -83,7 +83,7 @@ def last_edit(log: Log) -> Mapping[str, Any] | None:
 
 
 def since(log: Log, event: int) -> Iterator[Change]:
-    """The changes that something made just after an event has to follow, among them undone edits turned round."""
+    """The changes after an event, with undone edits inverted."""
     undone = {entry["edit"] for entry in log if entry["kind"] == "undo"}
     begun = {entry["edit"]: entry["at"] for entry in log if entry["kind"] == "do"}
     for entry in log:
@@ -126,7 +126,7 @@ def looks(log: Log) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def translated(kind: str, body: dict[str, Any], event: int, log: Log) -> tuple[str, dict[str, Any]]:
-    """An event, given by its number, in the names of today; where its label was removed, nothing is known any more.
+    """An event, given by its number, in the names of today; where its label was removed, the cells are unknown.
 
     >>> change = {"do": "rename", "level": "tag", "label": "N", "to": "noun"}
     >>> log = [{"edit": 1, "kind": "do", "at": 7, "changes": [change]}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Invalid(ValueError):
-    """An event that makes no sense; ``field`` is its wrong part, ``kind`` the kind of message for the page."""
+    """An invalid event; ``field`` is its wrong part, ``kind`` the kind of message for the page."""
 
     def __init__(self, words: str, field: str = "", kind: str = "invalid") -> None:
         super().__init__(words)

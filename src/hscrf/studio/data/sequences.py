@@ -1,4 +1,4 @@
-"""Sequences as they come in: what is kept of them, and what a person is shown, words or signals."""
+"""Input sequences: their stored form, and the words or signals that the page shows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hscrf.labels.labels import Labels
 
 COMMON = 0.9  # share of the steps that must have a number for it to be a channel
 MOST_CHANNELS = 16
-LAYOUT = 1  # of what ``shown`` returns; browsers keep it, so a change of it needs another number
+LAYOUT = 1  # version of the result of ``shown``, which browsers cache: increase it with each change
 
 
 @dataclass(frozen=True)
 class InputSequence:
-    """One sequence: its name, its tokens as JSON holds them, what a model sees of it, and what is known of it.
+    """One sequence: its name, its tokens as JSON, its observations, and its known labels.
 
     ``times`` are the seconds at which its steps begin, where the data have them. ``text`` is what words were cut from,
     and ``offsets`` are their places there.
@@ -84,7 +84,7 @@ def uniquely_named(items: Iterable[InputSequence]) -> list[InputSequence]:
 
 
 def tokens_of(x: Any) -> list[Any]:
-    """What was observed of one sequence, step by step, as JSON holds it.
+    """The observations of one sequence, step by step, as JSON.
 
     >>> tokens_of(np.array([[1.0, 2.0]])), tokens_of(["the", "cat"])
     ([[1.0, 2.0]], ['the', 'cat'])
@@ -104,11 +104,11 @@ def _plain_step(step: Any) -> Any:
     return [cell.item() if isinstance(cell, np.generic) else cell for cell in step]
 
 
-# -- what is shown
+# -- views
 
 
 def shown(tokens: list[Any], kind: str | None = None, names: Sequence[str] = ()) -> dict[str, Any]:
-    """What the page draws: words, or channels of numbers, or both; ``names`` are those of the columns of numbers.
+    """The view of a sequence: words, or channels of numbers, or both; ``names`` are those of the columns of numbers.
 
     >>> shown(["the", "cat"])
     {'kind': 'text', 'length': 2, 'tokens': ['the', 'cat'], 'channels': []}
@@ -125,7 +125,7 @@ def shown(tokens: list[Any], kind: str | None = None, names: Sequence[str] = ())
 
 
 def gaps(text: str, offsets: Sequence[Sequence[int]]) -> list[int]:
-    """What is before each word of a text: 0 nothing, 1 a blank, 2 the end of a line.
+    """The separator before each word of a text: 0 none, 1 a blank, 2 the end of a line.
 
     >>> gaps("Hi, you\\nthere", [[0, 2], [2, 3], [4, 7], [8, 13]])
     [1, 0, 1, 2]

@@ -1,4 +1,4 @@
-"""Plain texts of a studio: their tokens, and what another way to cut them does to the labels that exist."""
+"""Plain texts of a studio: their tokens, and the effect of another tokenization on existing labels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WORDS = {"words": "words and signs", "blanks": "blanks only", "characters": "sin
 
 @dataclass
 class Texts:
-    """Texts by the names of their sequences, how they are cut, and what a model sees of the tokens."""
+    """Texts by the names of their sequences, their tokenization, and the observations of tokens."""
 
     rows: Sequence[tuple[str, str]]
     observe: Callable[[Document], Any]
     tokens: str = "words"
 
     def items(self) -> list[InputSequence]:
-        """The sequences, cut as they are to be cut now."""
+        """The sequences in the current tokenization."""
         found = []
         for name, text in self.rows:
             document = text_document(text, self.tokens)
@@ -49,7 +49,7 @@ def shown(studio: Any) -> dict[str, Any] | None:
 
 
 def preview(studio: Any, tokens: Any, sequence: int | None = None) -> dict[str, Any]:
-    """What another way would do to tokens and labels, in sentences, and the tokens of a sequence under it."""
+    """The effect of another tokenization on tokens and labels, as text, and the new tokens of a sequence."""
     texts = _checked(studio, tokens)
     now = sum(tracked.length for tracked in studio.workspace.sequences.values())
     lost, kept = _lost(studio, tokens)
@@ -124,7 +124,7 @@ def _lost(studio: Any, tokens: str) -> tuple[list[str], int]:
 
 
 def _same(now: Any, then: Any, moved: MovedTokens) -> bool:
-    """Whether what is known of a text is known of the same characters under other tokens."""
+    """Whether the known labels of a text cover the same characters under other tokens."""
     if now.status != then.status:
         return False
     for level in now.levels:

@@ -73,7 +73,7 @@ def _f1(counts: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class AnnotatedSequence:
-    """What one database says of one sequence."""
+    """The labels of one sequence in one database."""
 
     name: str
     length: int
@@ -219,7 +219,7 @@ def _borders(first: AnnotatedSequence, second: AnnotatedSequence, level: Level) 
 
 
 def agreed(first: AnnotatedSequence, second: AnnotatedSequence, levels: Sequence[Level]) -> dict[str, Any]:
-    """The body of an import event for what both say, or one says and the other leaves open; complete if that is all."""
+    """The body of an import event for labels that agree, or that only one person gave; complete if nothing is left."""
     found: dict[str, Any] = {}
     for level in levels:
         a, b = (work.state.knowledge.cells[level.name] for work in (first, second))

@@ -1,4 +1,4 @@
-"""Bridges to other programs: what a studio writes for them, and where labels from their files belong."""
+"""Convert labels to files of other programs, and find the sequences for labels from their files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _region(record: ExportRecord, data: Mapping[str, Any], level: Level, segment
 
 
 def labelled(record: ExportRecord) -> Labelled:
-    """What people said of a sequence."""
+    """The labels of people for a sequence."""
     spans = [
         Span(*segment[:2], level.name, segment[2]) for level in record.levels for segment in record.segments(level)
     ]
@@ -109,7 +109,7 @@ def elan(record: ExportRecord) -> bytes:
 
 
 class Places:
-    """The sequences of a studio, found by what a file says of them: a name, that of a recording, a text."""
+    """The sequences of a studio, found by the name, the recording or the text in a file."""
 
     def __init__(self, studio: Any) -> None:
         self.studio = studio
@@ -131,7 +131,7 @@ class Places:
         return self._texts
 
     def find(self, timeline: Timeline) -> Any:
-        """The sequence that a timeline is about."""
+        """The sequence of a timeline."""
         for name in (timeline.name, *timeline.names):
             unnumbered = re.sub(r"^\d{4}_", "", name)
             found = self.names.get(name) or self.files.get(name) or self.recordings.get(name)
@@ -174,7 +174,7 @@ def body_of(timeline: Timeline, tracked: Any, studio: Any, source: str) -> tuple
 
 
 def _known(level: Level, segments: list[list[Any]], length: int) -> dict[str, Any]:
-    """What segments say: labels, their borders, none inside."""
+    """The known cells of segments: labels, boundaries at both ends, none inside."""
     found: dict[str, Any] = {"labels": segments}
     if not level.unit:
         found["on"] = sorted({place for i, j, _ in segments for place in (i, j) if 0 < place < length})

@@ -1,4 +1,4 @@
-"""Labels out, and in again: every format says which labels are a person's and which the model's."""
+"""Export and import labels; every format distinguishes labels of people from those of the model."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def json_document(record: ExportRecord) -> Document:
 
 
 def _loose_borders(record: ExportRecord, level: Any) -> dict[str, Any] | None:
-    """Borders that the labels do not tell, because they are not those of known segments."""
+    """Known boundaries that do not follow from known segments."""
     from hscrf.studio.work.views import borders
 
     known = borders(record.knowledge, level)
@@ -136,7 +136,7 @@ def _runs(whose: list[str]) -> list[list[Any]]:
 
 
 def column_documents(records: Iterable[ExportRecord]) -> Iterator[Document]:
-    """A column a level with what people said, one with the model's, and one that says whose the label is.
+    """For each level a column with labels of people, one with labels of the model, and one with the source.
 
     Steps whose seconds are known have them in a column of times, unless something else has its name.
     """
@@ -200,7 +200,7 @@ def _textgrid(record: ExportRecord) -> bytes:
 
 
 def take_file(studio: Any, name: str, content: bytes, who: str = "", by: str = "") -> dict[str, Any]:
-    """Take in the labels of a file; what does not fit is refused sequence by sequence, with its line.
+    """Import the labels of a file; sequences that do not fit are refused one by one, with their lines.
 
     ``who`` imports, ``by`` is the key under which they hold sequences: those that others hold are refused.
     """

@@ -1,4 +1,4 @@
-"""What an export says of one sequence: what people said, what the model says, and who said what."""
+"""The record of one sequence in an export: labels of people, predictions of the model, and authors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ExportRecord:
         return sorted({event.annotator for event in self.state.in_force if event.annotator})
 
     def labels(self, level: Level) -> list[Any]:
-        """What people or files said of a level: segments, if all are known to be, else a tag for each step, or None."""
+        """The labels of people or files at a level: segments if all are known, else a tag for each step, or None."""
         if level.unit:
             return self.column(level)
         segments = self.segments(level)
@@ -67,7 +67,7 @@ class ExportRecord:
         return [list(segment) for segment in segments] if covered == said else self.known_tags(level)
 
     def column(self, level: Level) -> list[str | None]:
-        """What people or files said, a label for each step, None where nothing is known."""
+        """The labels of people or files for each step, None where unknown."""
         names = (*level.labels, None)
         return [names[code] for code in self.knowledge.cells[level.name].label.tolist()]
 
@@ -84,14 +84,14 @@ class ExportRecord:
         return found
 
     def by(self, level: Level) -> list[str]:
-        """Who says each step of what is predicted: a person, a file or the model."""
+        """The source of each predicted step: a person, a file or the model."""
         cells = self.knowledge.cells[level.name]
         files = [version for version, (kind, _) in self.knowledge.fixes.items() if kind == "import"]
         filed = np.isin(cells.label_by, files)
         return np.select([cells.label < 0, filed], [MODEL, FILE], PERSON).tolist()
 
     def shown(self, level: Level) -> list[tuple[list[Any], str]]:
-        """Each segment that is predicted, and who says it: a person only where they said all of it."""
+        """Each predicted segment and its source: a person only where all its steps are theirs."""
         segments = self.predicted.get(level.name) or [[*s] for s in self.segments(level)]
         whose = {"accepted": PERSON, "fixed": PERSON, "file": FILE, "model": MODEL}
         if not self.predicted.get(level.name):
@@ -99,7 +99,7 @@ class ExportRecord:
         return [(s, whose[o]) for s, o in zip(segments, origins(self.knowledge, level, segments), strict=True)]
 
     def tags(self, level: Level) -> list[str]:
-        """What people or files said in a column of a file: BIO where segments last, ``?`` where nothing is known."""
+        """The labels of people or files as a column of a file: BIO where segments last, ``?`` where unknown."""
         column = self.column(level)
         if level.unit:
             return [label or "?" for label in column]
@@ -112,7 +112,7 @@ class ExportRecord:
         return [None if tag == "?" else tag for tag in self.tags(level)]
 
     def predicted_tags(self, level: Level) -> list[str]:
-        """What the model says in a column of a file."""
+        """The predictions of the model as a column of a file."""
         found = ["?"] * self.state.length
         for start, stop, label in self.predicted.get(level.name, ()):
             for t in range(start, stop):

@@ -1,1 +1,1 @@
-"""Models of a studio: their files, what they suggest under fixes, and the process that trains them."""
+"""Models of a studio: their files, their suggestions under fixes, and the process that trains them."""

@@ -31,7 +31,7 @@ class ModelStore:
         self.notices: list[dict[str, str]] = []
 
     def open(self) -> None:
-        """Take the model that answers first."""
+        """Choose the first model in use."""
         self._sweep()
         known = self.database.models()
         given = None if self.project.model is None else self._given(known)
@@ -58,7 +58,7 @@ class ModelStore:
         return {"number": number}
 
     def _read(self, entry: dict[str, Any]) -> Any:
-        """A model from its file; None, and a notice, if it is not what it was."""
+        """A model from its file; None, and a notice, if the file has changed."""
         path = self.folder / entry["path"]
         try:
             if digest_of(path) != entry["sha256"]:
@@ -116,7 +116,7 @@ class ModelStore:
         return self.database.add_model(name, digest_of(self.folder / name), events_upto, made, "ready")
 
     def take_over(self) -> bool:
-        """Let the waiting model answer from now on; whether there was one."""
+        """Put the waiting model into use; return whether there was one."""
         waiting, self.waiting = self.waiting, None
         if waiting is None:
             return False
@@ -129,7 +129,7 @@ class ModelStore:
         return self.folder / entries[-1]["path"] if entries else None
 
     def _sweep(self) -> None:
-        """Remove what processes that died have left."""
+        """Remove files left by processes that died."""
         if not self.database.read_only:
             for path in [*self.folder.glob("draft-*"), *self.folder.glob(".hscrf-*")]:
                 with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a model suggests under fixes: the best labelling, doubts, alternatives; exactly, or for a window first."""
+"""The suggestions of a model under fixes: the best labelling, doubts, alternatives; exact, or for a window first."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Suggestion:
 class Suggester:
     """A model and the sequences it is asked about; potentials are made once a sequence and kept.
 
-    ``observe(n)`` gives what the model sees of sequence n. Suggestions equal ``model.predict(X, evidence=...)``. Labels
+    ``observe(n)`` returns the observations of sequence n. Suggestions equal ``model.predict(X, evidence=...)``. Labels
     that the model does not have are suggested exactly where a person has put them.
     """
 
@@ -166,7 +166,7 @@ class Suggester:
                           seconds=seconds)  # fmt: skip
 
     def possible(self, potentials: Potentials, knowledge: Knowledge) -> bool:
-        """Whether any configuration agrees with what is known."""
+        """Whether any configuration agrees with the known labels."""
         try:
             posterior = Posterior(potentials, self.evidence(knowledge))
             return bool(posterior.batch.log_partition(posterior.values)[0] > -np.inf)
@@ -179,7 +179,7 @@ class Suggester:
         return self._answer(Posterior(potentials, evidence), knowledge)
 
     def evidence(self, knowledge: Knowledge) -> Labels:
-        """What is known as Labels over the topology of the model and of its new labels."""
+        """The known labels as Labels over the topology of the model and of its new labels."""
         return only_where_said(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
 
     def _answer(self, posterior: Posterior, knowledge: Knowledge) -> Suggestion:
@@ -205,7 +205,7 @@ class Suggester:
         return labels, doubt
 
     def _segments(self, labels: Labels, knowledge: Knowledge) -> dict[str, list[list[Any]]]:
-        """What is shown of each level; of levels that the model does not have, what is known."""
+        """The segments to show for each level; for levels that the model does not have, the known ones."""
         return {
             level.name: shown_segments(labels, self.topology.level(level.name))
             if level.name in self.topology.levels
@@ -304,7 +304,7 @@ class Suggester:
 
 
 def unmodelled(knowledge: Knowledge, topology: Topology, newest: int = 0) -> Suggestion:
-    """What is known, and what follows from it because segments nest, where there is no model yet."""
+    """The known labels, and labels that follow from them by nesting, where there is no model yet."""
     rest, conflict = feasible(knowledge, newest, lambda known: agrees(known, topology))
     closed = labels_of(rest, topology).closed()
     segments, doubt = {}, {}
@@ -317,7 +317,7 @@ def unmodelled(knowledge: Knowledge, topology: Topology, newest: int = 0) -> Sug
 
 
 def overlaid(former: Suggestion, knowledge: Knowledge) -> Suggestion:
-    """A former suggestion with what is known drawn over it: what is shown until the model has answered."""
+    """A former suggestion overlaid with known labels, shown until the model has answered."""
     segments = {level.name: _over(former.segments[level.name], knowledge, level) for level in knowledge.levels}
     return replace(former, segments=segments, exact=False)
 
@@ -342,7 +342,7 @@ def _over(segments: list[list[Any]], knowledge: Knowledge, level: Level) -> list
 
 
 def agrees(knowledge: Knowledge, topology: Topology) -> bool:
-    """Whether what is known keeps the rules of the hierarchy."""
+    """Whether the known labels keep the rules of the hierarchy."""
     try:
         labels_of(knowledge, topology).closed()
     except InfeasibleError:

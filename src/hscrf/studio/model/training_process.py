@@ -1,6 +1,6 @@
 """The process that trains: it reads a job from standard input and writes a model file.
 
-Its standard output is one JSON object per line: an entry for each iteration, and the result. What the libraries print
+Its standard output is one JSON object per line: an entry for each iteration, and the result. Output of libraries
 goes to standard error.
 """
 
@@ -28,7 +28,7 @@ from hscrf.topology import Topology
 
 @dataclass(frozen=True)
 class Job:
-    """What to learn: an estimator to start from, sequences, what is known of them, and where the model goes."""
+    """What to learn: an estimator to start from, sequences, their labels, and the file of the model."""
 
     estimator: Any
     topology: Topology

@@ -1,4 +1,4 @@
-"""Labels that were added after a model was trained: the model scores them 0, and uses them only where a person did."""
+"""Labels that were added after a model was trained: they score 0, and are used only where a person put them."""
 
 from __future__ import annotations
 

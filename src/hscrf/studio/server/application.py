@@ -1,4 +1,4 @@
-"""The routes: requests in, answers of the studio out."""
+"""The HTTP routes of a studio."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def application(studio: Studio, keys: Keys) -> Any:
 
 
 class Routes:
-    """What each address answers. Work is done in threads; the loop only reads and writes."""
+    """The handler of each address. Work is done in threads; the event loop only reads and writes."""
 
     def __init__(self, studio: Studio, keys: Keys) -> None:
         self.studio, self.keys = studio, keys
@@ -67,7 +67,7 @@ class Routes:
         self.shown: dict[int, tuple[str, bytes]] = {}
 
     def app(self) -> Starlette:
-        """All routes; an error anywhere becomes an answer with words."""
+        """All routes; errors become answers with a message."""
         get, post = ["GET"], ["POST"]
         routes = [
             Route("/", self.home, methods=get),
@@ -206,7 +206,7 @@ class Routes:
         return await self.project(request)
 
     async def tokens(self, request: Request) -> Response:
-        """What another way to cut texts would do, and the tokens of a sequence under it."""
+        """The effect of another tokenization, and the new tokens of a sequence."""
         asked = request.query_params
         sequence = int(asked["sequence"]) if asked.get("sequence", "").isdigit() else None
         return JSONResponse(await run_in_threadpool(texts.preview, self.studio, asked.get("tokens"), sequence))
@@ -358,7 +358,7 @@ def plain(content: Mapping[str, Any]) -> Response:
 
 
 def _tagged(request: Request, content: bytes, tag: str, kind: str, cache: str) -> Response:
-    """Content that a browser may keep, or the word that it has it already."""
+    """Content that a browser may cache, or the answer that its copy is current."""
     headers = {"etag": tag, "cache-control": cache}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
@@ -425,7 +425,7 @@ def event_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def http_problem(request: Request, error: HTTPException) -> Response:
-    """What the routes themselves refuse."""
+    """The answer to requests that the routes refuse."""
     kinds = {404: ("missing", "there is nothing at this address"), 405: ("method", "not with this method")}
     kind, words = kinds.get(error.status_code, ("malformed", str(error.detail)))
     answer: Response = problem(error.status_code, kind, words)

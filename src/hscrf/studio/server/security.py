@@ -80,7 +80,7 @@ class Keys:
         return key.token
 
     def renew(self) -> None:
-        """Make a new token for everybody whose last one is used."""
+        """Make a new token for each person whose last one is used."""
         for key in list(self.people.values()):
             if key.used:
                 key.token, key.used = secrets.token_urlsafe(24), False
@@ -95,7 +95,7 @@ class Keys:
         return None
 
     def who(self, cookie: str) -> Key | None:
-        """Whose cookie a header has."""
+        """The person whose cookie a header has."""
         try:
             found = SimpleCookie(cookie).get(self.name)
         except CookieError:
@@ -105,7 +105,7 @@ class Keys:
         return next((key for key in list(self.people.values()) if _same(found.value, key.value)), None)
 
     def hosts(self) -> set[str]:
-        """What the Host header may say."""
+        """The accepted values of the Host header."""
         return {f"{host}:{self.port}" for host in ("127.0.0.1", "localhost")}
 
 
@@ -114,10 +114,10 @@ def _same(one: str, other: str) -> bool:
 
 
 class Gate:
-    """ASGI middleware: foreign hosts, origins and strangers are turned away before anything is read.
+    """ASGI middleware: requests with foreign hosts, origins or without a cookie are refused before they are read.
 
     Host: a page of another name that leads here (DNS rebinding). Origin and Sec-Fetch-Site: a request that another site
-    makes a browser send. Cookie: anybody else on this machine.
+    makes a browser send. Cookie: another user of this machine.
     """
 
     def __init__(self, app: Any, keys: Keys) -> None:
@@ -144,7 +144,7 @@ class Gate:
             await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Any) -> Any:
-        """The answer to somebody who may not come in; None for those who may."""
+        """The refusal of a request; None if it is accepted."""
         headers: dict[str, list[str]] = {}
         for key, value in scope["headers"]:
             headers.setdefault(key.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -188,7 +188,7 @@ class SameProject:
 
 
 def problem(status: int, kind: str, message: str, **data: Any) -> Any:
-    """An answer that says what is wrong, in words and in data."""
+    """An answer with an error, as a message and as data."""
     from starlette.responses import JSONResponse
 
     return JSONResponse({"error": {"kind": kind, "message": message, **data}}, status)

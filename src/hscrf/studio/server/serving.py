@@ -1,4 +1,4 @@
-"""The server: a socket of our own on this machine only, in this thread or in another one."""
+"""The server: a socket on this machine only, in this thread or in another one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Server:
         """Serve until Ctrl-C or a signal to end, then close everything."""
         with stopping_at_signals(self._at_signal):
             self.studio.start()
-            gc.freeze()  # a collection in the midst of an answer need not look at what stays anyway
+            gc.freeze()  # keeps garbage collection from visiting permanent objects during an answer
             self._server.run(sockets=[self.socket])
         self.studio.close()
 

@@ -48,7 +48,7 @@ class Studio:
             raise
         self.trainer = ModelTrainer(self.workspace, self.notifications, project)
         self._doubts = self.database.remembered()
-        self._why: dict[int, str] = {}  # sequence -> why the queue has it
+        self._why: dict[int, str] = {}  # sequence -> the reason for its place in the queue
         self.claims = Claims()
         self.workspace.model_changed = lambda: self.workspace.worker.patient("doubts", self._sweep)
         self.train_after = int(self.database.setting("train_after", project.train_after))
@@ -90,7 +90,7 @@ class Studio:
         return path
 
     def start(self) -> None:
-        """Begin what happens in the background: warm up, doubts for the queue, a first model if labels came along."""
+        """Start the background work: warm up, doubts for the queue, a first model if the data have labels."""
         self.workspace.worker.patient("warm", self._warm)
         if self.workspace.model_store.suggester is None and not self.database.read_only and self.trainer.labelled():
             self.workspace.worker.urgent("train", self._train_if_possible)
@@ -124,7 +124,7 @@ class Studio:
     # -- in the background
 
     def _warm(self) -> None:
-        """Answer one sequence before a person asks for one."""
+        """Compute one answer in advance, so that the first request is fast."""
         workspace = self.workspace
         if workspace.model_store.suggester is not None and workspace.seen:
             self.notifications.send("warming", {"done": False, "words": WARMING})
@@ -169,7 +169,7 @@ class Studio:
         self._doubts.clear()
         self.workspace.worker.patient("doubts", self._sweep)
 
-    # -- what the page asks
+    # -- answers to the page
 
     def view(self, sequence: int, opened: bool) -> dict[str, Any]:
         """A sequence; a model that waits takes over when one is opened."""

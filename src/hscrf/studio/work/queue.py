@@ -24,7 +24,7 @@ class Candidate:
 
 
 def is_random(name: str, seed: int = 0) -> bool:
-    """Whether a sequence belongs to the random tenth, whatever a model says of it.
+    """Whether a sequence belongs to the random tenth, independent of any model.
 
     >>> sum(is_random(f"day_{n}") for n in range(1000))
     83

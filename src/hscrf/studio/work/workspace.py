@@ -427,7 +427,7 @@ class Workspace:
 
 
 def _unrated(label: str) -> dict[str, Any]:
-    """A label of which no model says how likely it is."""
+    """A label without a probability."""
     return {"label": label, "p": None, "share": None, "log_p": None, "possible": True}
 
 

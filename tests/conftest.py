@@ -67,6 +67,16 @@ def playwright():
 
 
 @pytest.fixture(scope="session")
+def browser(playwright):
+    """One browser for all tests of a process; each test opens a context of its own in it, and closes it."""
+    from browsing import start_browser
+
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture(scope="session")
 def core():
     """The compiled core; tests that need it are skipped where it is not built, and fail if it is required."""
     from hscrf import native

@@ -12,6 +12,8 @@ except ImportError:
 
 GUTTER, EDGE = 104, 12  # pixels at the left and at the right of the tracks, as in page/layout.js
 ROOM = {"width": 1280, "height": 800}
+# Chromium otherwise loads two pages of its own for the popups of the address bar of each window: half of its time.
+NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup"
 
 
 def find_browser():
@@ -31,7 +33,7 @@ def find_browser():
 
 def start_browser(playwright, profile=None):
     """A browser without a window, whose profile outlives it if one is named; its sandbox needs an ordinary user."""
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    arguments = [NO_POPUPS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
     if profile is not None:
         return playwright.chromium.launch_persistent_context(profile, executable_path=find_browser(), args=arguments)
     return playwright.chromium.launch(executable_path=find_browser(), args=arguments)

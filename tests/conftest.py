@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # each core has a process already: more threads would wait for each other
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
 # A busy machine is no failure: neither deadlines nor complaints that drawing examples is slow.
 slow = [HealthCheck.too_slow]
 settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=slow)
@@ -14,26 +18,42 @@ settings.load_profile("fixed")
 
 # The slowest files, slowest first. They start first, so that two processes end at about the same time.
 SLOWEST = [
-    "studio_browser",
-    "identities",
-    "cli",
-    "studio_training",
-    "experiments",
-    "studio_kill",
-    "scale_processes",
     "docs",
+    "identities",
+    "studio_browser",
+    "cli",
     "paths",
-    "studio_cli",
-    "interrupt",
-    "penalties",
-    "bundles",
-    "estimator",
-    "scale_dask",
-    "twin",
-    "hhmm",
-    "scale_files",
+    "studio_states",
+    "studio_training",
+    "studio_kill",
+    "scale_shards",
+    "studio_media",
+    "studio_axe",
+    "studio_colours",
+    "studio_keys",
+    "scale_processes",
+    "studio_text",
+    "torch_features",
+    "studio_labels",
+    "experiments",
+    "scale_packing",
+    "online",
+    "solvers",
     "studio_exchange",
+    "studio_people",
+    "bundles",
+    "studio_forecast",
+    "studio_agreement",
+    "studio_cli",
+    "stacking",
+    "penalties",
+    "show_and_plot",
     "remembering",
+    "metrics",
+    "hhmm",
+    "torch_crf",
+    "architecture",
+    "scale_dask",
 ]
 
 
@@ -64,6 +84,16 @@ def playwright():
 
     with sync_playwright() as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def browser(playwright):
+    """One browser for all tests of a process; each test opens a context of its own in it, and closes it."""
+    from browsing import start_browser
+
+    chromium = start_browser(playwright)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="session")

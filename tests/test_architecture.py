@@ -5,6 +5,7 @@ import graphlib
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,9 +73,18 @@ def room_of(module):
     return module.split(".")[0]
 
 
+parsed = cache(ast.parse)  # many tests read the same files
+
+
+@cache
+def nodes_of(tree):
+    """All nodes of a tree."""
+    return tuple(ast.walk(tree))
+
+
 def strings_that_name_modules(tree):
     """Modules of this package that are imported by name: string constants such as "hscrf.labels.rules"."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value.strip()
             if name.startswith("hscrf.") and name[6:] in MODULES:
@@ -115,8 +125,8 @@ def own(names):
 
 def edges(source):
     """Modules that a piece of source imports: at once, inside functions, for types, or by name."""
-    tree = ast.parse(source)
-    return own([*imports_in(ast.walk(tree)), *strings_that_name_modules(tree)])
+    tree = parsed(source)
+    return own([*imports_in(nodes_of(tree)), *strings_that_name_modules(tree)])
 
 
 def upward(module, source):
@@ -130,6 +140,7 @@ def upward(module, source):
             yield other
 
 
+@cache
 def source_of(module):
     return MODULES[module].read_text(encoding="utf-8")
 
@@ -165,7 +176,7 @@ def test_an_upward_import_inside_a_room_is_found():
 
 
 def classes_of(module):
-    return {node.name for node in ast.walk(ast.parse(source_of(module))) if isinstance(node, ast.ClassDef)}
+    return {node.name for node in nodes_of(parsed(source_of(module))) if isinstance(node, ast.ClassDef)}
 
 
 def test_a_class_name_of_the_studio_is_defined_once():
@@ -193,7 +204,7 @@ def test_an_upward_import_is_found(source):
 
 
 def test_files_import_each_other_without_a_cycle():
-    graph = {module: own(imports_in(outside_functions(ast.parse(source_of(module))))) for module in MODULES}
+    graph = {module: own(imports_in(outside_functions(parsed(source_of(module))))) for module in MODULES}
     for module, others in graph.items():
         others.discard(module)
         if module in FACES:
@@ -211,7 +222,7 @@ def is_self(node):
 
 def private_definitions(tree):
     """Private names that a file defines: functions, classes, variables, and attributes that methods set on self."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -222,23 +233,27 @@ def private_definitions(tree):
 
 def private_uses(tree):
     """Private names that a file reads, sets or imports, each with its line."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.attr, node.lineno
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hscrf."):
             yield from ((alias.name, node.lineno) for alias in node.names if is_private(alias.name))
 
 
-OWN_PRIVATE_NAMES: dict[str, set[str]] = {}
-for name in MODULES:
-    found = {own for own in private_definitions(ast.parse(source_of(name))) if is_private(own)}
-    OWN_PRIVATE_NAMES.setdefault(room_of(name), set()).update(found)
+@cache
+def own_private_names():
+    """The private names that each room defines."""
+    names: dict[str, set[str]] = {}
+    for module in MODULES:
+        found = {own for own in private_definitions(parsed(source_of(module))) if is_private(own)}
+        names.setdefault(room_of(module), set()).update(found)
+    return names
 
 
 def foreign_private_names(module, source):
     """Private names that a file uses although its room does not define them."""
-    tree = ast.parse(source)
-    own = OWN_PRIVATE_NAMES[room_of(module)] | {*private_definitions(tree)}
+    tree = parsed(source)
+    own = own_private_names()[room_of(module)] | {*private_definitions(tree)}
     return sorted({f"line {line}: {name}" for name, line in private_uses(tree) if name not in own})
 
 
@@ -261,7 +276,7 @@ def test_a_private_name_of_another_room_is_found(source):
 def imported_from_other_rooms(module, tree):
     """The names by which a file knows modules, classes, functions and tables of other rooms."""
     room = room_of(module)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "hscrf":
             parts = [*node.module.split(".")[1:], ""]
             yield from (alias.asname or alias.name for alias in node.names if (parts[0] or alias.name) != room)
@@ -279,7 +294,7 @@ def root_of(node):
 
 def injections(module, source):
     """Places where a file changes what another room defines: sets an attribute, or puts something into a table."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     foreign = {*imported_from_other_rooms(module, tree)}
 
     def is_foreign(node):
@@ -288,7 +303,7 @@ def injections(module, source):
             return "import_module" in ast.unparse(root.func) or "__import__" in ast.unparse(root.func)
         return isinstance(root, ast.Name) and root.id in foreign
 
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load) and is_foreign(node):
             yield node.lineno, ast.unparse(node)
         if isinstance(node, ast.Call):
@@ -327,7 +342,7 @@ def classes_by_name():
     """The modules that define a class of each name."""
     found = {}
     for module in MODULES:
-        for node in ast.walk(ast.parse(source_of(module))):
+        for node in nodes_of(parsed(source_of(module))):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(module)
     return found
@@ -359,14 +374,14 @@ def libraries(names):
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_optional_libraries_are_imported_inside_functions(module):
-    names = libraries(imports_in(outside_functions(ast.parse(source_of(module)))))
+    names = libraries(imports_in(outside_functions(parsed(source_of(module)))))
     assert not names & ONLY_IN_FUNCTIONS
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_a_file_is_one_thought(module):
     source = source_of(module)
-    head = ast.get_docstring(ast.parse(source)) or ""
+    head = ast.get_docstring(parsed(source)) or ""
     assert head, "a file says at its head what it is about"
     assert source.count("\n") <= LONGEST or "lines because" in head
 

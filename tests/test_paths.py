@@ -523,7 +523,7 @@ def cut_off(kids, gap, length, bottom):
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
 @pytest.mark.parametrize("kids", [(2,), (5,), (3, 2), (4, 3)], ids=str)
-@pytest.mark.parametrize(("gap", "length"), [(2.0, 500), (60.0, 13), (250.0, 3)])
+@pytest.mark.parametrize(("gap", "length"), [(5.0, 200), (60.0, 13), (250.0, 3)])
 def test_what_cannot_be_reached_may_be_much_better(core, kids, gap, length, bottom):
     p = cut_off(kids, gap, length, bottom)
     like_the_reference(batch_of(p), values_of(p), **CLOSE)

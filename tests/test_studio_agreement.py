@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -120,12 +120,11 @@ def test_the_table_is_printed_and_mistakes_are_one_sentence(databases, tmp_path,
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_differences_are_settled_by_keys_and_both_histories_are_kept(playwright, databases, tmp_path):
+def test_differences_are_settled_by_keys_and_both_histories_are_kept(browser, databases, tmp_path):
     both = tmp_path / "both.sqlite"
     command = Command("agree", *databases, "--db", both)
     while not command.url.startswith("http"):  # after the table
         command.url = command.process.stdout.readline().strip().partition(": ")[2]
-    browser = start_browser(playwright)
     tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(command.url)
     tab.wait_text("#title", "sequence_0001")
     tab.wait_text("#settle", "3 to settle")
@@ -141,7 +140,7 @@ def test_differences_are_settled_by_keys_and_both_histories_are_kept(playwright,
     assert "ann" in history
     assert "bob" in history
     assert history.count("accepted as a whole") == 2
-    browser.close()
+    tab.page.context.close()
     code, said = command.stop()
     assert code == 0, said
 
@@ -219,8 +218,7 @@ def test_rate_times_guidelines_colours_and_recordings_are_kept(settling):
     person.close()
 
 
-def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in_the_history(playwright, settling):
-    browser = start_browser(playwright)
+def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in_the_history(browser, settling):
     tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(settling.url)
     tab.wait_text("#settle", "border before step 3")
     tab.wait_text("#settle", "1 to settle")
@@ -236,7 +234,7 @@ def test_a_border_between_equal_labels_is_settled_by_a_key_and_undone_work_is_in
     assert tab.text(".history").count("undo") == 1
     tab.press("Escape")
     assert tab.errors == []
-    browser.close()
+    tab.page.context.close()
 
 
 # -- plain texts

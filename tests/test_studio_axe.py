@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 from test_audio import tone, write_wave
 
 if os.environ.get("HSCRF_BROWSER") != "required":
@@ -47,13 +47,13 @@ def axe(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tab(playwright, tmp_path_factory):
-    browser = start_browser(playwright)
+def tab(browser, tmp_path_factory):
+    context = browser.new_context(viewport=ROOM)
     folder = tmp_path_factory.mktemp("studio")
     options = {"model": small_model(), "topology": TOPOLOGY, "port": 0, "kind": "text", "train_after": 1000}
     with serve(sentences()[0], db=folder / "labels.sqlite", **options) as session:
-        yield Tab(browser.new_context(viewport=ROOM).new_page()).open(session.url)
-    browser.close()
+        yield Tab(context.new_page()).open(session.url)
+    context.close()
 
 
 def contradict(tab):
@@ -113,13 +113,6 @@ def violations(tab, axe, theme):
     return tab.page.evaluate(RUN)
 
 
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_around_a_recording(axe, browser, tmp_path, theme):
     """The player, waveform and spectrogram, and the dialog of channels."""
@@ -163,5 +156,7 @@ def test_axe_finds_nothing_where_another_person_works(axe, browser, tmp_path, th
         tab = Tab(second.new_page()).open(address)
         tab.wait_text("#about", "read only")
         assert violations(tab, axe, theme) == []
+        first.close()
+        second.close()
         first.close()
         second.close()

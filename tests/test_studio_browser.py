@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -20,13 +20,6 @@ from hscrf.studio.data.project import Project
 from hscrf.studio.data.sequences import items_of
 from hscrf.studio.server.serving import Server
 from hscrf.studio.server.studio import Studio
-
-
-@pytest.fixture(scope="session")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from browsing import Tab, start_browser
+from browsing import Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -45,7 +45,7 @@ def contrast(one, other):
 
 
 @pytest.fixture(scope="module", params=["light", "dark"])
-def pixels(request, playwright, tmp_path_factory):
+def pixels(request, browser, tmp_path_factory):
     """The canvas of a sequence in which each label stands once, and where the bars are: pixels (y, x, 3)."""
     parents = [f"P{n}" for n in range(PARENTS)]
     children = {parent: [f"{parent}c{k}" for k in range(CHILDREN)] for parent in parents}
@@ -62,7 +62,6 @@ def pixels(request, playwright, tmp_path_factory):
             at += length
     X = [np.sin(np.arange(at))[:, None]]
     Y = [Labels.from_segments(topology, segments, at)]
-    browser = start_browser(playwright)
     room = {"width": 1700, "height": 800}
     page = browser.new_context(viewport=room, device_scale_factor=2, color_scheme=request.param).new_page()
     db = tmp_path_factory.mktemp("colours") / "c.sqlite"
@@ -87,7 +86,7 @@ def pixels(request, playwright, tmp_path_factory):
         width, height, data = page.evaluate(read)
         image = np.frombuffer(base64.b64decode(data), dtype=np.uint8).reshape(height, width, 4)[..., :3]
         assert tab.errors == []
-    browser.close()
+    page.context.close()
     return image
 
 

@@ -58,6 +58,7 @@ def test_losses_that_tell_nothing_give_a_guess_all_the_same():
     assert "left" in found.words(39.0)
 
 
+@pytest.mark.usefixtures("training_here")
 def test_the_state_of_training_says_what_is_left(tmp_path):
     session, person = open_studio(tmp_path, n=6, model=False, labelled=4)
     trainer: ModelTrainer = session.studio.trainer

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -13,13 +13,6 @@ from hscrf import Topology
 from hscrf.studio import serve
 
 TOPOLOGY = Topology({"entity": ["person", "place", "O"], "part": ["name", "other"]})
-
-
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

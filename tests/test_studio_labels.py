@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -150,14 +150,14 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture
-def tab(playwright, tmp_path):
+def tab(browser, tmp_path):
     options = {"model": small_model(), "topology": TOPOLOGY, "port": 0, "kind": "text", "train_after": 1000}
     session = serve(sentences()[0], db=tmp_path / "labels.sqlite", **options)
-    browser = start_browser(playwright)
-    tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(session.url)
+    context = browser.new_context(viewport=ROOM)
+    tab = Tab(context.new_page()).open(session.url)
     yield tab
     assert tab.errors == []
-    browser.close()
+    context.close()
     session.stop()
 
 

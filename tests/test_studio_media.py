@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 from test_audio import tone, write_wave
 
 if os.environ.get("HSCRF_BROWSER") != "required":
@@ -88,13 +88,6 @@ def test_files_of_a_folder_are_found_by_the_names_of_sequences(recordings, tmp_p
 
 
 # -- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 from hscrf.studio.work.claims import LEAVE, Claims, Held
 from studio_fixtures import Person, open_studio
 
@@ -128,13 +128,6 @@ def test_what_a_browser_held_is_free_some_seconds_after_it_left():
 
 
 # -- in two browsers
-
-
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 def test_two_browsers_edit_different_sequences_and_the_second_only_reads(browser, tmp_path):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -14,13 +14,6 @@ from hscrf.studio import serve
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 WORDS = [["the", "cat", "sees", "the", "dog"], ["a", "dog", "sleeps"]]
-
-
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

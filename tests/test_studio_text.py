@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from browsing import GUTTER, ROOM, Tab, start_browser
+from browsing import GUTTER, ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -248,13 +248,6 @@ def test_tokens_of_other_data_stay(tmp_path):
 
 
 # -- the page
-
-
-@pytest.fixture(scope="module")
-def browser(playwright):
-    chromium = start_browser(playwright)
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

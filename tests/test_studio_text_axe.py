@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Tab, start_browser
+from browsing import ROOM, Tab
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -16,12 +16,12 @@ from test_studio_text import HEBREW, TEXTS, TOPOLOGY
 
 
 @pytest.fixture(scope="module")
-def tab(playwright, tmp_path_factory):
-    browser = start_browser(playwright)
+def tab(browser, tmp_path_factory):
+    context = browser.new_context(viewport=ROOM)
     folder = tmp_path_factory.mktemp("studio")
     with serve([*TEXTS, *HEBREW], topology=TOPOLOGY, db=folder / "labels.sqlite", port=0) as session:
-        yield Tab(browser.new_context(viewport=ROOM).new_page()).open(session.url)
-    browser.close()
+        yield Tab(context.new_page()).open(session.url)
+    context.close()
 
 
 def change_tokens(tab):

@@ -18,6 +18,7 @@ from hscrf.studio.model import training_process
 from hscrf.studio.model.training_process import Job, learn
 from hscrf.studio.model.training_run import TrainingRun
 from hscrf.studio.work.worker import Worker
+from scale_fixtures import short_search
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
@@ -52,6 +53,7 @@ def test_a_new_model_takes_over_between_two_sequences(tmp_path):
     session.stop()
 
 
+@pytest.mark.usefixtures("training_here")
 def test_the_database_goes_on_with_its_newest_model(tmp_path):
     session, person = open_studio(tmp_path)
     person.accept(1)
@@ -168,7 +170,9 @@ def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told
     session.stop()
 
 
-def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
+@pytest.mark.usefixtures("training_here")
+def test_labels_of_the_file_train_a_first_model_at_once(tmp_path, monkeypatch):
+    short_search(monkeypatch)
     session, person = open_studio(tmp_path, model=False, labelled=4, estimator=HSCRF(c2="auto"))
     person.wait(trained)
     view = person.view(5)

@@ -306,17 +306,51 @@ def test_the_queue_is_searched_filtered_and_sorted(tab):
     tab.page.wait_for_function("() => document.querySelectorAll('.entry').length === 0")
 
 
-def test_a_click_opens_its_row_though_the_queue_is_painted_anew_meanwhile(tab):
-    first, row = tab.painted[0], tab.page.locator('.entry[aria-selected="false"]').first
-    wanted, box = row.get_attribute("data-id"), row.bounding_box()
-    handle = row.element_handle()
+def press_through_a_repaint(tab, part, repaint):
+    """Press a part of the page with the pointer, paint it anew, and release the pointer."""
+    box, handle = part.bounding_box(), part.element_handle()
     tab.page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
     tab.page.mouse.down()
-    tab.page.dispatch_event("#search", "input")
-    tab.page.wait_for_function("row => !row.isConnected", arg=handle)
+    repaint()
+    tab.page.wait_for_function("part => !part.isConnected", arg=handle)
     tab.page.mouse.up()
+
+
+def test_a_click_opens_its_row_though_the_queue_is_painted_anew_meanwhile(tab):
+    first, row = tab.painted[0], tab.page.locator('.entry[aria-selected="false"]').first
+    wanted = row.get_attribute("data-id")
+    press_through_a_repaint(tab, row, lambda: tab.page.dispatch_event("#search", "input"))
     tab.wait_other(first)
     assert tab.painted[0] == int(wanted)
+
+
+def test_a_click_opens_its_row_though_another_row_is_under_the_pointer_now(tab):
+    first, rows = tab.painted[0], tab.page.locator(".entry")
+    shown = [int(row) for row in rows.evaluate_all("rows => rows.map((row) => row.dataset.id)")]
+    names = {item["id"]: item["name"] for item in tab.ask("/api/queue")["items"]}
+    by_name = sorted(shown, key=names.get)
+    place = next(k for k, (now, then) in enumerate(zip(shown, by_name, strict=True)) if now not in (first, then))
+    press_through_a_repaint(tab, rows.nth(place), lambda: tab.page.select_option("#order", "name"))
+    tab.wait_other(first)
+    assert tab.painted[0] == shown[place]
+
+
+def test_a_click_gives_its_label_though_the_labels_are_painted_anew_meanwhile(tab):
+    button = tab.page.locator(".label:not(.now)").nth(1)
+    label = button.get_attribute("data-label")
+    again = lambda: tab.page.dispatch_event("#typed", "input")  # noqa: E731
+    tab.saves(lambda: press_through_a_repaint(tab, button, again))
+    assert label in labels_of(tab.view(), "activity")
+
+
+def test_a_press_that_leaves_its_row_or_its_label_does_nothing(tab):
+    """The pointer goes down on one row and up on another; the same with labels. Then a label is really chosen."""
+    first, rows, labels = tab.painted[0], tab.page.locator(".entry"), tab.page.locator(".label")
+    for one, other in ((rows.nth(2), rows.nth(4)), (labels.nth(1), labels.nth(0))):
+        start, stop = one.bounding_box(), other.bounding_box()
+        tab.drag((start["x"] + 20, start["y"] + 8), (stop["x"] + 20, stop["y"] + 8))
+    tab.saves(lambda: tab.page.locator(".label:not(.now)").first.click())
+    assert tab.painted == (first, 1)
 
 
 def test_flags_notes_and_skipped_sequences_are_kept_and_shown(tab):

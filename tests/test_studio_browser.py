@@ -603,6 +603,7 @@ def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, tab,
         disk.setattr(session.studio.database, "append", full)
         tab.press("s")
         tab.wait_text("#message", "not saved: the disk is full")
+        assert tab.text("#message").lower().count("saved") == 1, "said once"
         tab.wait_text("#saved", "NOT saved: 1 change")
         assert len(tab.outline("activity")) == len(tab.view()["segments"]["activity"]) + 1, "drawn all the same"
     tab.wait_version(1)
@@ -880,6 +881,28 @@ INKED = """([canvas, x, y]) => {
   const { data } = element.getContext("2d").getImageData(left, top, 8 * scale, 1);
   return data.some((value, i) => i % 4 === 3 && value > 0);
 }"""
+
+
+BRIGHTNESS = """async (count) => {
+  const { drawBars } = await import("/page/bars.js");
+  const brightness = (segments) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1290, height: 20 });
+    const pen = canvas.getContext("2d");
+    const view = { segments: { a: segments }, by: { a: segments.map(() => "accepted") }, fixed_borders: {}, fixes: [] };
+    const steps = segments.at(-1)[1];
+    const line = { start: 0, stop: steps, x: (step) => (step * 1290) / steps, step: (x) => (x * steps) / 1290 };
+    drawBars(pen, view, { name: "a", labels: ["alpha"] }, line, 0, 20, 0, 1290);
+    const row = pen.getImageData(0, 10, 1290, 1).data;
+    return row.reduce((sum, value, i) => sum + (i % 4 < 3 ? value : 0), 0);
+  };
+  return brightness(Array.from({ length: count }, (_, t) => [t, t + 1, "alpha"])) / brightness([[0, 1, "alpha"]]);
+}"""
+
+
+@pytest.mark.parametrize("count", [200, 300, 400, 516])
+def test_many_accepted_segments_keep_their_hue(watched, count):
+    """A bar of outlines alone would be black: the brightness of many segments next to that of one."""
+    assert watched.page.evaluate(BRIGHTNESS, count) > 0.7
 
 
 def first_change(before, view):

@@ -42,6 +42,7 @@ ROOMS = {  # width and height of the window in pixels, size of the page
 THEMES = ("light", "dark")
 EYES = ("achromatopsia", "deuteranopia", "protanopia", "tritanopia")
 CUT = """() => [...document.querySelectorAll("button, h2, label")].filter((it) => {
+  if (it.closest("#outline:not(:focus-within)")) return false;
   const { overflowX, textOverflow } = getComputedStyle(it);
   return it.clientWidth && it.scrollWidth > it.clientWidth + 1 && overflowX !== "auto" && textOverflow !== "ellipsis";
 }).map((it) => it.id || it.textContent.slice(0, 30))"""

@@ -263,7 +263,7 @@ function channelEntries(name) {
     { words: "Move up", off: names[0] === name, run: then(() => moveChannel(project, names, name, -1)) },
     { words: "Move down", off: names.at(-1) === name, run: then(() => moveChannel(project, names, name, 1)) },
     { words: "Show all channels", run: then(() => showAllChannels(project)) },
-    { words: "Order and scale of channels…", key: "v", run: () => channels() },
+    { words: "Order and scale of channels…", key: keyFor("channels"), run: () => channels() },
   ];
 }
 

@@ -200,3 +200,14 @@ def test_nothing_overlaps_and_everything_is_within_reach(page_on, room):
     assert dialog["x"] >= 0
     assert dialog["x"] + dialog["width"] <= width
     tab.press("Escape")
+
+
+def test_a_narrow_page_goes_to_the_sequence_that_is_opened(page_on):
+    tab = texts(page_on, room={"width": 640, "height": 400}, Y=[*sentences(2)[1], *[None] * 6])
+    assert tab.page.locator("#tour-invite").is_visible()
+    tab.page.evaluate("document.getElementById('training').textContent = 'model 1, trained on 20 sequences'")
+    assert tab.page.locator("#training").bounding_box()["height"] < 60, "words of one line are not squeezed into many"
+    first = tab.painted[0]
+    tab.page.locator('.entry[aria-selected="false"]').first.click()
+    tab.wait_other(first)
+    assert tab.page.locator("#title").bounding_box()["y"] < 100

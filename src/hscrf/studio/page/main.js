@@ -50,7 +50,10 @@ new Overview(state, tracks, byId("overview"));
 new Pointer(state, tracks, actions, (words) => write(byId("readout"), words));
 const outline = new Outline(state, actions);
 const media = new Media(state, tracks, say);
-const queue = new QueueList(state, (id) => studio.open(id));
+const queue = new QueueList(state, (id) => {
+  if (byId("tracks").getBoundingClientRect().top > innerHeight - 120) byId("title").scrollIntoView(); // a narrow page
+  studio.open(id);
+});
 const neighbours = new Neighbours(studio, () => queue.items);
 
 /** The sequence so many places further down the queue. @param {number} by */

@@ -169,6 +169,18 @@ def test_borders_move_by_keys_in_one_event(tab):
     assert tab.painted[1] == 2
 
 
+@pytest.mark.parametrize("from_the_left", [False, True])
+def test_a_moved_border_is_released_as_a_whole(tab, from_the_left):
+    before = tab.view()["segments"]
+    tab.press("Home", "ArrowRight").fix("]", "]")
+    assert tab.view()["segments"] != before
+    if from_the_left:
+        tab.choose("activity", 0)
+    tab.fix("u")
+    assert tab.view()["fixes"] == []
+    assert tab.view()["segments"] == before
+
+
 def test_a_whole_sequence_by_keyboard_alone(tab):
     first = tab.painted[0]
     name = tab.text("#title")

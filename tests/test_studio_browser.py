@@ -142,6 +142,18 @@ def test_a_range_that_is_dragged_becomes_one_segment(tab):
     assert [5, 10, labels[0]] in tab.view()["segments"]["activity"]
 
 
+def test_words_about_what_is_under_the_pointer_follow_a_fix(tab):
+    label = tab.view()["segments"]["activity"][0][2]
+    labels = tab.ask("/api/project")["levels"][0]["labels"]
+    tab.choose("activity", 0)
+    tab.wait_text("#readout", f"activity: {label} (suggested")
+    other = next(each for each in labels if each != label)
+    tab.fix(str(labels.index(other) + 1))
+    tab.wait_text("#readout", f"activity: {other} (")
+    tab.fix("z")
+    tab.wait_text("#readout", f"activity: {label} (suggested")
+
+
 def test_split_merge_accept_undo_redo(tab):
     start = tab.view()["segments"]["activity"]
     tab.fix("s")

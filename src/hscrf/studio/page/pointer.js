@@ -1,6 +1,7 @@
 // The mouse and the finger on the tracks: choose, drag a border, choose a range, pan and zoom.
 
 import { stepWords } from "./time.js";
+import { soon } from "./dom.js";
 import { GUTTER, placeAt } from "./layout.js";
 import { indexAt, nameOf, percent, WORDS } from "./segments.js";
 
@@ -18,6 +19,9 @@ export class Pointer {
     this.actions = actions;
     this.read = read;
     /** @type {any} */ this.press = null;
+    /** Where the pointer is over the tracks. @type {PointerEvent | null} */ this.over = null;
+    this.readAgain = soon(() => this.over && !this.press && tracks.layout.lines.length && this.hover(this.place(this.over)));
+    state.on("shown", this.readAgain); // what is under the pointer is another label now
     const element = tracks.element;
     element.addEventListener("pointerdown", (event) => this.down(event));
     element.addEventListener("pointermove", (event) => this.moved(event));
@@ -82,6 +86,7 @@ export class Pointer {
   moved(event) {
     if (!this.state.shown || !this.tracks.layout.lines.length) return;
     if (!this.press && event.target instanceof Element && event.target.closest(".neighbour")) return this.left();
+    this.over = event;
     const place = this.place(event);
     if (!this.press) return this.hover(place);
     const press = this.press;
@@ -112,6 +117,7 @@ export class Pointer {
     const press = this.press;
     this.press = null;
     if (!press) return;
+    this.readAgain();
     if (press.kind === "border") {
       const still = this.state.moving?.at === press.border;
       this.actions.then(() => {});
@@ -126,6 +132,7 @@ export class Pointer {
   }
 
   left() {
+    this.over = null;
     this.tracks.hover = null;
     this.tracks.paintOver();
     this.read("");
@@ -179,7 +186,8 @@ export class Pointer {
     for (const level of row?.kind === "level" ? [row.name] : levels) {
       const index = indexAt(shown.segments[level], step);
       const sure = shown.model === null ? "" : `, ${percent(1 - shown.doubt[level][step] / 255)} sure`;
-      parts.push(`${level}: ${nameOf(shown.segments[level][index][2])} (${WORDS[shown.by[level][index]]}${sure})`);
+      const label = shown.segments[level][index][2];
+      parts.push(`${level}: ${nameOf(label)}${label === null ? "" : ` (${WORDS[shown.by[level][index]]}${sure})`}`);
     }
     if (observations.tokens && row?.kind !== "level") parts.push(observations.tokens[step]);
     if (row?.kind === "channel") {

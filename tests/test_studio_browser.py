@@ -142,6 +142,21 @@ def test_a_range_that_is_dragged_becomes_one_segment(tab):
     assert [5, 10, labels[0]] in tab.view()["segments"]["activity"]
 
 
+def test_a_drag_next_to_a_labelled_segment_chooses_the_next_one(new_tab, tmp_path):
+    """Segments are labelled one after the other: a drag over unlabelled steps moves no border, however near it is."""
+    topology = Topology({"phase": ["quiet", "song"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
+    with serve([[[float(t)] for t in range(100)]], topology=topology, db=tmp_path / "c.sqlite", port=0) as session:
+        tab = new_tab(session)
+        for start, stop, digit in ((0, 20, "1"), (20, 50, "2")):
+            (left, y), (right, _) = tab.point("sound", start), tab.point("sound", stop)
+            tab.drag((left + 2, y), (right - 2, y))
+            tab.fix(digit)
+        assert tab.view()["segments"]["sound"] == [[0, 20, "hum"], [20, 50, "beep"], [50, 100, None]]
+        (x, y), (to, _) = tab.point("sound", 50), tab.point("sound", 40)
+        tab.saves(lambda: tab.drag((x - 2, y), (to - 2, y)))
+        assert tab.view()["segments"]["sound"][1] == [20, 40, "beep"], "from the labelled side the border is moved"
+
+
 def test_words_about_what_is_under_the_pointer_follow_a_fix(tab):
     label = tab.view()["segments"]["activity"][0][2]
     labels = tab.ask("/api/project")["levels"][0]["labels"]

@@ -43,10 +43,12 @@ export class Pointer {
     return { x, y, line, row, exact, step };
   }
 
-  /** The border of a level under the pointer. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
+  /** The border of a level under the pointer. Over unlabelled steps there is none: a drag there labels the next segment.
+   * @param {string} level @param {Line} line @param {number} x @returns {number | null} */
   borderAt(level, line, x) {
     const segments = this.state.shown?.segments[level] || [];
     const at = indexAt(segments, Math.floor(line.step(x)));
+    if (segments[at]?.[2] === null) return null;
     /** @type {number | null} */ let best = null;
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;

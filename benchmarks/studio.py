@@ -37,7 +37,7 @@ MODELS = {
 WATCH = """() => {
   window.times = [];
   let clicked = 0;
-  addEventListener("click", (event) => { clicked = event.timeStamp; }, true);
+  addEventListener("pointerup", (event) => { clicked = event.timeStamp; }, true);
   new MutationObserver(() => {
     if (!clicked) return;
     const from = clicked;

@@ -148,8 +148,17 @@ class TestColumns:
         options = ["--template", "crfpp", "--levels", "phrase=3", "--progress", "none", "--max-iter", 5]
         call("fit", "train.txt", "-m", "model2", *options)
         printed, _ = call("show", "model2", "--top", 2)
-        assert "features 0, 1 by a template of 2" in printed
+        assert "features 1, 2 by a template of 2" in printed
         assert "U0:" in printed
+
+    def test_columns_without_names_have_one_number_in_messages_and_in_show(self, call):
+        _, said = call("fit", "train.txt", "-m", "model2", "--levels", "phrase=3", "--max-iter", 5)
+        assert "columns: 1, 2 text" in said
+        printed, _ = call("show", "model2", "--top", 200)
+        assert "features 1, 2 by" in printed
+        assert "1[-1]|1[0]=" in printed
+        assert "2[0]=" in printed
+        assert not re.search(r"\b0(\.\w+)?\[", printed)
 
     def test_label_pairs_see_their_words(self, tmp_path, monkeypatch, capsys):
         """Labels that a word turns about: only B01:%x[0,0] can know, and tokens do not see it."""

@@ -135,6 +135,33 @@ def test_a_range_that_is_dragged_becomes_one_segment(tab):
     assert [5, 10, labels[0]] in tab.view()["segments"]["activity"]
 
 
+def test_a_drag_next_to_a_labelled_segment_chooses_the_next_one(new_tab, tmp_path):
+    """Segments are labelled one after the other: a drag over unlabelled steps moves no border, however near it is."""
+    topology = Topology({"phase": ["quiet", "song"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
+    with serve([[[float(t)] for t in range(100)]], topology=topology, db=tmp_path / "c.sqlite", port=0) as session:
+        tab = new_tab(session)
+        for start, stop, digit in ((0, 20, "1"), (20, 50, "2")):
+            (left, y), (right, _) = tab.point("sound", start), tab.point("sound", stop)
+            tab.drag((left + 2, y), (right - 2, y))
+            tab.fix(digit)
+        assert tab.view()["segments"]["sound"] == [[0, 20, "hum"], [20, 50, "beep"], [50, 100, None]]
+        (x, y), (to, _) = tab.point("sound", 50), tab.point("sound", 40)
+        tab.saves(lambda: tab.drag((x - 2, y), (to - 2, y)))
+        assert tab.view()["segments"]["sound"][1] == [20, 40, "beep"], "from the labelled side the border is moved"
+
+
+def test_words_about_what_is_under_the_pointer_follow_a_fix(tab):
+    label = tab.view()["segments"]["activity"][0][2]
+    labels = tab.ask("/api/project")["levels"][0]["labels"]
+    tab.choose("activity", 0)
+    tab.wait_text("#readout", f"activity: {label} (suggested")
+    other = next(each for each in labels if each != label)
+    tab.fix(str(labels.index(other) + 1))
+    tab.wait_text("#readout", f"activity: {other} (")
+    tab.fix("z")
+    tab.wait_text("#readout", f"activity: {label} (suggested")
+
+
 def test_split_merge_accept_undo_redo(tab):
     start = tab.view()["segments"]["activity"]
     tab.fix("s")
@@ -160,6 +187,18 @@ def test_borders_move_by_keys_in_one_event(tab):
     tab.fix("]", "]", "Control+ArrowLeft", "Control+ArrowRight")
     assert tab.view()["segments"]["activity"][0][1] == at + 2
     assert tab.painted[1] == 2
+
+
+@pytest.mark.parametrize("from_the_left", [False, True])
+def test_a_moved_border_is_released_as_a_whole(tab, from_the_left):
+    before = tab.view()["segments"]
+    tab.press("Home", "ArrowRight").fix("]", "]")
+    assert tab.view()["segments"] != before
+    if from_the_left:
+        tab.choose("activity", 0)
+    tab.fix("u")
+    assert tab.view()["fixes"] == []
+    assert tab.view()["segments"] == before
 
 
 def test_a_whole_sequence_by_keyboard_alone(tab):
@@ -299,17 +338,51 @@ def test_the_queue_is_searched_filtered_and_sorted(tab):
     tab.page.wait_for_function("() => document.querySelectorAll('.entry').length === 0")
 
 
-def test_a_click_opens_its_row_though_the_queue_is_painted_anew_meanwhile(tab):
-    first, row = tab.painted[0], tab.page.locator('.entry[aria-selected="false"]').first
-    wanted, box = row.get_attribute("data-id"), row.bounding_box()
-    handle = row.element_handle()
+def press_through_a_repaint(tab, part, repaint):
+    """Press a part of the page with the pointer, paint it anew, and release the pointer."""
+    box, handle = part.bounding_box(), part.element_handle()
     tab.page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
     tab.page.mouse.down()
-    tab.page.dispatch_event("#search", "input")
-    tab.page.wait_for_function("row => !row.isConnected", arg=handle)
+    repaint()
+    tab.page.wait_for_function("part => !part.isConnected", arg=handle)
     tab.page.mouse.up()
+
+
+def test_a_click_opens_its_row_though_the_queue_is_painted_anew_meanwhile(tab):
+    first, row = tab.painted[0], tab.page.locator('.entry[aria-selected="false"]').first
+    wanted = row.get_attribute("data-id")
+    press_through_a_repaint(tab, row, lambda: tab.page.dispatch_event("#search", "input"))
     tab.wait_other(first)
     assert tab.painted[0] == int(wanted)
+
+
+def test_a_click_opens_its_row_though_another_row_is_under_the_pointer_now(tab):
+    first, rows = tab.painted[0], tab.page.locator(".entry")
+    shown = [int(row) for row in rows.evaluate_all("rows => rows.map((row) => row.dataset.id)")]
+    names = {item["id"]: item["name"] for item in tab.ask("/api/queue")["items"]}
+    by_name = sorted(shown, key=names.get)
+    place = next(k for k, (now, then) in enumerate(zip(shown, by_name, strict=True)) if now not in (first, then))
+    press_through_a_repaint(tab, rows.nth(place), lambda: tab.page.select_option("#order", "name"))
+    tab.wait_other(first)
+    assert tab.painted[0] == shown[place]
+
+
+def test_a_click_gives_its_label_though_the_labels_are_painted_anew_meanwhile(tab):
+    button = tab.page.locator(".label:not(.now)").nth(1)
+    label = button.get_attribute("data-label")
+    again = lambda: tab.page.dispatch_event("#typed", "input")  # noqa: E731
+    tab.saves(lambda: press_through_a_repaint(tab, button, again))
+    assert label in labels_of(tab.view(), "activity")
+
+
+def test_a_press_that_leaves_its_row_or_its_label_does_nothing(tab):
+    """The pointer goes down on one row and up on another; the same with labels. Then a label is really chosen."""
+    first, rows, labels = tab.painted[0], tab.page.locator(".entry"), tab.page.locator(".label")
+    for one, other in ((rows.nth(2), rows.nth(4)), (labels.nth(1), labels.nth(0))):
+        start, stop = one.bounding_box(), other.bounding_box()
+        tab.drag((start["x"] + 20, start["y"] + 8), (stop["x"] + 20, stop["y"] + 8))
+    tab.saves(lambda: tab.page.locator(".label:not(.now)").first.click())
+    assert tab.painted == (first, 1)
 
 
 def test_flags_notes_and_skipped_sequences_are_kept_and_shown(tab):
@@ -562,6 +635,7 @@ def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, tab,
         disk.setattr(session.studio.database, "append", full)
         tab.press("s")
         tab.wait_text("#message", "not saved: the disk is full")
+        assert tab.text("#message").lower().count("saved") == 1, "said once"
         tab.wait_text("#saved", "NOT saved: 1 change")
         assert len(tab.outline("activity")) == len(tab.view()["segments"]["activity"]) + 1, "drawn all the same"
     tab.wait_version(1)
@@ -839,6 +913,28 @@ INKED = """([canvas, x, y]) => {
   const { data } = element.getContext("2d").getImageData(left, top, 8 * scale, 1);
   return data.some((value, i) => i % 4 === 3 && value > 0);
 }"""
+
+
+BRIGHTNESS = """async (count) => {
+  const { drawBars } = await import("/page/bars.js");
+  const brightness = (segments) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1290, height: 20 });
+    const pen = canvas.getContext("2d");
+    const view = { segments: { a: segments }, by: { a: segments.map(() => "accepted") }, fixed_borders: {}, fixes: [] };
+    const steps = segments.at(-1)[1];
+    const line = { start: 0, stop: steps, x: (step) => (step * 1290) / steps, step: (x) => (x * steps) / 1290 };
+    drawBars(pen, view, { name: "a", labels: ["alpha"] }, line, 0, 20, 0, 1290);
+    const row = pen.getImageData(0, 10, 1290, 1).data;
+    return row.reduce((sum, value, i) => sum + (i % 4 < 3 ? value : 0), 0);
+  };
+  return brightness(Array.from({ length: count }, (_, t) => [t, t + 1, "alpha"])) / brightness([[0, 1, "alpha"]]);
+}"""
+
+
+@pytest.mark.parametrize("count", [200, 300, 400, 516])
+def test_many_accepted_segments_keep_their_hue(watched, count):
+    """A bar of outlines alone would be black: the brightness of many segments next to that of one."""
+    assert watched.page.evaluate(BRIGHTNESS, count) > 0.7
 
 
 def first_change(before, view):

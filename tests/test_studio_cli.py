@@ -139,6 +139,7 @@ def test_a_model_and_a_file_with_some_labels(tmp_path):
         (["a.txt", "-m", "m.hscrf", "--labels", "l.toml"], "not both"),
         (["export"], "expected: hscrf studio export"),
         (["export", "nothing.sqlite", "-o", "out.jsonl"], "no such database"),
+        (["export", "nothing.sqlite", "-o", "out.eaf"], "the ending of 'out.eaf' names no format"),
         (["a.txt", "--labels", "nothing.toml"], "nothing.toml"),
     ],
 )

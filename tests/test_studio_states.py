@@ -193,3 +193,40 @@ def test_nothing_overlaps_and_everything_is_within_reach(page_on, room):
     assert dialog["x"] >= 0
     assert dialog["x"] + dialog["width"] <= width
     tab.press("Escape")
+
+
+def test_a_narrow_page_goes_to_the_sequence_that_is_opened(page_on):
+    tab = texts(page_on, room={"width": 640, "height": 400}, Y=[*sentences(2)[1], *[None] * 6])
+    assert tab.page.locator("#tour-invite").is_visible()
+    tab.page.evaluate("document.getElementById('training').textContent = 'model 1, trained on 20 sequences'")
+    assert tab.page.locator("#training").bounding_box()["height"] < 60, "words of one line are not squeezed into many"
+    first = tab.painted[0]
+    tab.page.locator('.entry[aria-selected="false"]').first.click()
+    tab.wait_other(first)
+    assert tab.page.locator("#title").bounding_box()["y"] < 100
+
+
+CUT = "names => names.filter((name) => ((it) => it.scrollWidth > it.clientWidth)(document.querySelector(name)))"
+
+
+def test_words_of_unsaved_work_are_not_cut_next_to_free_space(page_on):
+    tab = texts(page_on, room={"width": 1280, "height": 800})
+    tab.page.route("**/events", lambda route: route.abort())
+    tab.press("Home", "2")
+    tab.wait_text("#saved", "NOT saved: 1 change kept in this browser")
+    tab.wait_text("#message", "it is kept here and sent again")
+    assert tab.page.evaluate(CUT, ["#saved", "#message"]) == []
+    tab.page.unroute("**/events")
+    tab.wait_text("#saved", "all saved")
+    tab.errors.clear()  # the browser reports the request that did not get through
+
+
+def test_the_title_of_a_small_dialog_is_beside_its_button(page_on):
+    tab = texts(page_on)
+    tab.press("h")
+    title, close = tab.page.locator("#dialog-title"), tab.page.get_by_role("button", name="Close")
+    title.wait_for()
+    right = title.evaluate(
+        "it => { const r = new Range(); r.selectNodeContents(it); return r.getBoundingClientRect().right; }"
+    )
+    assert right <= close.bounding_box()["x"]

@@ -381,6 +381,18 @@ def test_other_sequences_are_around_the_open_one_and_open_by_click_and_key(tab):
     tab.wait_text("#title", order[0])
 
 
+def test_a_click_opens_a_text_though_its_panel_is_painted_anew_meanwhile(tab):
+    tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
+    panel = tab.page.locator(".neighbour").nth(1)
+    name, box, handle = panel.locator("b").inner_text(), panel.bounding_box(), panel.element_handle()
+    tab.page.mouse.move(box["x"] + 200, box["y"] + box["height"] / 2)
+    tab.page.mouse.down()
+    tab.page.emulate_media(color_scheme="dark")  # all panels are painted anew
+    tab.page.wait_for_function("panel => !panel.isConnected", arg=handle)
+    tab.page.mouse.up()
+    tab.wait_text("#title", name)
+
+
 def test_words_have_the_size_that_is_chosen(tab):
     before = boxes(tab)[0]
     tab.page.click("#settings")

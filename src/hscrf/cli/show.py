@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
@@ -12,6 +13,8 @@ from hscrf.errors import several
 if TYPE_CHECKING:
     from hscrf.estimator.contract import Labeller, Model, Trained
     from hscrf.io.recipe import Recipe
+
+COLUMN = re.compile(r"(?:(?<=\|)|^)\d+(?=[.\[])")  # in a name of the default template: 0[-1]|0[0]=... or 0.shape[0]=...
 
 HELP = """\
 Print what a model has learned: states and their children, strongest weights, durations, training.
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         for title, rows in strongest(model, d, args.top).items():
             print(f"\n  {title} of level {topology.levels[d]}")
             for value, name, states in rows:
-                print(f"  {value:9.4f}  {states}{'  ' + name if name else ''}")
+                print(f"  {value:9.4f}  {states}{'  ' + feature_shown(name, recipe) if name else ''}")
     print_training(model)
     return 0
 
@@ -85,6 +88,9 @@ def print_files(args: argparse.Namespace, topology: Any, recipe: Recipe | None) 
 
 def describe_recipe(recipe: Recipe) -> str:
     """The labels and features that a model reads from files."""
+    from hscrf.io.doubts import shown_name
+
+    names = [shown_name(name, recipe) for name in recipe.features or ()]
     numbers = [name for name in recipe.features or () if name in (recipe.numeric or ())]
     made = "as they are"
     if recipe.template is not None:
@@ -93,7 +99,19 @@ def describe_recipe(recipe: Recipe) -> str:
         texts = len(numbers) < len(recipe.features or ())
         made = f"(numbers: {', '.join(numbers)})" if texts else "(numbers)"
     schemes = ", ".join(f"{level} ({scheme})" for level, scheme in recipe.scheme.items())
-    return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(recipe.features or ('given',))} {made}"
+    return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(names or ('given',))} {made}"
+
+
+def feature_shown(name: str, recipe: Recipe | None) -> str:
+    """A feature with its columns as messages call them: columns without names are counted from 1, not from 0."""
+    from hscrf.io.doubts import shown_name
+
+    if recipe is None:
+        return name
+    columns, sign, value = name.partition("=")
+    known = recipe.features or ()
+    shown = COLUMN.sub(lambda found: shown_name(found[0], recipe) if found[0] in known else found[0], columns)
+    return shown + sign + value
 
 
 def print_level(model: Labeller, d: int) -> None:

@@ -1,5 +1,6 @@
 // Accept many sequences at once: those in which the model is confident. A preview first; one undo for all.
 
+import { keyFor } from "./bindings.js";
 import { Refused, ask, tell } from "./api.js";
 import { byId, make } from "./dom.js";
 import { open } from "./dialogs.js";
@@ -81,7 +82,7 @@ export async function undoBulk(studio) {
 
 /** @param {import("./studio.js").Studio} studio @param {number} count */
 function done(studio, count) {
-  const words = `${count === 1 ? "1 sequence is" : `${count} sequences are`} accepted. Undo (z) takes all of it back, also later: it is in the menu.`;
+  const words = `${count === 1 ? "1 sequence is" : `${count} sequences are`} accepted. Undo (${keyFor("undo")}) takes all of it back, also later: it is in the menu.`;
   const result = make("p", { role: "status" }, words);
   const undo = make("button", { type: "button" }, "Undo all of it");
   undo.addEventListener("click", async () => {

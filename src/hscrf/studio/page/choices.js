@@ -3,7 +3,7 @@
 
 import { ask } from "./api.js";
 import { hatchingOf, hueOf } from "./colours.js";
-import { byId, make, soon } from "./dom.js";
+import { byId, make, onPress, soon } from "./dom.js";
 import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.js";
 
 const DIGITS = 9;
@@ -34,7 +34,7 @@ export class Choices {
     this.input.addEventListener("input", () => this.show());
     this.input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.typed(event));
     this.input.addEventListener("blur", () => this.clear());
-    this.list.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
+    onPress(this.list, (part) => part.closest("button")?.dataset.label, (label) => this.choose(label));
   }
 
   update() {
@@ -182,12 +182,6 @@ export class Choices {
       make("span", { className: "quiet" }, `segment ${index + 1} of ${shown.segments[selection.level].length}`),
     );
     byId("current").replaceChildren(...parts);
-  }
-
-  /** @param {MouseEvent} event */
-  click(event) {
-    const button = event.target instanceof Element ? event.target.closest("button") : null;
-    if (button?.dataset.label !== undefined) this.choose(button.dataset.label);
   }
 
   /** @param {string} label */

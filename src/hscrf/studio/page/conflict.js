@@ -9,14 +9,15 @@ export class Conflict {
     this.state = state;
     this.send = send;
     this.element = byId("conflict");
-    /** @type {unknown} */ this.seen = null;
+    this.seen = "";
     state.on("shown", () => this.show());
   }
 
   show() {
     const conflict = this.state.shown ? this.state.shown.conflict : null;
-    if (conflict === this.seen) return;
-    this.seen = conflict;
+    const seen = JSON.stringify(conflict);
+    if (seen === this.seen) return; // a button that is pressed stays
+    this.seen = seen;
     this.element.hidden = !conflict;
     if (!conflict) return this.element.replaceChildren();
     const undo = make("button", { type: "button", onclick: () => this.send("undo", {}) }, `Undo the last change (${keyFor("undo")})`);

@@ -45,6 +45,32 @@ export function mark(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+const STILL = 6; // pixels that a pointer may move between press and release
+
+/**
+ * Acts on the part of an element that was pressed. No click comes where a repaint between press and release has replaced
+ * the part; so the part is known by a key. A click without a pointer comes from the keyboard or a screen reader.
+ * @template {string | number} Key
+ * @param {HTMLElement} element @param {(part: Element) => Key | null | undefined} keyOf @param {(key: Key) => void} act
+ */
+export function onPress(element, keyOf, act) {
+  const keyAt = (/** @type {Event} */ { target }) => (target instanceof Element ? (keyOf(target) ?? null) : null);
+  /** @type {{key: Key | null, x: number, y: number} | null} */ let pressed = null;
+  element.addEventListener("pointerdown", (event) => {
+    pressed = event.button ? null : { key: keyAt(event), x: event.clientX, y: event.clientY };
+  });
+  element.addEventListener("pointerup", (event) => {
+    const { key, x, y } = pressed ?? { key: null, x: 0, y: 0 };
+    pressed = null;
+    const still = Math.hypot(event.clientX - x, event.clientY - y) <= STILL;
+    if (key !== null && (still || key === keyAt(event))) act(key);
+  });
+  element.addEventListener("click", (event) => {
+    const key = event.detail ? null : keyAt(event);
+    if (key !== null) act(key);
+  });
+}
+
 /** Call once in the next frame, however often it is asked for; `now` calls at once instead. @param {() => void} work */
 export function soon(work) {
   let asked = 0;

@@ -50,7 +50,10 @@ new Overview(state, tracks, byId("overview"));
 new Pointer(state, tracks, actions, (words) => write(byId("readout"), words));
 const outline = new Outline(state, actions);
 const media = new Media(state, tracks, say);
-const queue = new QueueList(state, (id) => studio.open(id));
+const queue = new QueueList(state, (id) => {
+  if (byId("tracks").getBoundingClientRect().top > innerHeight - 120) byId("title").scrollIntoView(); // a narrow page
+  studio.open(id);
+});
 const neighbours = new Neighbours(studio, () => queue.items);
 
 /** The sequence so many places further down the queue. @param {number} by */
@@ -263,7 +266,7 @@ function channelEntries(name) {
     { words: "Move up", off: names[0] === name, run: then(() => moveChannel(project, names, name, -1)) },
     { words: "Move down", off: names.at(-1) === name, run: then(() => moveChannel(project, names, name, 1)) },
     { words: "Show all channels", run: then(() => showAllChannels(project)) },
-    { words: "Order and scale of channels…", key: "v", run: () => channels() },
+    { words: "Order and scale of channels…", key: keyFor("channels"), run: () => channels() },
   ];
 }
 

@@ -4,7 +4,7 @@ import { ask, readView } from "./api.js";
 import { drawBars, fitted } from "./bars.js";
 import { FAMILY, SMALL, sharpen } from "./canvas.js";
 import { colour } from "./colours.js";
-import { make, soon } from "./dom.js";
+import { make, onPress, soon } from "./dom.js";
 import { GUTTER, layText, measure } from "./layout.js";
 import { showsAround, textSize } from "./settings.js";
 import { EDGE } from "./tracks.js";
@@ -42,7 +42,7 @@ export class Neighbours {
     this.state.on("queue theme training", later);
     this.state.on("view", () => this.remember() && Promise.resolve().then(() => this.update())); // after it is laid out
     new ResizeObserver(later).observe(this.tracks.element);
-    this.tracks.element.addEventListener("click", (event) => this.click(event));
+    onPress(this.tracks.element, (part) => this.panelAt(part)?.dataset.id, (id) => this.openPanel(id));
   }
 
   /** What is open is a neighbour later on; whether it is another one. */
@@ -190,12 +190,17 @@ export class Neighbours {
       }
   }
 
-  /** @param {MouseEvent} event */
-  click(event) {
-    const panel = event.target instanceof Element ? event.target.closest(".neighbour") : null;
-    if (!(panel instanceof HTMLElement)) return;
-    this.anchor = panel.getBoundingClientRect().top - this.tracks.element.getBoundingClientRect().top;
-    this.tracks.element.focus({ preventScroll: true });
-    this.studio.open(Number(panel.dataset.id));
+  /** @param {Element} part @returns {HTMLElement | null} */
+  panelAt(part) {
+    return part.closest(".neighbour");
+  }
+
+  /** Open a sequence where its panel is on the screen. @param {string} id */
+  openPanel(id) {
+    const { element } = this.tracks;
+    const panel = element.querySelector(`.neighbour[data-id="${id}"]`);
+    if (panel) this.anchor = panel.getBoundingClientRect().top - element.getBoundingClientRect().top;
+    element.focus({ preventScroll: true });
+    this.studio.open(Number(id));
   }
 }

@@ -1,7 +1,7 @@
 // The same segments as a list for screen readers and for those who prefer one; borders are separators with values.
 // It is out of sight until the focus is in it. Near the cursor only: a level may have thousands of segments.
 
-import { byId, make, mark } from "./dom.js";
+import { byId, make, mark, onPress } from "./dom.js";
 import { indexAt, nameOf, sentence } from "./segments.js";
 
 const NEAR = 20; // segments before and after the cursor
@@ -17,7 +17,7 @@ export class Outline {
     this.element = byId("outline");
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.timer = undefined;
     state.on("shown selection moving", () => this.later());
-    this.element.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
+    onPress(this.element, (part) => part.closest("button")?.id, (id) => this.choose(id));
     this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
   }
 
@@ -95,9 +95,9 @@ export class Outline {
     });
   }
 
-  /** @param {MouseEvent} event */
-  click(event) {
-    const button = event.target instanceof Element ? event.target.closest("button") : null;
+  /** @param {string} id of a segment in the list */
+  choose(id) {
+    const button = document.getElementById(id);
     if (button) this.state.select({ level: button.dataset.level, step: Number(button.dataset.step) });
   }
 

@@ -1,6 +1,7 @@
 // The mouse and the finger on the tracks: choose, drag a border, choose a range, pan and zoom.
 
 import { stepWords } from "./time.js";
+import { soon } from "./dom.js";
 import { GUTTER, placeAt } from "./layout.js";
 import { indexAt, nameOf, percent, WORDS } from "./segments.js";
 
@@ -18,6 +19,9 @@ export class Pointer {
     this.actions = actions;
     this.read = read;
     /** @type {any} */ this.press = null;
+    /** Where the pointer is over the tracks. @type {PointerEvent | null} */ this.over = null;
+    this.readAgain = soon(() => this.over && !this.press && tracks.layout.lines.length && this.hover(this.place(this.over)));
+    state.on("shown", this.readAgain); // what is under the pointer is another label now
     const element = tracks.element;
     element.addEventListener("pointerdown", (event) => this.down(event));
     element.addEventListener("pointermove", (event) => this.moved(event));
@@ -39,10 +43,12 @@ export class Pointer {
     return { x, y, line, row, exact, step };
   }
 
-  /** The border of a level under the pointer. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
+  /** The border of a level under the pointer. Over unlabelled steps there is none: a drag there labels the next segment.
+   * @param {string} level @param {Line} line @param {number} x @returns {number | null} */
   borderAt(level, line, x) {
     const segments = this.state.shown?.segments[level] || [];
     const at = indexAt(segments, Math.floor(line.step(x)));
+    if (segments[at]?.[2] === null) return null;
     /** @type {number | null} */ let best = null;
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;
@@ -82,6 +88,7 @@ export class Pointer {
   moved(event) {
     if (!this.state.shown || !this.tracks.layout.lines.length) return;
     if (!this.press && event.target instanceof Element && event.target.closest(".neighbour")) return this.left();
+    this.over = event;
     const place = this.place(event);
     if (!this.press) return this.hover(place);
     const press = this.press;
@@ -112,6 +119,7 @@ export class Pointer {
     const press = this.press;
     this.press = null;
     if (!press) return;
+    this.readAgain();
     if (press.kind === "border") {
       const still = this.state.moving?.at === press.border;
       this.actions.then(() => {});
@@ -126,6 +134,7 @@ export class Pointer {
   }
 
   left() {
+    this.over = null;
     this.tracks.hover = null;
     this.tracks.paintOver();
     this.read("");
@@ -179,7 +188,8 @@ export class Pointer {
     for (const level of row?.kind === "level" ? [row.name] : levels) {
       const index = indexAt(shown.segments[level], step);
       const sure = shown.model === null ? "" : `, ${percent(1 - shown.doubt[level][step] / 255)} sure`;
-      parts.push(`${level}: ${nameOf(shown.segments[level][index][2])} (${WORDS[shown.by[level][index]]}${sure})`);
+      const label = shown.segments[level][index][2];
+      parts.push(`${level}: ${nameOf(label)}${label === null ? "" : ` (${WORDS[shown.by[level][index]]}${sure})`}`);
     }
     if (observations.tokens && row?.kind !== "level") parts.push(observations.tokens[step]);
     if (row?.kind === "channel") {

@@ -1,7 +1,7 @@
 // The list of sequences in working order. Only the rows near the screen exist, so a thousand cost no more than thirty.
 
 import { ask } from "./api.js";
-import { byId, make, soon, write } from "./dom.js";
+import { byId, make, onPress, soon, write } from "./dom.js";
 
 const HEIGHT = 28; // pixels of a row, as in the style sheet
 const SPARE = 10; // rows beyond both edges
@@ -66,9 +66,9 @@ function shortened(name) {
   );
 }
 
-/** The sequence of the row that an event is for. @param {MouseEvent} event @returns {number | null} */
-function rowAt(event) {
-  const row = event.target instanceof Element ? event.target.closest(".entry") : null;
+/** The sequence of a row. @param {Element} part */
+function rowOf(part) {
+  const row = part.closest(".entry");
   return row instanceof HTMLElement ? Number(row.dataset.id) : null;
 }
 
@@ -82,7 +82,6 @@ export class QueueList {
     this.element.append(this.rows);
     this.active = 0;
     this.seenId = 0;
-    /** The sequence whose row the pointer went down on. @type {number | null} */ this.pressed = null;
     /** Sequences that have the label that is asked for. @type {Set<number> | null} */ this.having = null;
     /** @type {Item[]} */ this.listed = [];
     /** @type {any} */ this.listedFor = null;
@@ -92,9 +91,7 @@ export class QueueList {
     for (const id of ["search", "filter", "order", "doubt"]) byId(id).addEventListener("input", () => this.relist());
     state.on("project", () => this.offerFilters());
     this.element.addEventListener("scroll", this.paint);
-    this.element.addEventListener("pointerdown", (event) => (this.pressed = event.button ? null : rowAt(event)));
-    this.element.addEventListener("pointerup", (event) => this.release(event));
-    this.element.addEventListener("click", (event) => this.click(event));
+    onPress(this.element, rowOf, this.open);
     this.element.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(this.paint).observe(this.element);
   }
@@ -239,20 +236,6 @@ export class QueueList {
     );
     row.style.top = `${index * HEIGHT}px`;
     return row;
-  }
-
-  /**
-   * Opens the row that was pressed: a repaint between press and release replaces it, and then no click comes.
-   * @param {PointerEvent} event
-   */
-  release(event) {
-    if (this.pressed !== null && this.pressed === rowAt(event)) this.open(this.pressed);
-  }
-
-  /** A click without a pointer, of a screen reader. @param {MouseEvent} event */
-  click(event) {
-    const id = event.detail ? null : rowAt(event);
-    if (id !== null) this.open(id);
   }
 
   /** @param {KeyboardEvent} event */

@@ -15,7 +15,7 @@ export class Settle {
     this.send = send;
     this.say = say;
     this.element = byId("settle");
-    /** @type {unknown} */ this.seen = null;
+    this.seen = "";
     state.on("shown selection", () => this.show());
   }
 
@@ -35,6 +35,9 @@ export class Settle {
   show() {
     const one = this.now();
     const left = this.state.shown?.unsettled.length || 0;
+    const seen = JSON.stringify([one, left]);
+    if (seen === this.seen) return; // a button that is pressed stays
+    this.seen = seen;
     this.element.hidden = !one;
     if (!one) return this.element.replaceChildren();
     const buttons = Object.entries(one.said).map(([name, said], k) =>

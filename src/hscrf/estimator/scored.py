@@ -100,7 +100,6 @@ class Scored:
 
     def require(self, mass: Floats) -> None:
         """Raise for the first sequence without any configuration: its log mass is -inf."""
-        impossible = np.flatnonzero(mass == -np.inf)
-        if impossible.size:
-            k = int(impossible[0])
+        if mass.min() == -np.inf:
+            k = int(mass.argmin())
             raise self.posterior(k).infeasible().of_sequence(int(self.numbers[k]), self.name)

@@ -36,7 +36,8 @@ class Lookup:
             found = None
         if found is None:  # not lists of lists of lists
             return self._find(*hash_items(X, kind, refuse))
-        return Sparse(*found, np.empty(0), self.size)
+        indptr, indices = found
+        return Sparse(indptr, indices, np.empty(0), self.size)
 
     def _find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:
         """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""

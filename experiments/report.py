@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import summary
+from hscrf.versions import PACKAGES
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
 
 ORDER = (
@@ -162,7 +163,8 @@ def block_text(block: dict[str, str], figures: str) -> str:
 
 
 def origin(study: dict[str, Any]) -> str:
-    packages = ", ".join(f"{name} {number}" for name, number in study["versions"].items())
+    used = {"python", "hscrf", *PACKAGES}  # a run of an earlier commit may have used others, see its file of results
+    packages = ", ".join(f"{name} {number}" for name, number in study["versions"].items() if name in used)
     ended = (
         "" if study.get("finished", True) else "**The run was ended early; what it had not yet measured is missing.** "
     )

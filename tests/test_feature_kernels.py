@@ -1,11 +1,15 @@
 """Named features: the compiled kernels and their NumPy twins give the same numbers."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from hscrf.features.averages import average_tokens, average_tokens_back
 from hscrf.observations import kernels as choice
 from hscrf.observations import packed, plain
+from hscrf.observations.hashing import hash_names
+from hscrf.observations.lookup import Lookup
 from hscrf.observations.packed import Sparse
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -91,14 +95,30 @@ NAMES = ["", "a", "word=the", "eight888", "sixteen_letters!", "größer", "x" * 
 
 
 def test_both_forms_hash_names_alike(core):
-    steps = [NAMES, [], ["a"], [], NAMES[::-1], [""]]
-    counts = np.array([len(step) for step in steps])
-    text = np.frombuffer("\n".join(["\n".join(step) for step in steps] + [""] * 9).encode(), dtype=np.uint8)
-    ours, theirs = np.zeros((2, counts.sum()), dtype=np.uint64)
-    assert core.hash_text(text, counts, ours) == plain.hash_text(text, counts, theirs) == text.size - 8
+    names = [*NAMES, "a\nb", "\ud800", 3, None, ("a", 1), *("y" * n for n in range(7, 18))]
+    ours, theirs = np.zeros((2, len(names)), dtype=np.uint64)
+    core.hash_names(names, ours)
+    plain.hash_names(names, theirs)
     np.testing.assert_array_equal(ours, theirs)
-    assert len(set(ours.tolist())) == len(set(NAMES))
-    assert core.hash_text(text[:20], counts, ours) == 20  # a text that ends too early
+    assert len(set(ours.tolist())) == len(names)
+    with pytest.raises(ValueError, match="not as many hashes as names"):
+        core.hash_names(names[1:], ours)
+
+
+@pytest.mark.parametrize("form", ["core", "plain"])
+def test_strings_are_found_in_lists_of_any_length(form, request):
+    find = (request.getfixturevalue("core") if form == "core" else plain).find_strings
+    lookup = Lookup(hash_names(NAMES))
+    X = [[NAMES, [], ("b", "a")], ([f"new {k}" for k in range(5000)], ["a"]), [["größer"] * 9000, [""]]]
+    steps = [step for x in X for step in x]
+    indptr, found = find(X, lookup.hashes, lookup.numbers)
+    assert (indptr.dtype, found.dtype) == (np.int64, np.int32)
+    rows = [found[a:b].tolist() for a, b in pairwise(indptr.tolist())]
+    assert rows == [[NAMES.index(name) for name in step if name in NAMES] for step in steps]
+    for other in ({}, [["a"]], [[{"a": 1}]], [[["a"]], "ab"]):
+        assert find(other, lookup.hashes, lookup.numbers) is None
+    with pytest.raises(TypeError):
+        find([[[[]]]], lookup.hashes, lookup.numbers)
 
 
 def test_both_forms_find_names_alike(core):

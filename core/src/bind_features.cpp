@@ -1,4 +1,6 @@
 // Named features: hashes and lookup of names, sums of weights, gradients.
+#include <vector>
+
 #include "bind.h"
 #include "features.h"
 #include "names.h"
@@ -35,9 +37,46 @@ void with_type(const Given& index, Call call) {
         throw nb::type_error("expected an array of uint16 or int32");
 }
 
-size_t hash_text_of(Array<const uint8_t> text, Array<const int64_t> counts, Array<uint64_t> hashes) {
-    nb::gil_scoped_release free;
-    return hash_text(text.data(), text.size(), counts.data(), counts.size(), hashes.data());
+// The hash of a name; Python's own of an object that is no string, and an exception of Python if it has none.
+uint64_t hash_of(PyObject* name) {
+    Py_ssize_t size;
+    if (!PyUnicode_Check(name)) {
+        const Py_hash_t own = PyObject_Hash(name);
+        if (own == -1 && PyErr_Occurred()) throw nb::python_error();
+        return static_cast<uint64_t>(own);
+    }
+    if (const char* text = PyUnicode_AsUTF8AndSize(name, &size)) return hash_name(text, size);
+    PyErr_Clear();  // it has half a pair of surrogates
+    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(name, "utf-8", "surrogatepass"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return hash_name(PyBytes_AsString(bytes.ptr()), PyBytes_Size(bytes.ptr()));
+}
+
+// The items of a list or a tuple.
+class Items {
+  public:
+    explicit Items(PyObject* given) : given(given), is_list(PyList_CheckExact(given)) {}
+    bool valid() const { return is_list || PyTuple_CheckExact(given); }
+    Py_ssize_t size() const { return is_list ? PyList_Size(given) : PyTuple_Size(given); }
+    PyObject* operator[](Py_ssize_t k) const { return is_list ? PyList_GetItem(given, k) : PyTuple_GetItem(given, k); }
+
+  private:
+    PyObject* given;
+    bool is_list;
+};
+
+void hash_names_of(nb::list names, Array<uint64_t> hashes) {
+    require(names.size() == hashes.size(), "not as many hashes as names");
+    for (size_t k = 0; k < hashes.size(); ++k) hashes.data()[k] = hash_of(Items(names.ptr())[k]);
+}
+
+// A vector as an array of Python.
+template <class T>
+nb::object array_of(std::vector<T> values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    const size_t size = kept->size();
+    return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), 1, &size, owner));
 }
 
 NameTable table_of(const Array<uint64_t>& hashes, const Array<int32_t>& numbers) {
@@ -62,6 +101,39 @@ size_t find_names_of(Array<const uint64_t> given, Array<const int64_t> begin, Ar
     const NameRows rows = {given.data(), given.size(), begin.data(), begin.size() - 1, values_of(data)};
     nb::gil_scoped_release free;
     return find_names(rows, table, found_begin.data(), found.data(), found_data.data());
+}
+
+// The names in the steps of sequences that are in a table: where each step begins, and their numbers. None if X is not
+// all lists of lists of lists.
+nb::object find_strings(nb::object X, Array<uint64_t> hashes, Array<int32_t> numbers) {
+    constexpr size_t PIECE = 4096;  // hashes that are looked up together
+    const NameTable table = table_of(hashes, numbers);
+    std::vector<int64_t> indptr{0}, begin{0}, found_begin;
+    std::vector<int32_t> found;
+    std::vector<uint64_t> given;
+    const auto look_up = [&] {
+        const size_t before = found.size(), rows = begin.size() - 1;
+        found.resize(before + given.size()), found_begin.resize(rows + 1);
+        const NameRows names = {given.data(), given.size(), begin.data(), rows, nullptr};
+        found.resize(before + find_names(names, table, found_begin.data(), found.data() + before, nullptr));
+        for (size_t t = 1; t <= rows; ++t) indptr.push_back(static_cast<int64_t>(before) + found_begin[t]);
+        given.clear(), begin.resize(1);
+    };
+    const Items sequences(X.ptr());
+    if (!sequences.valid()) return nb::none();
+    for (Py_ssize_t n = 0; n < sequences.size(); ++n) {
+        const Items steps(sequences[n]);
+        if (!steps.valid()) return nb::none();
+        for (Py_ssize_t t = 0; t < steps.size(); ++t) {
+            const Items names(steps[t]);
+            if (!names.valid()) return nb::none();
+            for (Py_ssize_t k = 0, size = names.size(); k < size; ++k) given.push_back(hash_of(names[k]));
+            begin.push_back(static_cast<int64_t>(given.size()));
+            if (given.size() >= PIECE) look_up();
+        }
+    }
+    look_up();
+    return nb::make_tuple(array_of(std::move(indptr)), array_of(std::move(found)));
 }
 
 void mark_cells_of(Array<const int64_t> begin, Array<const int32_t> index, Array<const int64_t> steps,
@@ -206,7 +278,8 @@ void pull_pairs(Array<const int32_t> numbers, Array<const int32_t> cells, Array<
 }  // namespace
 
 void bind_features(nb::module_& module) {
-    define(module, "hash_text", hash_text_of);
+    define(module, "hash_names", hash_names_of);
+    define(module, "find_strings", find_strings);
     define(module, "store_names", store_names_of);
     define(module, "find_names", find_names_of);
     define(module, "mark_cells", mark_cells_of);

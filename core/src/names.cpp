@@ -1,13 +1,13 @@
 #include "names.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace hscrf {
 namespace {
 
 constexpr uint64_t ODD = 0x9E3779B97F4A7C15;  // multiplies bits apart
-constexpr uint64_t NEWLINES = 0x0A0A0A0A0A0A0A0A, ONES = 0x0101010101010101, HIGHEST = 0x8080808080808080;
-constexpr size_t AHEAD = 16;  // hashes: their places in the table are asked for before they are needed
+constexpr size_t AHEAD = 16;                  // hashes: their places in the table are asked for before they are needed
 
 // Let all bits depend on each other.
 uint64_t mixed(uint64_t bits) {
@@ -15,40 +15,35 @@ uint64_t mixed(uint64_t bits) {
     return product ^ (product >> 32);
 }
 
-// Eight bytes as one number, the first one lowest.
-uint64_t word_at(const uint8_t* text) {
-    uint64_t word;
-    std::memcpy(&word, text, sizeof word);
+// At most eight bytes as one number, the first one lowest.
+template <class Size>
+uint64_t word_at(const char* text, Size size) {
+    uint64_t word = 0;
+    std::memcpy(&word, text, size);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     word = __builtin_bswap64(word);
 #endif
     return word;
 }
 
+using Eight = std::integral_constant<size_t, 8>;  // a size that the compiler knows
+
+// The last bytes of a name, fewer than eight: read with those before them where there are enough.
+uint64_t rest_at(const char* text, size_t size, size_t whole) {
+    if (size == 0) return 0;
+    if (whole >= 8) return word_at(text + size - 8, Eight()) >> (8 * (8 - size));
+    uint64_t word = 0;
+    for (size_t k = 0; k < size; ++k) word |= uint64_t{static_cast<uint8_t>(text[k])} << (8 * k);
+    return word;
+}
+
 }  // namespace
 
-size_t hash_text(const uint8_t* text, size_t size, const int64_t* counts, size_t steps, uint64_t* hashes) {
-    size_t at = 0;
-    for (size_t t = 0; t < steps; ++t) {
-        if (counts[t] == 0) ++at;
-        for (int64_t k = 0; k < counts[t]; ++k) {
-            uint64_t total = ODD, word, zeros;
-            while (true) {
-                if (at + 8 > size) return size;
-                word = word_at(text + at);
-                const uint64_t differs = word ^ NEWLINES;
-                zeros = (differs - ONES) & ~differs & HIGHEST;  // the lowest bit of it is in the first newline
-                if (zeros) break;
-                total = mixed(total ^ word);
-                at += 8;
-            }
-            const uint64_t length = static_cast<uint64_t>(__builtin_ctzll(zeros)) / 8;
-            const uint64_t before = (uint64_t{1} << (8 * length)) - 1;
-            *hashes++ = mixed(mixed(total ^ (word & before)) ^ length);
-            at += length + 1;
-        }
-    }
-    return at;
+uint64_t hash_name(const char* name, size_t size) {
+    uint64_t total = ODD;
+    size_t left = size;
+    for (; left >= 8; left -= 8, name += 8) total = mixed(total ^ word_at(name, Eight()));
+    return mixed(mixed(total ^ rest_at(name, left, size)) ^ left);
 }
 
 void store_names(const uint64_t* given, size_t size, NameTable table) {

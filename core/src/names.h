@@ -5,10 +5,8 @@
 
 namespace hscrf {
 
-// Hash names that a newline ends each, counts[t] of each step; a step without any is an empty line. Eight bytes are
-// read at a time: the text goes on for as many after the last name, and nothing is read beyond `size`. Returns the
-// place after the last newline, or `size` if the text ended before all names did.
-size_t hash_text(const uint8_t* text, size_t size, const int64_t* counts, size_t steps, uint64_t* hashes);
+// The hash of a name of some bytes.
+uint64_t hash_name(const char* name, size_t size);
 
 // An open table of `slots` places (a power of two), number -1 where there is no name, and at most half full.
 struct NameTable {

@@ -12,7 +12,7 @@ constexpr const char* NAMES[] = {HSCRF_SETS(HSCRF_NAME)};
 constexpr int SETS = sizeof(NAMES) / sizeof(NAMES[0]);
 
 int highest_of_processor() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

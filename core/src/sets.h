@@ -5,7 +5,7 @@
 // function that returns the one of the set in use; see vectors.h.
 #pragma once
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
 #define HSCRF_SETS(X) X(baseline) X(avx2) X(avx512)
 #else
 #define HSCRF_SETS(X) X(baseline)
@@ -25,7 +25,7 @@ Set set_in_use();
 
 // HSCRF_DISPATCH(Vectors, vectors) declares the constant `vectors` of every set, and the function vectors() that
 // returns the one of the set in use.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
 #define HSCRF_DISPATCH(type, name)                                               \
     namespace baseline { extern const type name; }                               \
     namespace avx2 { extern const type name; }                                   \

@@ -57,11 +57,13 @@ class Copies:
         return self.origin[d].size > self.begin[d].size
 
 
-@lru_cache(maxsize=64)
 def copies_of(topology: Topology) -> Copies | None:
     """The hidden states of a topology; None if no state remembers."""
-    if not topology.remembers:
-        return None
+    return _hidden_copies(topology) if topology.remembers else None
+
+
+@lru_cache(maxsize=64)
+def _hidden_copies(topology: Topology) -> Copies:
     origin, memory, begin, place = zip(*(_copies(topology, d) for d in range(topology.depth)), strict=True)
     later = {d: memory[d] >= 0 for d in range(topology.depth) if topology.fillers[d].any()}
     hidden = topology.with_fields(

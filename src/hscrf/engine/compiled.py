@@ -112,13 +112,9 @@ class Compiled:
 def segmental_levels(topology: Topology, values: Arrays, explicit: Sequence[int] = ()) -> tuple[bool, ...]:
     """The levels with tables of segments: the root, requested levels, and those with durations, scores or limits."""
 
-    def is_segmental(d: int) -> bool:
-        if d == topology.depth - 1 and topology.unit_bottom:
-            return False
-        timed = ("duration", d) in values or ("segment", d) in values
-        return d == 0 or timed or topology.has_limits(d) or d in explicit
-
-    return tuple(is_segmental(d) for d in range(topology.depth))
+    timed = {d for part, d in values if part in ("duration", "segment")}.union(explicit, (0,))
+    levels = range(topology.depth - topology.unit_bottom)
+    return (*(d in timed or topology.has_limits(d) for d in levels), *[False] * topology.unit_bottom)
 
 
 @lru_cache(maxsize=512)  # there is one for each state of a known level, see ``stretches``

@@ -17,7 +17,6 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
-from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 
 SHORT, RECENT = 256, 128  # most steps, and most batches, in the cache
@@ -85,10 +84,9 @@ class Scored:
 
     def posterior(self, k: int) -> Posterior:
         """The k-th sequence by itself."""
-        begin, stop = self.spans[k]
+        begin, stop = self.offsets[k : k + 2].tolist()
         own = {key: table[begin:stop] if key in self.scorer.timed else table for key, table in self.values.items()}
-        potentials = Potentials.from_arrays(self.topology, stop - begin, own)
-        return Posterior(potentials, None if self.known is None else self.known[k])
+        return Posterior.of_values(self.topology, stop - begin, own, None if self.known is None else self.known[k])
 
     def each(self, door: Callable[[Posterior, int], Any]) -> list[Any]:
         """The answers of all posteriors, each with the number of its sequence."""
@@ -102,7 +100,6 @@ class Scored:
 
     def require(self, mass: Floats) -> None:
         """Raise for the first sequence without any configuration: its log mass is -inf."""
-        impossible = np.flatnonzero(mass == -np.inf)
-        if impossible.size:
-            k = int(impossible[0])
+        if mass.min() == -np.inf:
+            k = int(mass.argmin())
             raise self.posterior(k).infeasible().of_sequence(int(self.numbers[k]), self.name)

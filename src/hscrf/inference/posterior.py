@@ -16,7 +16,8 @@ from hscrf.fillers import masked, shown, summed
 from hscrf.inference.conflicts import infeasible
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import level_or_only
-from hscrf.potentials import Key, Potentials
+from hscrf.potentials import Arrays, Key, Potentials
+from hscrf.topology import Topology
 
 
 class Posterior:
@@ -54,10 +55,41 @@ class Posterior:
     def __init__(self, potentials: Potentials, evidence: Labels | None = None) -> None:
         if evidence is not None:
             check_fit(potentials, evidence, "evidence")
-        self.potentials = potentials
+        self.topology, self.length = potentials.topology, potentials.length
         self.evidence = evidence
         self.values = masked(potentials.topology, values_of(potentials))
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, Any] = {"potentials": potentials}
+
+    @classmethod
+    def of_values(cls, topology: Topology, length: int, values: Arrays, evidence: Labels | None = None) -> Posterior:
+        """Return the posterior of arrays in the engine's layout, which a model computed; they are not checked.
+
+        Parameters
+        ----------
+        topology : Topology
+        length : int
+            The number of time steps.
+        values : mapping from (part, index of the level) to array
+            Log-potentials, with -inf where a state that remembers cannot be.
+        evidence : Labels, optional
+            As in the class.
+
+        Returns
+        -------
+        Posterior
+        """
+        found = cls.__new__(cls)
+        found.topology, found.length, found.evidence = topology, length, evidence
+        found.values, found._made = dict(values), {}
+        return found
+
+    @property
+    def potentials(self) -> Potentials:
+        """Log-potentials of the sequence."""
+        found: Potentials = self._once(
+            "potentials", lambda: Potentials.from_arrays(self.topology, self.length, self.values)
+        )
+        return found
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """Compute a value once. Before Python 3.12, ``cached_property`` has one lock for all posteriors."""
@@ -74,11 +106,11 @@ class Posterior:
     @property
     def offsets(self) -> Ints:
         """Where the sequence of the batch begins and ends (2,)."""
-        return np.array([0, self.potentials.length])
+        return np.array([0, self.length])
 
     def _batch(self) -> Batch:
         closed = None if self.evidence is None else Evidence.of([self.evidence.closed()])
-        return Batch(self.potentials.topology, self.offsets, closed)
+        return Batch(self.topology, self.offsets, closed)
 
     @property
     def log_partition(self) -> float:
@@ -92,7 +124,7 @@ class Posterior:
 
         Marginals refer to their posterior. The posterior keeps only the numbers, so there is no reference cycle.
         """
-        topology, found = self.potentials.topology, self._expectations
+        topology, found = self.topology, self._expectations
         state = {level: summed(topology, d, found.state[d]) for d, level in enumerate(topology.levels)}
         ending = dict(zip(topology.levels, found.ending, strict=True))
         return Marginals(float(found.log_z[0]), state, ending, self)
@@ -106,7 +138,7 @@ class Posterior:
     def _counts(self) -> Potentials:
         found = self._expectations.counts
         own = {key: found[key] for key in values_of(self.potentials)}
-        return Potentials.from_arrays(self.potentials.topology, self.potentials.length, own)
+        return Potentials.from_arrays(self.topology, self.length, own)
 
     @property
     def _expectations(self) -> Expectations:
@@ -131,7 +163,7 @@ class Posterior:
         ndarray of shape (T, L, S)
             Entry ``[t, l, s]`` is the probability that a segment of state s starts at t and has length l + 1.
         """
-        topology = self.potentials.topology
+        topology = self.topology
         d = topology.level(level)
         return summed(topology, d, self.batch.expectations(self.values, explicit=(d,)).segments[d])
 
@@ -198,7 +230,7 @@ class Posterior:
 
     def _labels(self, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None) -> Labels:
         """Labels from what the engine found."""
-        topology = self.potentials.topology
+        topology = self.topology
         return Labels(topology, shown(topology, states), ends, score=score)
 
     def entropy(self) -> float:
@@ -227,7 +259,7 @@ class Posterior:
         -------
         InfeasibleError
         """
-        return infeasible(self.potentials.length, self.evidence, self._allows)
+        return infeasible(self.length, self.evidence, self._allows)
 
     def _allows(self, evidence: Labels | None) -> bool:
         """Whether any configuration agrees with some evidence."""
@@ -287,7 +319,7 @@ class Marginals:
         >>> Posterior(Potentials(Topology({"tag": ["N", "V"]}), 1)).marginals.to_dicts()
         [{'N': 0.5, 'V': 0.5}]
         """
-        topology = self.posterior.potentials.topology
+        topology = self.posterior.topology
         if level is None and not self.names:
             level = topology.levels[level_or_only(topology, None)]
         states = self.names.get(str(level)) or topology.states[topology.level(level)]  # type: ignore[arg-type]

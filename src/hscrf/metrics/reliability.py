@@ -220,7 +220,7 @@ def _only(y: Any, level: str) -> Any:
 
 def _level_of(marginals: Marginals, level: Any) -> str:
     """The name of a level of marginals; None means the only one."""
-    topology = marginals.posterior.potentials.topology
+    topology = marginals.posterior.topology
     levels = list(marginals.names) or [*topology.levels[topology.n_states[0] == 1 :]]
     if level is None and len(levels) > 1:
         raise ValueError(f"level is None, but there are {', '.join(map(repr, levels))}; expected one of them")
@@ -230,7 +230,7 @@ def _level_of(marginals: Marginals, level: Any) -> str:
 
 
 def _names(marginals: Marginals, level: str) -> tuple[Any, ...]:
-    topology = marginals.posterior.potentials.topology
+    topology = marginals.posterior.topology
     return marginals.names.get(level) or topology.states[topology.level(level)]
 
 

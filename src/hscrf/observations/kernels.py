@@ -12,8 +12,9 @@ from hscrf.observations import plain
 __all__ = [
     "divide_entries",
     "find_names",
+    "find_strings",
     "gather_counts",
-    "hash_text",
+    "hash_names",
     "list_pairs",
     "mark_cells",
     "pull_frequent",
@@ -31,8 +32,9 @@ chosen: Any = core or plain
 
 divide_entries = chosen.divide_entries
 find_names = chosen.find_names
+find_strings = chosen.find_strings
 gather_counts = chosen.gather_counts
-hash_text = chosen.hash_text
+hash_names = chosen.hash_names
 list_pairs = chosen.list_pairs
 mark_cells = chosen.mark_cells
 pull_frequent = chosen.pull_frequent

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
-from hscrf.observations.hashing import Hashes, hash_anything, hash_items
-from hscrf.observations.kernels import find_names, store_names
+from hscrf.observations.hashing import Hashes, hash_items
+from hscrf.observations.kernels import find_names, find_strings, store_names
 from hscrf.observations.packed import Sparse
 
 
@@ -31,9 +31,13 @@ class Lookup:
     def pack(self, X: Sequence[Any], kind: str, refuse: bool = False) -> Sparse:
         """The known names of feature dicts or strings; with ``refuse`` a missing value is an error."""
         try:
-            return self._stacked([self._find(*piece) for piece in hash_items(X, kind)])
-        except TypeError:  # it is not all lists of lists of strings
-            return self._stacked([self._find(*hash_anything(X, kind, refuse))])
+            found = find_strings(X, self.hashes, self.numbers) if kind == "strings" else None
+        except TypeError:  # of a name without a hash; the error below says where it is
+            found = None
+        if found is None:  # not lists of lists of lists
+            return self._find(*hash_items(X, kind, refuse))
+        indptr, indices = found
+        return Sparse(indptr, indices, np.empty(0), self.size)
 
     def _find(self, hashes: Hashes, indptr: Ints, data: Floats) -> Sparse:
         """The known names of each row, whose hashes begin at indptr; ``data`` are their values, if any is not one."""
@@ -41,12 +45,3 @@ class Lookup:
         begin, values = np.empty_like(indptr), np.empty_like(data)
         n = find_names(hashes, indptr, data, self.hashes, self.numbers, begin, found, values)
         return Sparse(begin, found[:n], values[:n], self.size)
-
-    def _stacked(self, parts: Sequence[Sparse]) -> Sparse:
-        """Rows below each other."""
-        if len(parts) == 1:
-            return parts[0]
-        begins = np.cumsum([0, *(part.indices.size for part in parts)])
-        indptr = [part.indptr[:-1] + begin for part, begin in zip(parts, begins[:-1], strict=True)]
-        indices, data = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "data"))
-        return Sparse(np.concatenate([*indptr, begins[-1:]]), indices, data, self.size)

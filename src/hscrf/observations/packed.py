@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -117,7 +117,7 @@ class Divided:
     rare: NDArray[np.int32]  # (R,) the features of all other entries, in order
     rows: NDArray[np.integer[Any]]  # (R,) and their steps
     data: Floats  # (E + R,) or empty, if every value is one
-    listed: dict[int, Any] | None = field(default=None, repr=False, compare=False, kw_only=True)  # by ``_rare_pairs``
+    listed: dict[Any, Any] | None = field(default=None, repr=False, compare=False, kw_only=True)  # by ``_kept``
 
     def __getstate__(self) -> dict[str, Any]:
         """Without lists, which belong to pairs of this process."""
@@ -144,15 +144,15 @@ class Divided:
 
     def _rare_pairs(self, pairs: Pairs, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """Pairs of rare features: their numbers, their cells in an array (N, width), and values; kept if wanted."""
-        if self.listed is not None and id(pairs[1]) in self.listed:
-            return self.listed[id(pairs[1])][1]
-        size, data = count_pairs(self.rare, pairs[0]), self.data[self.found.size :]
-        numbers, cells = np.empty((2, size), dtype=np.int32)
-        values = np.empty(size if data.size else 0)
-        list_pairs(self.rare, self.rows, data, *pairs, width, numbers, cells, values)
-        if self.listed is not None:
-            self.listed[id(pairs[1])] = pairs, (numbers, cells, values)  # the pairs stay, and so does their id
-        return numbers, cells, values
+
+        def found() -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+            size, data = count_pairs(self.rare, pairs[0]), self.data[self.found.size :]
+            numbers, cells = np.empty((2, size), dtype=np.int32)
+            values = np.empty(size if data.size else 0)
+            list_pairs(self.rare, self.rows, data, *pairs, width, numbers, cells, values)
+            return numbers, cells, values
+
+        return self._kept("rare", pairs, found)
 
     def _table(self, pairs: Pairs, cells: int) -> tuple[Floats, int]:
         """Room for the weights of the frequent features by groups of cells, and how wide a group is.
@@ -161,8 +161,18 @@ class Divided:
         """
         width = 4 if cells <= 4 else 8
         size = (cells + -cells % width) * self.names.size
-        dense = SPARSE * count_pairs(self.names, pairs[0]) > cells * self.names.size
+        frequent = self._kept("frequent", pairs, lambda: count_pairs(self.names, pairs[0]))
+        dense = SPARSE * frequent > cells * self.names.size
         return np.empty(size if dense and size <= LARGEST else 0), width
+
+    def _kept(self, what: str, pairs: Pairs, find: Callable[[], Any]) -> Any:
+        """What was found for pairs, found once if results are kept."""
+        if self.listed is None:
+            return find()
+        key = what, id(pairs[1])
+        if key not in self.listed:
+            self.listed[key] = pairs, find()  # the pairs stay, and so does their id
+        return self.listed[key][1]
 
 
 def count_pairs(names: NDArray[np.int32], begins: Ints) -> int:

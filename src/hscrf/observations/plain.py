@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,30 +12,22 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplies bits apart
-NEWLINE = 10
+ALL = (1 << 64) - 1
 Index = NDArray[np.integer[Any]]
 Hashes = NDArray[np.uint64]
 
 
-def hash_text(text: NDArray[np.uint8], counts: Ints, hashes: Hashes) -> int:
-    """Hash names that a newline ends each, counts[t] of each step; a step without any is an empty line.
-
-    Returns the place after the last newline that was read.
-    """
-    lines = np.maximum(counts, 1)  # of each step
-    ends = np.flatnonzero(text == NEWLINE)[: lines.sum()]
-    begins = np.append(0, ends[:-1] + 1)[: ends.size]
-    is_name = np.repeat(counts > 0, lines)
-    if is_name.size != ends.size:
-        return text.size
-    at, size = begins[is_name].astype(np.int64), (ends - begins)[is_name]
-    padded = np.concatenate([text, np.zeros(8, dtype=np.uint8)])
+def hash_names(names: Sequence[Any], hashes: Hashes) -> None:
+    """The hash of each name, of its bytes in UTF-8; Python's own for one that is no string."""
+    words = [name.encode(errors="surrogatepass") if isinstance(name, str) else b"" for name in names]
+    text = np.frombuffer(b"".join([*words, bytes(8)]), dtype=np.uint8)
+    left = np.array(list(map(len, words)), dtype=np.int64)
+    at = np.cumsum(left) - left
     total = np.full(at.size, ODD)
     word = np.zeros(at.size, dtype=np.uint64)
-    left = size.copy()
     going = np.arange(at.size)
     while going.size:  # eight bytes of every name that has at least eight left
-        of_bytes = padded[at[going, None] + np.arange(8)]
+        of_bytes = text[at[going, None] + np.arange(8)]
         of_bytes = np.where(np.arange(8) < left[going, None], of_bytes, 0).astype(np.uint64)
         word[going] = (of_bytes << (np.uint64(8) * np.arange(8, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
         going = going[left[going] >= 8]
@@ -41,7 +35,9 @@ def hash_text(text: NDArray[np.uint8], counts: Ints, hashes: Hashes) -> int:
         at[going] += 8
         left[going] -= 8
     hashes[:] = mixed(mixed(total ^ word) ^ left.astype(np.uint64))
-    return int(ends[-1]) + 1 if ends.size else 0
+    for k, name in enumerate(names):
+        if not isinstance(name, str):
+            hashes[k] = hash(name) & ALL
 
 
 def mixed(bits: Hashes) -> Hashes:
@@ -91,6 +87,25 @@ def find_names(
         found_data[:n] = data[known]
     found_indptr[:] = np.append(0, np.cumsum(known))[indptr]
     return n
+
+
+def find_strings(X: Sequence[Any], hashes: Hashes, numbers: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]] | None:
+    """The names in the steps of sequences that are in the table: where each step begins, and their numbers.
+
+    None if X is not all lists of lists of lists.
+    """
+    if not all(isinstance(x, (list, tuple)) for x in [X, *X]):
+        return None
+    steps = list(chain.from_iterable(X))
+    if not all(isinstance(step, (list, tuple)) for step in steps):
+        return None
+    names = list(chain.from_iterable(steps))
+    given = np.empty(len(names), dtype=np.uint64)
+    hash_names(names, given)
+    indptr = np.append(0, np.cumsum(list(map(len, steps)), dtype=np.int64))
+    begin, found = np.empty_like(indptr), np.empty(given.size, dtype=np.int32)
+    n = find_names(given, indptr, np.empty(0), hashes, numbers, begin, found, np.empty(0))
+    return begin, found[:n]
 
 
 def mark_cells(indptr: Ints, indices: Index, steps: Ints, cells: Ints, width: int, seen: NDArray[np.bool_]) -> None:

@@ -104,7 +104,7 @@ def _expected_durations(model: Labeller, level: str, X: Sequence[Any]) -> Floats
     d = topology.level(level)
     tables = []
     for one in model.posterior(X):
-        steps = one.potentials.length
+        steps = one.length
         longest = min(steps, int(topology.longest_legal(d).max()))
         if steps * longest * topology.n_states[d] > MOST_SEGMENTS:
             raise ValueError(

@@ -12,6 +12,7 @@ otherwise; only ratios mean anything.
     families   benchmarks/families.py: CRFsuite, hmmlearn, product labels
     learning   benchmarks/learning.py: CRFsuite on CoNLL-2000 (downloaded if HSCRF_DATA does not have it)
     torch      benchmarks/torch.py: pytorch-crf, with --torch
+    growth     benchmarks/engine.py: time and memory of hscrf alone as sequences grow
 
 ``--here`` uses the environment of this interpreter instead and installs nothing.
 """
@@ -34,6 +35,7 @@ TITLES = {
     "families": "The family next to its peers, one thread, seconds",
     "learning": "Learning and tagging next to CRFsuite, CoNLL-2000",
     "torch": "Layers for PyTorch, one thread",
+    "growth": "Growth with the length: time and memory of the engine, one thread",
 }
 
 
@@ -59,6 +61,12 @@ def run(python: str, *command: str) -> str:
         lines.append(f"\nThe script ended with an error (exit code {process.returncode}).\n")
         print(lines[-1], flush=True)
     return "".join(lines)
+
+
+def below(tables: str) -> str:
+    """What a script prints, as part of a page: without its title, its headings one level lower."""
+    lines = [line for line in tables.strip().splitlines() if not line.startswith("# ")]
+    return "\n".join(f"#{line}" if line.startswith("## ") else line for line in lines).strip()
 
 
 def machine() -> str:
@@ -89,6 +97,7 @@ def commands(options: argparse.Namespace) -> dict[str, list[str]]:
         "families": ["benchmarks/families.py", *quick],
         "learning": ["benchmarks/learning.py", *quick, "--table", *tables],
         "torch": ["benchmarks/torch.py", *(["--rounds", "3"] if options.quick else [])],
+        "growth": ["benchmarks/engine.py", *quick, "--only", "markov", "segmental", "known", "start-up"],
     }
 
 
@@ -136,7 +145,7 @@ def main() -> None:
         if name == "learning":
             command += ["--data", data]
         print(f"\n## {TITLES[name]}\n", flush=True)
-        parts.append(f"## {TITLES[name]}\n\n{run(python, *command).strip()}")
+        parts.append(f"## {TITLES[name]}\n\n{below(run(python, *command))}")
         if options.output:  # what is there stays if a later table is interrupted
             options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")
 

@@ -65,7 +65,7 @@ def missing(module):
     try:
         __import__(module)
     except ImportError:
-        print(f"left out: {module} is not installed")
+        print(f"Left out: {module} is not installed.\n")
         return True
     return False
 

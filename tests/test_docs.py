@@ -376,3 +376,20 @@ def test_every_public_name_is_in_the_reference():
 
     reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert [public for public in hscrf.__all__ if not re.search(rf"\b{public}\b", reference)] == []
+
+
+def test_the_performance_page_is_what_its_script_writes():
+    script = runpy.run_path(str(ROOT / "docs" / "performance.py"))
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    introduction, tables = script["INTRODUCTION"], text.removeprefix(script["INTRODUCTION"])
+    assert tables != text, "the introduction stands in docs/performance.py"
+    assert re.match(r"\nCommit \w{7,40}\+?; .+ cores, .+\.\n\nCommand: `python benchmarks/compare\.py.*`\n", tables)
+    assert script["page"]("# Comparisons\n" + tables) == text
+    assert script["page"]("Command: `python benchmarks/compare.py --quick --output x.md`") == (
+        introduction + "\nCommand: `python benchmarks/compare.py --quick`\n"
+    )
+
+
+def test_tables_of_other_scripts_become_sections():
+    below = runpy.run_path(str(ROOT / "benchmarks" / "compare.py"))["below"]
+    assert below("# The engine\n\n## Start-up\n\n| a |\n") == "### Start-up\n\n| a |"

@@ -30,6 +30,7 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 TORCH = ("torch==2.13.0", "safetensors>=0.4", "pytorch-crf")
 FETCH = "import os; from hscrf import datasets; datasets.fetch_conll2000(folder=os.environ['FOLDER'])"
+FAILED = "The script ended with an error"
 TITLES = {
     "hmms": "Hidden Markov models: 50 sequences x 100 steps, one thread, milliseconds",
     "families": "The family next to its peers, one thread, seconds",
@@ -58,7 +59,7 @@ def run(python: str, *command: str) -> str:
         print(line, end="", flush=True)
         lines.append(line)
     if process.wait():
-        lines.append(f"\nThe script ended with an error (exit code {process.returncode}).\n")
+        lines.append(f"\n{FAILED} (exit code {process.returncode}).\n")
         print(lines[-1], flush=True)
     return "".join(lines)
 
@@ -140,14 +141,18 @@ def main() -> None:
         ).stdout.strip()
         + "\n```",
     ]
+    failed = []
     for name in wanted:
         command = commands(options)[name]
         if name == "learning":
             command += ["--data", data]
         print(f"\n## {TITLES[name]}\n", flush=True)
         parts.append(f"## {TITLES[name]}\n\n{below(run(python, *command))}")
+        failed += [name] if FAILED in parts[-1] else []
         if options.output:  # what is there stays if a later table is interrupted
             options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")
+    if failed:
+        sys.exit(f"without a complete table: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

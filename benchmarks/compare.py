@@ -12,6 +12,7 @@ otherwise; only ratios mean anything.
     families   benchmarks/families.py: CRFsuite, hmmlearn, product labels
     learning   benchmarks/learning.py: CRFsuite on CoNLL-2000 (downloaded if HSCRF_DATA does not have it)
     torch      benchmarks/torch.py: pytorch-crf, with --torch
+    growth     benchmarks/engine.py: time and memory of hscrf alone as sequences grow
 
 ``--here`` uses the environment of this interpreter instead and installs nothing.
 """
@@ -29,11 +30,13 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 TORCH = ("torch==2.13.0", "safetensors>=0.4", "pytorch-crf")
 FETCH = "import os; from hscrf import datasets; datasets.fetch_conll2000(folder=os.environ['FOLDER'])"
+FAILED = "The script ended with an error"
 TITLES = {
     "hmms": "Hidden Markov models: 50 sequences x 100 steps, one thread, milliseconds",
     "families": "The family next to its peers, one thread, seconds",
     "learning": "Learning and tagging next to CRFsuite, CoNLL-2000",
     "torch": "Layers for PyTorch, one thread",
+    "growth": "Growth with the length: time and memory of the engine, one thread",
 }
 
 
@@ -56,9 +59,15 @@ def run(python: str, *command: str) -> str:
         print(line, end="", flush=True)
         lines.append(line)
     if process.wait():
-        lines.append(f"\nThe script ended with an error (exit code {process.returncode}).\n")
+        lines.append(f"\n{FAILED} (exit code {process.returncode}).\n")
         print(lines[-1], flush=True)
     return "".join(lines)
+
+
+def below(tables: str) -> str:
+    """What a script prints, as part of a page: without its title, its headings one level lower."""
+    lines = [line for line in tables.strip().splitlines() if not line.startswith("# ")]
+    return "\n".join(f"#{line}" if line.startswith("## ") else line for line in lines).strip()
 
 
 def machine() -> str:
@@ -89,6 +98,7 @@ def commands(options: argparse.Namespace) -> dict[str, list[str]]:
         "families": ["benchmarks/families.py", *quick],
         "learning": ["benchmarks/learning.py", *quick, "--table", *tables],
         "torch": ["benchmarks/torch.py", *(["--rounds", "3"] if options.quick else [])],
+        "growth": ["benchmarks/engine.py", *quick, "--only", "markov", "segmental", "known", "start-up"],
     }
 
 
@@ -131,14 +141,18 @@ def main() -> None:
         ).stdout.strip()
         + "\n```",
     ]
+    failed = []
     for name in wanted:
         command = commands(options)[name]
         if name == "learning":
             command += ["--data", data]
         print(f"\n## {TITLES[name]}\n", flush=True)
-        parts.append(f"## {TITLES[name]}\n\n{run(python, *command).strip()}")
+        parts.append(f"## {TITLES[name]}\n\n{below(run(python, *command))}")
+        failed += [name] if FAILED in parts[-1] else []
         if options.output:  # what is there stays if a later table is interrupted
             options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")
+    if failed:
+        sys.exit(f"without a complete table: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

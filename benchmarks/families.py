@@ -33,6 +33,8 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]  # a file here is called torch
 
+from losses import objective_of  # noqa: E402
+
 import hscrf  # noqa: E402
 from hscrf.families.hhmm.em import Expectation  # noqa: E402
 from hscrf.families.hhmm.emissions import Categorical, Gaussian  # noqa: E402
@@ -65,7 +67,7 @@ def missing(module):
     try:
         __import__(module)
     except ImportError:
-        print(f"left out: {module} is not installed")
+        print(f"Left out: {module} is not installed.\n")
         return True
     return False
 
@@ -80,11 +82,6 @@ def make_tagged(rng, n, labels=22, words=3000, features=12):
         X.append([[f"f{k}={w}" for k, w in enumerate(row)] for row in ids.tolist()])
         Y.append([f"L{s}" for s in y.tolist()])
     return X, Y
-
-
-def objective_of(model, X, Y):
-    """The loss that ``fit`` would hand to a solver."""
-    return model._objective(X, Y, None, Workers())[0]
 
 
 # ------------------------------------------------------------------------------------------------ the rows

@@ -15,6 +15,7 @@ import argparse
 import time
 
 import numpy as np
+from losses import objective_of
 
 import hscrf
 from hscrf.engine.tally import COUNTER
@@ -97,7 +98,7 @@ def train(X, Y, iterations, **options):
     model.fit(X, Y)
     tally = COUNTER.total.since(before)
     with Workers() as workers:
-        objective = model._objective(X, Y, None, workers)[0]
+        objective = objective_of(model, X, Y, workers)
         first, last = (timed(objective, weights) for weights in (np.zeros_like(model.coef_), model.coef_))
     return model, first, last, tally
 

@@ -34,6 +34,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from losses import objective_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 MILLION = 1e6
@@ -119,13 +120,13 @@ def measure(args):
             X, Y = zip(*(part() for part in repeated(args.data, args.steps)), strict=True)
             with timed(row, "set up"):
                 lists = [x for part in X for x in part], [y for part in Y for y in part]
-                objective, _ = model._objective(*lists, None, workers)
+                objective = objective_of(model, *lists, workers)
         else:
             shards = shards_of(args, args.steps)
             with timed(row, "pack"):
                 shards.pack(model)
             with timed(row, "set up"):
-                objective, _ = model._objective(shards, None, None, workers, client)
+                objective = objective_of(model, shards, None, workers, client)
             row["bytes a step"] = sum(os.path.getsize(s.file.path) for s in objective.shards) / args.steps
             row["shards"] = len(objective.shards)
         row["weights"] = objective.size
@@ -157,7 +158,7 @@ def measure_turns(args):
 
     with Workers(args.jobs) as workers:
         model = hscrf.ChainCRF(n_jobs=args.jobs)
-        sizes = {steps: model._objective(shards_of(args, steps), None, None, workers)[0] for steps in args.turns}
+        sizes = {steps: objective_of(model, shards_of(args, steps), None, workers) for steps in args.turns}
         found = {steps: [] for steps in sizes}
         for _ in range(args.evaluations + 1):
             for steps, objective in sizes.items():
@@ -176,10 +177,10 @@ def measure_pair(args):
     row = {"steps": args.steps}
     with Workers(args.jobs) as workers:
         model = hscrf.ChainCRF(n_jobs=args.jobs)
-        disk, _ = model._objective(shards_of(args, args.steps), None, None, workers)
+        disk = objective_of(model, shards_of(args, args.steps), None, workers)
         X, Y = zip(*(part() for part in repeated(args.data, args.steps)), strict=True)
         lists = [x for part in X for x in part], [y for part in Y for y in part]
-        memory, _ = hscrf.ChainCRF(n_jobs=args.jobs)._objective(*lists, None, workers)
+        memory = objective_of(hscrf.ChainCRF(n_jobs=args.jobs), *lists, workers)
         weights = 0.05 * np.random.default_rng(1).normal(size=disk.size)
         assert memory(weights)[0] == disk(weights)[0], "the same bits"
         found = {"memory": [], "disk": []}

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import headline
 import summary
 from hscrf.versions import PACKAGES
 from runner import FULL, PAGE_FIGURES, QUICK, ROOT, markdown
@@ -113,19 +114,26 @@ def main() -> int:
     quick = parser.parse_args().quick
     results, page = (QUICK, QUICK / "results.md") if quick else (FULL, ROOT / "docs" / "results.md")
     write_page(results, page, QUICK if quick else PAGE_FIGURES)
+    if not quick:
+        headline.write(studies(results))
     print(f"The page is {os.path.relpath(page)}, its notes are {os.path.relpath(page.parent / NOTES)}.")
     return 0
 
 
 def write_page(results: Path, page: Path, figures: Path) -> None:
     """The page, and the notes of all studies that have a file."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
-    found.sort(key=lambda study: (place(study["study"]), study["study"]))
+    found = sorted(studies(results).values(), key=lambda study: (place(study["study"]), study["study"]))
     where = os.path.relpath(figures, page.parent)
-    table = summary.table({study["study"]: study for study in found})
+    table = summary.table(studies(results))
     page.write_text(PAGE + table + "\n" + READING + contents(found), encoding="utf-8")
     parts = [INTRODUCTION, *(section(study, where) for study in found)]
     (page.parent / NOTES).write_text("\n".join(parts), encoding="utf-8")
+
+
+def studies(results: Path) -> dict[str, dict[str, Any]]:
+    """The files of the studies, by the name of the study."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    return {study["study"]: study for study in found}
 
 
 def place(name: str) -> int:

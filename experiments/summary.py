@@ -18,10 +18,14 @@ MOST = 10  # rows
 
 
 def table(found: Studies) -> str:
+    """The first rows of the studies that were run."""
+    return markdown([HEAD, *rows(found)[:MOST]])
+
+
+def rows(found: Studies) -> list[list[str]]:
     """The rows of the studies that were run."""
     makers = {"plain": plain, "partial": partial}
-    rows = [row for name, make in makers.items() if name in found for row in make(opened(found[name]))]
-    return markdown([HEAD, *rows[:MOST]])
+    return [row for name, make in makers.items() if name in found for row in make(opened(found[name]))]
 
 
 def opened(content: dict[str, Any]) -> Study:

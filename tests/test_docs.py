@@ -3,10 +3,12 @@
 import contextlib
 import inspect
 import io
+import json
 import os
 import re
 import runpy
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,12 +22,19 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 REAL = sorted((ROOT / "examples" / "real").glob("*.py"))
 ON_REAL_DATA = {  # page or example -> folders of its data sets in HSCRF_DATA
     "README.md": ["author_names"],
+    "docs/data.md": ["author_names", "ludb"],
     "docs/tutorial-text.md": ["author_names"],
     "docs/tutorial-studio.md": ["author_names"],
     "docs/tutorial-sensors.md": ["ludb"],
@@ -36,7 +45,7 @@ ON_REAL_DATA = {  # page or example -> folders of its data sets in HSCRF_DATA
     "examples/real/partial_labels.py": ["author_names"],
 }
 FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:)(?P<path>[^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)]*))?\)")
 
 
 def blocks(page):
@@ -67,6 +76,56 @@ def execute(source, page, line, space):
     return printed.getvalue()
 
 
+KINDS = {  # of fenced blocks -> what executes or reads them; consoles are the only ones that nothing executes
+    "python": "test_python_blocks_run_and_print_what_is_shown",
+    "text": "test_python_blocks_run_and_print_what_is_shown: output, or the content of a file",
+    "sh": "test_shell_commands_run",
+    "toml": "test_shell_commands_run: files that the commands read",
+    "console": "nothing: commands that open the studio; tests/test_studio_cli.py has similar ones",
+    "docker": "test_the_container_serves_the_model: no container engine is needed",
+    "{eval-rst}": "Sphinx",
+    "{commands}": "docs/extensions/commands.py",
+    "{glossary}": "Sphinx",
+    "{toctree}": "Sphinx",
+}
+INDENTED = re.compile(r"(?<=\n\n) {4}(?![-*] |\d+\. )\S.*")
+INSTALLS = re.compile(r"pip install '?(?:hscrf|\.)(?:\[(?P<extras>[\w,]+)\])?'?$")
+
+
+def never_executed(text):
+    """Blocks of a page that no test and no build executes: fences of other kinds, indented code, unknown commands."""
+    for match in FENCE.finditer(text):
+        if match["kind"].strip() not in KINDS:
+            yield f"```{match['kind']}"
+        for line in match["body"].splitlines() if match["kind"].strip() == "sh" else ():
+            command = line.partition("  #")[0].strip()
+            if not command.startswith("hscrf ") and not INSTALLS.match(command):
+                yield command
+    yield from (match[0].strip() for match in INDENTED.finditer(FENCE.sub("", text)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_is_executed_but_for_consoles(page):
+    assert list(never_executed(page.read_text(encoding="utf-8"))) == []
+
+
+def test_blocks_that_are_not_executed_are_found():
+    text = "a\n\n```py\n1\n```\n\n    hscrf demo\n\n```sh\nmake tea\npip install 'hscrf[plots]'  # pictures\n```\n"
+    assert list(never_executed(text)) == ["```py", "make tea", "hscrf demo"]
+
+
+def test_what_pages_install_exists():
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    named = [
+        extra
+        for page in PAGES
+        for match in re.finditer(r"pip install '?hscrf\[([\w,]+)\]", page.read_text(encoding="utf-8"))
+        for extra in match[1].split(",")
+    ]
+    assert named
+    assert set(named) <= extras
+
+
 def tidy(text):
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
@@ -89,7 +148,56 @@ def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     pyplot.close("all")
 
 
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def test_the_container_serves_the_model(tmp_path, monkeypatch):
+    """The Dockerfile of docs/deployment.md: its last stage, in a folder instead of a container."""
+    import httpx
+
+    page = ROOT / "docs" / "deployment.md"
+    found = list(blocks(page))
+    [dockerfile] = [body for kind, body, _ in found if kind == "docker"]
+    python = [body for kind, body, _ in found if kind == "python"]
+    [app] = [body for body in python if "app = Starlette(" in body]
+    monkeypatch.chdir(tmp_path)
+    execute(python[0], page, 1, {})
+    Path("app.py").write_text(app)
+    last = re.sub(r"\\\n", " ", dockerfile).rpartition("\nFROM ")[2].splitlines()
+    [copied] = [shlex.split(line)[1:-1] for line in last if line.startswith("COPY ") and "--from" not in line]
+    assert all(Path(file).exists() for file in copied)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    for line in last:
+        if line.startswith("RUN python "):
+            words = [sys.executable, *shlex.split(line)[2:]]
+            assert "hscrf" in subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    [command] = [json.loads(line.removeprefix("CMD ")) for line in last if line.startswith("CMD ")]
+    port = free_port()
+    told = [{"0.0.0.0": "127.0.0.1", "8000": str(port)}.get(word, word) for word in command]
+    server = subprocess.Popen([sys.executable, "-m", *told], env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        for line in server.stderr:
+            if "Uvicorn running" in line:
+                break
+        answer = httpx.post(f"http://127.0.0.1:{port}/label", json=[["w=the"], ["w=cat"]])
+    finally:
+        server.terminate()
+        server.communicate()
+    assert answer.json()["phrase"] == [[0, 2, "NP"]]
+
+
 SENTENCES = "the D B-NP\ncat N I-NP\nsees V B-VP\n\na D B-NP\nold J I-NP\ndog N I-NP\nsleeps V B-VP\n\n"
+
+
+def redirected(words, sign):
+    """A command without the redirection ``sign FILE``, and the file; None if there is none."""
+    if sign not in words:
+        return words, None
+    place = words.index(sign)
+    return words[:place] + words[place + 2 :], words[place + 1]
 
 
 def commands(page):
@@ -110,24 +218,44 @@ def test_shell_commands_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for file in ("train.txt", "test.txt"):
         Path(file).write_text(SENTENCES)
+    Path("notes.txt").write_text("the cat sees\nan old dog sleeps\n")
     for kind, body, _ in blocks(page):
         if kind == "toml":
             Path("words.toml").write_text(body)
     for line, words in commands(page):
-        target = words[words.index(">") + 1] if ">" in words else None
-        code = cli.main(words[: words.index(">")] if target else words)
+        words, target = redirected(words, ">")
+        words, given = redirected(words, "<")
+        with contextlib.ExitStack() as files:
+            if given:
+                monkeypatch.setattr("sys.stdin", files.enter_context(open(given)))
+            code = cli.main(words)
         printed = capsys.readouterr()
         assert code == 0, f"{name(page)}, line {line}: {printed.err}"
         if target:
             Path(target).write_text(printed.out)
 
 
+def anchors(page):
+    """The names of a page's headings in links: lower case, without signs, blanks as hyphens."""
+    headings = re.findall(r"^#+ +(.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def test_anchors_are_those_of_headings(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A title\n\n## The `fit` of *two*, and more\n\n```python\n# a comment\n```\n")
+    assert anchors(page) == {"a-title", "the-fit-of-two-and-more"}
+
+
 @pytest.mark.parametrize("page", [*PAGES[1:], *sorted(ROOT.glob("[A-Z]*.md"))], ids=name)
 def test_links_lead_somewhere(page):
     for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
-        target = match["path"]
-        made = target.startswith("gallery/")  # written when the site is built
-        assert made or (page.parent / target).exists(), f"{name(page)} links to {target}"
+        if match["path"].startswith("gallery/"):  # written when the site is built
+            continue
+        target = page.parent / match["path"] if match["path"] else page
+        assert target.exists(), f"{name(page)} links to {match['path']}"
+        if match["anchor"]:
+            assert match["anchor"] in anchors(target), f"{name(page)} links to {match['path']}#{match['anchor']}"
 
 
 def run_in_a_process(example, folder):
@@ -287,3 +415,20 @@ def test_every_public_name_is_in_the_reference():
 
     reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert [public for public in hscrf.__all__ if not re.search(rf"\b{public}\b", reference)] == []
+
+
+def test_the_performance_page_is_what_its_script_writes():
+    script = runpy.run_path(str(ROOT / "docs" / "performance.py"))
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    introduction, tables = script["INTRODUCTION"], text.removeprefix(script["INTRODUCTION"])
+    assert tables != text, "the introduction stands in docs/performance.py"
+    assert re.match(r"\nCommit \w{7,40}\+?; .+ cores, .+\.\n\nCommand: `python benchmarks/compare\.py.*`\n", tables)
+    assert script["page"]("# Comparisons\n" + tables) == text
+    assert script["page"]("Command: `python benchmarks/compare.py --quick --output x.md`") == (
+        introduction + "\nCommand: `python benchmarks/compare.py --quick`\n"
+    )
+
+
+def test_tables_of_other_scripts_become_sections():
+    below = runpy.run_path(str(ROOT / "benchmarks" / "compare.py"))["below"]
+    assert below("# The engine\n\n## Start-up\n\n| a |\n") == "### Start-up\n\n| a |"

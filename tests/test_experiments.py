@@ -177,3 +177,15 @@ def test_folds_cut_everything_once(runner):
     assert sorted(n for _, fold in parts for n in fold) == list(range(10))
     assert all(not set(rest) & set(fold) for rest, fold in parts)
     assert runner.group_folds("aab") == {"a": ([2], [0, 1]), "b": ([0, 1], [2])}
+
+
+def test_the_readme_shows_the_results_of_the_studies(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    import headline
+    import report
+
+    table = headline.lines(report.studies(EXPERIMENTS / "results"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(table.splitlines()) == 2 + len(headline.CHOSEN)
+    assert headline.written(text, table) == text, "run python experiments/report.py"
+    assert headline.written(text, "| another |") != text

@@ -366,6 +366,14 @@ def test_report_says_which_sequences_its_segments_are_from():
     assert text.endswith("all levels right: 1.000 of 3 steps, 1.000 of 1 sequence")
 
 
+def test_report_shows_no_segments_where_no_sequence_is_fully_labelled():
+    gap = Labels.from_columns(UNIT, {"phrase": ["NP", "?"], "tag": ["N", "N"]})
+    text = metrics.report([gap], [complete(2)])
+    phrase, tag = text.split("\n\ntag: ")
+    assert phrase == "phrase: accuracy 1.000 of 1 steps\n(no sequence is fully labelled: segments are not scored)"
+    assert "segments are not scored" not in tag
+
+
 # ------------------------------------------------------------------------------
 # CoNLL-2000: the published numbers
 

@@ -51,9 +51,10 @@ for row, column in enumerate([found[record].column("wave"), true]):
     for t in range(seconds.start, seconds.stop):
         if column[t] in colors:
             ax.broken_barh([(t / 50, 1 / 50)], (low + 0.1 + 0.35 * row, 0.3), facecolor=colors[column[t]])
-    ax.text(time[0] - 0.03, low + 0.25 + 0.35 * row, ["predicted", "true"][row], ha="right", va="center", fontsize=8)
 for name, color in colors.items():
     ax.plot([], [], color=color, linewidth=6, label=name)
+volts = np.arange(np.ceil(5 * signal.min()) / 5, signal.max(), 0.2)
+ax.set_yticks([low + 0.25, low + 0.6, *volts], ["predicted", "true", *(f"{volt:.1f}" for volt in volts)])
 ax.set(xlim=(time[0], time[-1]), ylim=(low, high), xlabel="seconds", ylabel="lead II in mV")
 ax.set_title(f"record {test.names[record]}: waves found in a signal that was not in training")
 ax.legend(loc="upper right", ncols=3)

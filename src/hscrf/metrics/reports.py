@@ -14,6 +14,7 @@ from hscrf.metrics.measures import exact_match, joint_accuracy, step_accuracy, t
 from hscrf.metrics.scores import Score, SegmentScores
 from hscrf.metrics.segmentation import OVERLAPS, class_mean
 
+UNSCORED = "(no sequence is fully labelled: segments are not scored)"
 SINGLE = "(every segment has one step: segment F1 is the accuracy of steps)"
 
 
@@ -190,6 +191,8 @@ def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> 
     lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
     if numbers["tag_accuracy"] is not None:
         lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
+    if total and not numbers["sequences"]:
+        return "\n".join([*lines, UNSCORED])
     if numbers["sequences"] < total:
         lines.append(f"(segments of the {numbers['sequences']} of {total} sequences that are fully labelled)")
     if numbers["tag_accuracy"] is None and numbers["steps"]:

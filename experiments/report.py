@@ -18,6 +18,7 @@ ORDER = (
     "fillers",
     "partial",
     "penalties",
+    "small",
     "indoor",
     "chunking",
     "joint",

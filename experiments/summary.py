@@ -37,10 +37,13 @@ def percent(value: float) -> str:
 
 def plain(study: Study) -> list[list[str]]:
     """`HSCRF()` against the best pipeline of each data set."""
-    from plain import OWN, PLAIN, TREES, marks, sign_test
+    from plain import EVERY, OWN, PLAIN, SENTENCES, TREES, marks, sign_test
 
     rows = []
-    for data in dict.fromkeys(record["data"] for record in study.select("marks", system=PLAIN)):
+    measured = dict.fromkeys(record["data"] for record in study.select("marks", system=PLAIN))
+    for data in measured:
+        if data == SENTENCES and EVERY in measured:
+            continue
         whole, steps = marks(study, data, PLAIN)
         exact = data not in BY_STEPS
         measure = "whole" if exact else "states"

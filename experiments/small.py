@@ -28,7 +28,7 @@ def samples(study: Study) -> list[sets.Set]:
     """Few sequences to learn from, others to judge by; both are training data of the set."""
     if study.variant == "smallest":
         return sets.imitation()[0].folds()
-    folds = study.pick(1, 2, 3)
+    folds = study.pick(1, 1, 2)
     found = []
     for name, size in SIZES.items():
         data = sets.LOADERS[name](study.data, folds * size + JUDGED)[0]

@@ -74,8 +74,8 @@ def write_tables(study: Study) -> None:
     every = paired(study.values("quality", way=AUTO), study.values("quality", way=PLAIN))
     study.say(
         f'With `c2="auto"` {sum(gain > 0 for gain in gains)} of {len(names)} sets are better and '
-        f"{sum(gain < 0 for gain in gains)} worse; over all folds the difference is {every}, in brackets the folds that "
-        f"it wins ({every.test}; {every.ties} are equal)."
+        f"{sum(gain < 0 for gain in gains)} worse; over all folds the difference is {every}, in brackets the folds "
+        f"that it wins ({every.test}; {every.ties} are equal)."
     )
     study.table("chosen c2", "way", "data", "The overall penalty, mean.", digits=2, spread=False)
     study.table("seconds", "way", "data", "Seconds of one core to learn.", spread=False)

@@ -41,10 +41,12 @@ def percent(value: float) -> str:
 
 def plain(study: Study) -> list[list[str]]:
     """`HSCRF()` against the best pipeline of each data set."""
-    from plain import OWN, PLAIN, TREES, marks, sign_test
+    from plain import EVERY, OWN, PLAIN, SENTENCES, TREES, UP, marks, sign_test
 
     rows = []
     for data in dict.fromkeys(record["data"] for record in study.select("marks", system=PLAIN)):
+        if data == SENTENCES and study.select("marks", data=EVERY, system=UP):
+            continue
         whole, steps = marks(study, data, PLAIN)
         exact = data not in BY_STEPS
         measure = "whole" if exact else "states"

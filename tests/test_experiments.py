@@ -27,6 +27,7 @@ STUDIES = [
     "fillers",
     "partial",
     "plain",
+    "small",
     *(["neural"] if importlib.util.find_spec("torch") else []),
 ]  # stems of scripts whose --smallest needs no data
 

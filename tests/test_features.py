@@ -25,6 +25,7 @@ from hscrf import (
     Topology,
     Trans,
 )
+from hscrf.arrays import distinct
 from hscrf.features import occurrences
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
@@ -309,6 +310,14 @@ def assert_same_fields(one, other):
             np.testing.assert_array_equal(value, theirs)
         else:
             assert value == theirs
+
+
+@pytest.mark.parametrize("values", [[], [4], [2, 2], [5, 1, 5, 3, 1, 1], [1, 4, 9, 0, 4, 10]])
+def test_distinct_values_are_those_of_numpy(values):
+    given = np.array(values, dtype=np.int64)
+    np.testing.assert_array_equal(distinct(given), np.unique(given))
+    first, second = (np.unique(part) for part in np.array_split(given, 2))
+    np.testing.assert_array_equal(occurrences.union(first, second), np.union1d(first, second))
 
 
 @pytest.mark.parametrize("labels", [PARTIAL, [labels.closed() for labels in PARTIAL]], ids=["partial", "closed"])

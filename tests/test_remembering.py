@@ -266,6 +266,38 @@ def test_no_copy_is_ever_seen(case):
     assert not leaks(model.topology_.states)
 
 
+@pytest.mark.filterwarnings("ignore:all segments of level")
+@settings(max_examples=15)
+@given(data())
+def test_no_copy_is_in_records_reports_and_files(case):
+    X, Y = case
+    model = hscrf.HSCRF(fillers="auto", solver=hscrf.LBFGS(max_iter=3)).fit(X, Y)
+    levels = model.topology_.levels[1:]
+    shown_states = {str(name) for names in model.topology_.states for name in names} | {"?"}
+    predicted = model.predict(X, confidence=True)
+    for y in predicted:
+        assert {segment.state for level in levels for segment in y.confidence(level)} <= shown_states
+        assert not leaks(hscrf.io.confidence_records(y, levels))
+        assert not leaks(hscrf.io.confidence_columns(y, levels))
+        frame = y.to_frame()
+        assert {str(cell) for level in levels for cell in frame[level]} <= shown_states
+        for d, sizes in enumerate(model.topology_.n_states):
+            assert y.states[d].max() < sizes
+    truth = [y.to_frame("bio").to_dict("list") for y in predicted]
+    for stated in (hscrf.metrics.report(predicted, predicted), model.predict_marginals(X)[0].state):
+        assert not leaks(stated)
+        assert "Copy" not in str(stated)
+    stream = model.stream(lag=2, marginals=True)
+    for x in X:
+        for step in stream.run(x):
+            assert set(step.labels.values()) <= shown_states
+            for level, probabilities in step.probabilities.items():
+                assert len(probabilities) == len(model.topology_.states[model.topology_.level(level)])
+    again = hscrf.HSCRF(fillers=None, solver=hscrf.LBFGS(max_iter=2)).fit(X, truth)
+    assert set(map(str, again.topology_.states[-1])) <= shown_states
+    assert b"Copy(" not in pickle.dumps(predicted)
+
+
 def test_known_labels_stay_and_sets_narrow():
     X = [[["w=a"], ["w=,"], ["w=b"], ["w=,"], ["w=a"]]] * 2
     Y = [["B-X", "O", "B-Y", "O", "B-X"], ["B-Y", "O", "B-X", "O", "O"]]

@@ -18,6 +18,16 @@ def ranges(begin: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
     return np.arange(ends[-1] if ends.size else 0) + np.repeat(begin - ends + counts, counts)
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The different values of an array in ascending order: ``np.unique``, whose hash table is slow for many values.
+
+    >>> distinct(np.array([3, 1, 3, 2, 1])).tolist()
+    [1, 2, 3]
+    """
+    ordered = np.sort(values, axis=None, kind="stable")  # fast where parts of the array are in order
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]]
+
+
 def generator(random_state: Random) -> np.random.Generator:
     """A generator from a ``random_state``: a seed, a generator, or None for a fresh one.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Ints, distinct
 from hscrf.features.segments import SegmentFunction, segment_vector
 from hscrf.labels.events import Events, find_events
 from hscrf.labels.packed import Known
@@ -87,7 +87,7 @@ class FeatureCells:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
         self.found = union(self.found, self._met(x, events))
         for cells, steps in self._open(known, events.open):
-            features = np.unique(x.indices[entries_of(x, steps)[0]]).astype(np.int64)
+            features = distinct(x.indices[entries_of(x, steps)[0]]).astype(np.int64)
             features = features[self.chosen[features]]
             self.possible = union(self.possible, (features[:, None] * self.width + cells).ravel())
         self.possible = self._lonely()
@@ -118,7 +118,7 @@ class FeatureCells:
             seen.reshape(-1, self.width)[~self.chosen] = False
             return np.flatnonzero(seen)
         entries, counts = entries_of(x, events.steps)
-        found = np.unique(x.indices[entries].astype(np.int64) * self.width + np.repeat(events.cells, counts))
+        found = distinct(x.indices[entries].astype(np.int64) * self.width + np.repeat(events.cells, counts))
         return found if self.chosen.all() else found[self.chosen[found // self.width]]
 
     def merge(self, other: FeatureCells) -> None:
@@ -178,4 +178,4 @@ def union(one: Ints, other: Ints) -> Ints:
     """The union of two ascending arrays without repetitions, in ascending order."""
     if not one.size or not other.size:
         return one if one.size else other
-    return np.union1d(one, other)
+    return distinct(np.concatenate([one, other]))

@@ -19,6 +19,7 @@ goes on where it stood.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import time
@@ -32,6 +33,7 @@ import torch
 
 from hscrf import Labels, Topology, datasets, learn_topology, metrics
 from hscrf.torch import CRF, BiLSTM, ColumnEmbedding, Encoder, Inputs, TemporalConvolution
+from hscrf.torch.training import WeightAverage
 from nested import Columns, all_right, columns_of, made_up, rows, violations
 from runner import Study, main, take
 
@@ -69,8 +71,8 @@ class Task:
     score: Callable[[Split, Columns], dict[str, float]]
     dropout: float = 0.4
     batch: int = 32
-    epochs: int = 40
-    patience: int = 6
+    epochs: int = 25
+    patience: int = 5
     inputs: Inputs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -202,6 +204,7 @@ def train(task: Task, train: Split, head: Any, seed: int) -> tuple[Columns, dict
     optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
     items, targets = task.inputs.encode(train.X), head.targets(train.columns)
     dev = task.inputs.encode(task.dev.X)
+    average = WeightAverage(network, -(-len(train) // task.batch))
     order, chance = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     best, kept, waited, begin, layer = -1.0, {}, 0, time.process_time(), 0.0
     for epoch in range(task.epochs):
@@ -219,17 +222,15 @@ def train(task: Task, train: Split, head: Any, seed: int) -> tuple[Columns, dict
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
             optimizer.step()
-        score = task.score(task.dev, predict(task, encoder, head, dev))[task.main]
-        waited = 0 if score > best else waited + 1
-        if score > best:
-            best, kept = (
-                score,
-                {name: value.clone() for name, value in network.state_dict().items() if torch.is_tensor(value)},
-            )
-            kept_epoch = epoch + 1
+            average.update()
+        with average.applied():
+            score = task.score(task.dev, predict(task, encoder, head, dev))[task.main]
+            waited = 0 if score > best else waited + 1
+            if score > best:
+                best, kept_epoch, kept = score, epoch + 1, copy.deepcopy(network.state_dict())
         if waited >= task.patience:
             break
-    network.load_state_dict(kept, strict=False)
+    network.load_state_dict(kept)
     cost = {"epochs": epoch + 1, "best epoch": kept_epoch, "seconds": time.process_time() - begin, "dev": best}
     return predict(task, encoder, head, task.inputs.encode(task.test.X)), cost
 
@@ -323,8 +324,7 @@ def citations(study: Study) -> Task:
     for name in ("train", "dev", "test"):
         found = datasets.load_citations(study.data, name)
         splits[name] = Split(found.tokens, dict(found.columns))
-    dev = splits["dev"].take(range(300))
-    return Task("citations", splits["train"], dev, splits["test"], BiLSTM, score_text)
+    return Task("citations", splits["train"], splits["dev"], splits["test"], BiLSTM, score_text)
 
 
 def names(study: Study) -> Task:
@@ -387,7 +387,7 @@ def ecg(study: Study) -> Task:
         score_ecg,
         dropout=0.2,
         batch=8,
-        epochs=60,
+        epochs=50,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,23 @@ from hscrf.torch.layout import Parts, Scores, check_numbers, longest_durations, 
 from hscrf.torch.targets import KeptTargets, Target, read_target
 from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, has_time_axis
 from hscrf.torch.transfer import begin_early, begin_reading
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def outside_graphs(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A method of the layer that ``torch.compile`` does not trace: it runs as it is, between the graphs."""
+
+    @wraps(method)
+    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+        if torch.compiler.is_compiling():
+            from hscrf.torch.uncompiled import call as call_uncompiled
+
+            return call_uncompiled(method, *arguments, **options)
+        return method(*arguments, **options)
+
+    return call
 
 
 class CRFLayer(nn.Module):
@@ -90,14 +108,6 @@ class CRFLayer(nn.Module):
         return self.tables[name]
 
     # -- helpers
-
-    def _outside(self, method: Any, *arguments: Any) -> Any:
-        """Call a method; where ``torch.compile`` traces, outside of its graph."""
-        if torch.compiler.is_compiling():
-            from hscrf.torch.uncompiled import call
-
-            return call(method, self, *arguments)
-        return method(self, *arguments)
 
     def _read(self, scores: Any, mask: Any, lengths: Any) -> Scores:
         """Scores of a batch, packed, with the tables of the layer; on CUDA their copy to the host is started."""

@@ -40,7 +40,8 @@ class CRF(CRFLayer):
 
     From the scores of an encoder, the layer computes the exact negative log-likelihood of nested labels, complete or
     partial, and the best labels. Every level with children has learnable tables ``init``, ``trans`` and ``end``.
-    Tables of durations are optional. All tables are zero at first.
+    Tables of durations are optional. A level with open durations has a table ``tail``, a score for each step of a
+    segment beyond its longest explicit duration. All tables are zero at first.
 
     Parameters
     ----------

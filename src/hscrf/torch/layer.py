@@ -56,9 +56,6 @@ class CRFLayer(nn.Module):
         super().__init__()
         if not isinstance(topology, Topology):
             raise TypeError(f"topology is a {type(topology).__name__}; expected a hscrf.Topology")
-        if topology.open_levels:
-            level = topology.levels[topology.open_levels[0]]
-            raise ValueError(f"level {level!r} has an open longest duration, which this layer has no scores for")
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
             raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
         self.topology = topology
@@ -72,6 +69,8 @@ class CRFLayer(nn.Module):
                 self.tables[f"{part}_{d}"] = nn.Parameter(torch.zeros(_table_shape(topology, part, d)))
         for d, longest in longest_durations(topology, durations).items():
             self.tables[f"duration_{d}"] = nn.Parameter(torch.zeros(longest, topology.n_states[d]))
+        for d in topology.open_levels:
+            self.tables[f"tail_{d}"] = nn.Parameter(torch.zeros(topology.n_states[d]))
         self._table_keys = {name: (name.rpartition("_")[0], int(name.rpartition("_")[2])) for name in self.tables}
         self._kept = KeptTargets()
 
@@ -84,15 +83,15 @@ class CRFLayer(nn.Module):
 
         Parameters
         ----------
-        part : {"init", "trans", "end", "duration"}
+        part : {"init", "trans", "end", "duration", "tail"}
         level : str
-            The parent's level, for durations the level itself.
+            The parent's level, for durations and tails the level itself.
 
         Returns
         -------
         Parameter
-            (S, U) for init and end, (S, U, U) for trans, (L, S) for durations. A filler that remembers counts as a
-            child for each of its copies (:mod:`hscrf.fillers`).
+            (S, U) for init and end, (S, U, U) for trans, (L, S) for durations, (S,) for tails. A filler that remembers
+            counts as a child for each of its copies (:mod:`hscrf.fillers`).
 
         Examples
         --------

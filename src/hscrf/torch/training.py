@@ -57,12 +57,12 @@ class WeightAverage:
         """Take in the weights after a step. The first steps are averaged with equal weights, almost."""
         self.updates += 1
         share = (1 - self.decay) / (1 - self.decay**self.updates)
-        torch._foreach_lerp_(self.averages, self.parameters, share)
+        for average, parameter in zip(self.averages, self.parameters, strict=True):
+            average.lerp_(parameter, share)
 
-    @torch.no_grad()
     def assign(self) -> None:
         """Give the averages to the network."""
-        torch._foreach_copy_(self.parameters, self.averages)
+        self._set(self.averages)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -72,8 +72,12 @@ class WeightAverage:
         try:
             yield
         finally:
-            with torch.no_grad():
-                torch._foreach_copy_(self.parameters, own)
+            self._set(own)
+
+    @torch.no_grad()
+    def _set(self, weights: Sequence[Any]) -> None:
+        for parameter, weight in zip(self.parameters, weights, strict=True):
+            parameter.copy_(weight)
 
 
 class Trainer:

@@ -27,7 +27,9 @@ def as_scores(potentials):
     """Potentials as scores of a batch of one sequence."""
     found = {}
     for part, level, values in potentials.parts():
-        timed = part in ("token", "start", "stop", "segment") or (part != "duration" and values.shape[0] > 1)
+        timed = part in ("token", "start", "stop", "segment") or (
+            part not in ("duration", "tail") and values.shape[0] > 1
+        )
         tensor = torch.from_numpy(values.copy())
         found.setdefault(part, {})[level] = (tensor[None] if timed else tensor).requires_grad_()
     return found
@@ -44,7 +46,7 @@ def with_steps(potentials):
 
 @pytest.mark.parametrize(("depth", "seed"), CASES)
 def test_agrees_with_enumeration(depth, seed):
-    model, evidence, potentials, labels = draw(depth, seed, tails=False)
+    model, evidence, potentials, labels = draw(depth, seed)
     crf, scores = CRF(potentials.topology, tables=()), with_steps(potentials)
     known = None if labels is None else [labels]
     log_z = crf.log_partition(scores, evidence=known)
@@ -68,7 +70,7 @@ def test_agrees_with_enumeration(depth, seed):
 
 @pytest.mark.parametrize(("depth", "seed"), CASES)
 def test_loss_agrees_with_enumeration(depth, seed):
-    model, evidence, potentials, labels = draw(depth, 1 + 3 * seed, tails=False)
+    model, evidence, potentials, labels = draw(depth, 1 + 3 * seed)
     crf, scores = CRF(potentials.topology, tables=()), with_steps(potentials)
     expected = twin.log_partition(model) - twin.log_partition(model, evidence)
     np.testing.assert_allclose(crf(scores, [labels]).item(), expected, **CLOSE)
@@ -87,11 +89,15 @@ def test_loss_agrees_with_enumeration(depth, seed):
 class Batch:
     """A drawn layer, scores of unequal lengths with padding and holes, and labels of every kind."""
 
-    def __init__(self, seed, kinds, classes=1, sparse=False, known=(0.0, 0.3, 1.0), rows=3, width=4, dtype=None):
+    def __init__(
+        self, seed, kinds, classes=1, sparse=False, known=(0.0, 0.3, 1.0), rows=3, width=4, dtype=None, opened=False
+    ):
         rng = np.random.default_rng(seed)
         self.dtype = dtype or torch.float64
         segmental = [chr(97 + k) for k, kind in enumerate(kinds) if kind == "segmental"]
         self.topology = draw_topology(rng, kinds, classes=classes, sparse=sparse, longest=3)
+        if opened:
+            self.topology = self.topology.limited(dict.fromkeys(segmental, 2)).opened(segmental)
         durations = {level: 3 for level in segmental[:1]}
         self.crf = CRF(self.topology, parts=("token", "start", "stop"), durations=durations).to(self.dtype)
         generator = torch.Generator().manual_seed(seed)
@@ -128,6 +134,17 @@ def test_first_and_second_derivatives(kinds):
 
     assert gradcheck(loss, batch.inputs, fast_mode=True)
     assert gradgradcheck(loss, batch.inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("kinds", [("segmental",), ("unit", "segmental"), ("segmental", "segmental")])
+def test_derivatives_of_open_durations(kinds):
+    batch = Batch(5, kinds, width=8, opened=True)
+    batch.loss(*batch.inputs[:1], *batch.crf.parameters()).backward()
+    tails = [table.grad for name, table in batch.crf.named_parameters() if "tail" in name]
+    assert len(tails) == kinds.count("segmental")
+    assert all((tail.abs() > 1e-3).any() for tail in tails)
+    assert gradcheck(batch.loss, batch.inputs, fast_mode=True)
+    assert gradgradcheck(batch.loss, batch.inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hscrf.torch import CRF, Tagger  # noqa: E402
 
 TOPOLOGY = hscrf.Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]}, children={"phrase": {"VP": ["V"]}})
 FLAT = hscrf.Topology({"tag": ["A", "B"]})
+OPEN = hscrf.Topology({"tag": ["A", "B"]}, max_duration={"tag": 2}, open_duration={"tag": True})
 SCORES = torch.zeros(2, 3, 7)
 LABELS = {"phrase": torch.zeros(2, 3, dtype=torch.long), "tag": torch.zeros(2, 3, dtype=torch.long)}
 WORDS, TAGS = [["a", "b"]] * 2, [["A", "B"]] * 2
@@ -105,6 +106,14 @@ WRONG = {
         "scores['token']['tag'] has shape (2, 3, 7); expected (2, 3, 3)",
     ),
     "no timed part": (lambda: loss({"init": {"root": torch.zeros(1, 2)}}), "scores has no part (B, T, S)"),
+    "tail of a closed level": (
+        lambda: loss({"token": {"tag": SCORES[..., :3]}, "tail": {"phrase": torch.zeros(2)}}),
+        "scores['tail']['phrase'] is given, but open_duration does not name the level",
+    ),
+    "shape of a tail": (
+        lambda: CRF(OPEN)({"token": {"tag": SCORES[..., :2]}, "tail": {"tag": torch.zeros(3)}}, [None] * 2),
+        "scores['tail']['tag'] has shape (3,); expected (2,)",
+    ),
     "bottom as parent": (
         lambda: loss({"token": {"tag": SCORES[..., :3]}, "init": {"tag": torch.zeros(3, 3)}}),
         "scores['init']['tag'] names the bottom level",
@@ -201,9 +210,3 @@ def test_a_wrong_call_says_what_is_wrong(name):
 
 def test_there_are_at_least_forty():
     assert len(WRONG) >= 40
-
-
-def test_open_durations_are_refused():
-    topology = hscrf.Topology({"part": ["A", "B"]}, max_duration={"part": 3}, open_duration={"part": True})
-    with pytest.raises(ValueError, match="level 'part' has an open longest duration, which this layer has no"):
-        CRF(topology)

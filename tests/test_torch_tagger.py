@@ -12,7 +12,8 @@ from torching import require_torch
 torch = require_torch()
 
 from hscrf.errors import FileFormatError  # noqa: E402
-from hscrf.torch import BiLSTM, Inputs, Tagger, TemporalConvolution, files  # noqa: E402
+from hscrf.torch import BiLSTM, CharacterConvolution, Inputs, Tagger, TemporalConvolution, files  # noqa: E402
+from hscrf.torch.training import WeightAverage  # noqa: E402
 
 SENTENCES = [["the", "cat", "sleeps"], ["dogs", "bark"], ["a", "dog", "sees", "the", "cat"]]
 NESTED = [
@@ -185,6 +186,61 @@ def test_padding_does_not_reach_the_result():
         module.eval()
         torch.testing.assert_close(module(vectors, lengths)[1, :4], module(other, lengths)[1, :4])
         torch.testing.assert_close(module(vectors[1:, :4], lengths[1:])[0], module(vectors, lengths)[1, :4])
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_bilstm_is_that_of_torch(layers):
+    """The same values and gradients as a bidirectional nn.LSTM over packed sequences."""
+    torch.manual_seed(0)
+    module = BiLSTM(3, 4, layers, dropout=0.0).double()
+    vectors, lengths = torch.randn(3, 6, 3, dtype=torch.float64, requires_grad=True), torch.tensor([2, 6, 5])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(module.lstm(packed)[0], batch_first=True)
+    found = module(vectors, lengths)
+    torch.testing.assert_close(found, expected)
+    wanted = [vectors, *module.parameters()]
+    weights = torch.randn_like(found)
+    one, other = (torch.autograd.grad((out * weights).sum(), wanted) for out in (found, expected))
+    torch.testing.assert_close(one, other)
+
+
+def test_words_that_come_again_are_convolved_once():
+    torch.manual_seed(0)
+    module = CharacterConvolution(9, 5).double()
+    characters = torch.randint(9, (4, 3))[torch.tensor([[0, 1, 1], [3, 0, 2]])]
+    flat = module.convolve(module.embed(characters.reshape(6, 3)).transpose(1, 2)).amax(dim=2)
+    seen = []
+    module.convolve.register_forward_hook(lambda *given: seen.append(len(given[1][0])))
+    torch.testing.assert_close(module(characters), flat.reshape(2, 3, 5))
+    assert seen == [len(characters.reshape(6, 3).unique(dim=0))]
+
+
+def test_weights_are_averaged():
+    network = torch.nn.Linear(1, 1, bias=False)
+    average = WeightAverage(network, steps=2)  # over about four steps
+    for value in (1.0, 2.0, 4.0):
+        network.weight.data.fill_(value)
+        average.update()
+    with average.applied():
+        share = 0.75 ** np.array([2, 1, 0])
+        assert network.weight.item() == pytest.approx(share @ [1.0, 2.0, 4.0] / share.sum())
+    assert network.weight.item() == 4.0
+
+
+@pytest.mark.parametrize("development", [None, (SENTENCES, NESTED)])
+def test_the_averages_are_what_is_kept(monkeypatch, development):
+    kept = []
+
+    class Watched(WeightAverage):
+        def update(self):
+            super().update()
+            kept.append([average.clone() for average in self.averages])
+
+    monkeypatch.setattr("hscrf.torch.training.WeightAverage", Watched)
+    model = Tagger(hidden=4, epochs=4, validation=0.0, random_state=0).fit(X, Y, development=development)
+    best = kept[(model.best_iter_ or 4) - 1]  # one batch an epoch
+    for parameter, average in zip([*model.network_.parameters(), *model.crf_.parameters()], best, strict=True):
+        torch.testing.assert_close(parameter.data, average)
 
 
 TEXT = "\n\n".join(

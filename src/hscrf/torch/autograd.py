@@ -118,6 +118,25 @@ class KeepsInputs(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
 
 
+class LastDerivative(torch.autograd.Function):
+    """A function that has no derivative of its own; subclasses say which one was asked for."""
+
+    refusal: str
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @classmethod
+    def backward(cls, ctx: Any, *cotangents: Any) -> Any:
+        raise RuntimeError(cls.refusal)
+
+
+def derivative(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """Apply a function inside of a backward pass, recorded only where a further derivative may be asked for."""
+    return function.apply(*arguments) if torch.is_grad_enabled() else function.forward(*arguments)
+
+
 class LogMass(KeepsInputs):
     """The log masses (n,) of sequences from the values of all parts."""
 
@@ -128,8 +147,7 @@ class LogMass(KeepsInputs):
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
-        counts = ExpectedCounts.apply if torch.is_grad_enabled() else ExpectedCounts.forward
-        return None, *counts(ctx.work, cotangent, *ctx.saved_tensors)
+        return None, *derivative(ExpectedCounts, ctx.work, cotangent, *ctx.saved_tensors)
 
 
 class ExpectedCounts(KeepsInputs):
@@ -147,8 +165,10 @@ class ExpectedCounts(KeepsInputs):
         return None, *SecondDerivative.apply(ctx.work, len(directions), *directions, *ctx.saved_tensors)
 
 
-class SecondDerivative(torch.autograd.Function):
+class SecondDerivative(LastDerivative):
     """How expected counts change in a direction: differences of the counts at four points."""
+
+    refusal = "a third derivative of a CRF was asked for; first and second derivatives are available"
 
     @staticmethod
     @with_signature
@@ -156,14 +176,6 @@ class SecondDerivative(torch.autograd.Function):
         directions, cotangent, values = tensors[:count], tensors[count], tensors[count + 1 :]
         along, changes = work.second(begin_reading([cotangent])()[0], values, directions)
         return to_tensors([along, *changes], [cotangent, *values])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
-        raise RuntimeError("a third derivative of a CRF was asked for; first and second derivatives are available")
 
 
 def proportion(cotangent: Floats, weights: Floats | None, tolerance: float) -> float | None:

@@ -19,7 +19,7 @@ from hscrf.torch.autograd import result_dtype
 from hscrf.torch.checks import check_count, checked_batch_weights, checked_margin
 from hscrf.torch.copies import summed_states
 from hscrf.torch.entropy import Entropy
-from hscrf.torch.layer import CRFLayer
+from hscrf.torch.layer import CRFLayer, outside_graphs
 from hscrf.torch.layout import Scores
 from hscrf.torch.targets import Target, read_target
 from hscrf.torch.terms import Partition, Ratio
@@ -40,7 +40,8 @@ class CRF(CRFLayer):
 
     From the scores of an encoder, the layer computes the exact negative log-likelihood of nested labels, complete or
     partial, and the best labels. Every level with children has learnable tables ``init``, ``trans`` and ``end``.
-    Tables of durations are optional. All tables are zero at first.
+    Tables of durations are optional. A level with open durations has a table ``tail``, a score for each step of a
+    segment beyond its longest explicit duration. All tables are zero at first.
 
     Parameters
     ----------
@@ -95,6 +96,7 @@ class CRF(CRFLayer):
 
     # -- learning
 
+    @outside_graphs
     def forward(
         self,
         scores: Any,
@@ -133,15 +135,6 @@ class CRF(CRFLayer):
         ValueError
             Something does not fit, or a score is NaN or +inf.
         """
-        if torch.compiler.is_compiling():
-            from hscrf.torch.uncompiled import loss
-
-            return loss(self, scores, labels, mask, lengths, reduction, sample_weight, margin)
-        return self._loss(scores, labels, mask, lengths, reduction, sample_weight, margin)
-
-    def _loss(
-        self, scores: Any, labels: Any, mask: Any, lengths: Any, reduction: str, sample_weight: Any, margin: Any
-    ) -> torch.Tensor:
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction is {reduction!r}; expected one of {', '.join(map(repr, REDUCTIONS))}")
         read = self._read(scores, mask, lengths)
@@ -178,6 +171,7 @@ class CRF(CRFLayer):
 
     # -- inference
 
+    @outside_graphs
     def log_partition(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> torch.Tensor:
         """Return log Z (B,) of each sequence, of all configurations that agree with the evidence; differentiable.
 
@@ -199,13 +193,11 @@ class CRF(CRFLayer):
         >>> crf.log_partition(torch.zeros(1, 3, 2)).exp().round().tolist()
         [8.0]
         """
-        return self._outside(CRF._log_partition, scores, mask, lengths, evidence)
-
-    def _log_partition(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> torch.Tensor:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         return self._mass(read, Ratio(partition), target)
 
+    @outside_graphs
     def marginals(
         self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None, differentiable: bool = False
     ) -> TensorMarginals:
@@ -230,9 +222,6 @@ class CRF(CRFLayer):
         >>> crf.marginals(torch.tensor([[[0.0, 1.0]]])).state["tag"].round(decimals=3).tolist()
         [[[0.26899999380111694, 0.7310000061988831]]]
         """
-        return self._outside(CRF._marginals, scores, mask, lengths, evidence, differentiable)
-
-    def _marginals(self, scores: Any, mask: Any, lengths: Any, evidence: Any, differentiable: bool) -> TensorMarginals:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         levels, like = self.topology.levels, read.tensors[0]
@@ -269,6 +258,7 @@ class CRF(CRFLayer):
         ending = {level: read.frame.pad(counts["stop", d].sum(dim=1)) for d, level in enumerate(levels)}
         return TensorMarginals(log_z, state, ending)
 
+    @outside_graphs
     def entropy(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> torch.Tensor:
         """Return the entropy (B,) in nats of each posterior; differentiable once.
 
@@ -288,13 +278,11 @@ class CRF(CRFLayer):
         >>> crf.entropy(torch.zeros(1, 3, 2)).round(decimals=3).tolist()
         [2.0789999961853027]
         """
-        return self._outside(CRF._entropy, scores, mask, lengths, evidence)
-
-    def _entropy(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> torch.Tensor:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         return self._mass(read, Ratio(partition), target, function=Entropy)
 
+    @outside_graphs
     def decode(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> list[Labels]:
         """Return the best labels of each sequence; what the evidence fixes is kept.
 
@@ -315,9 +303,6 @@ class CRF(CRFLayer):
         >>> crf.decode(torch.tensor([[[0.0, 1.0], [2.0, 0.0]]]))[0].column("tag")
         ['V', 'N']
         """
-        return self._outside(CRF._decode, scores, mask, lengths, evidence)
-
-    def _decode(self, scores: Any, mask: Any, lengths: Any, evidence: Any) -> list[Labels]:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         arrays = self._arrays(read)
@@ -331,6 +316,7 @@ class CRF(CRFLayer):
             for a, b, score in zip(bounds[:-1], bounds[1:], best.tolist(), strict=True)
         ]
 
+    @outside_graphs
     def k_best(
         self, scores: Any, k: int, mask: Any = None, lengths: Any = None, evidence: Any = None
     ) -> list[list[Labels]]:
@@ -355,9 +341,6 @@ class CRF(CRFLayer):
         [['V'], ['N']]
         """
         check_count("k", k)
-        return self._outside(CRF._k_best, scores, k, mask, lengths, evidence)
-
-    def _k_best(self, scores: Any, k: int, mask: Any, lengths: Any, evidence: Any) -> list[list[Labels]]:
         found = []
         for n, posterior in enumerate(self.posteriors(scores, mask, lengths, evidence)):
             try:
@@ -366,6 +349,7 @@ class CRF(CRFLayer):
                 raise error.of_sequence(n, "scores" if evidence is None else "evidence") from None
         return found
 
+    @outside_graphs
     def sample(
         self,
         scores: Any,
@@ -400,11 +384,6 @@ class CRF(CRFLayer):
         check_count("n", n)
         if random_state is None:
             random_state = int(torch.randint(2**63 - 1, ()))
-        return self._outside(CRF._sample, scores, n, random_state, mask, lengths, evidence)
-
-    def _sample(
-        self, scores: Any, n: int, random_state: Any, mask: Any, lengths: Any, evidence: Any
-    ) -> list[list[Labels]]:
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         arrays = self._arrays(read)
@@ -418,6 +397,7 @@ class CRF(CRFLayer):
             for a, b in itertools.pairwise(bounds)
         ]
 
+    @outside_graphs
     def posteriors(self, scores: Any, mask: Any = None, lengths: Any = None, evidence: Any = None) -> list[Posterior]:
         """Return the posterior of each sequence, for the questions that :mod:`hscrf` answers about one sequence.
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from hscrf.arrays import Floats
-from hscrf.torch.autograd import Evaluation, KeepsInputs, with_signature
+from hscrf.torch.autograd import Evaluation, KeepsInputs, LastDerivative, derivative, with_signature
 from hscrf.torch.terms import Partition, Values, has_time_axis
 from hscrf.torch.transfer import begin_reading, to_tensors
 
@@ -30,12 +30,13 @@ class Entropy(KeepsInputs):
 
     @staticmethod
     def backward(ctx: Any, cotangent: Any) -> Any:
-        gradient = EntropyGradient.apply if torch.is_grad_enabled() else EntropyGradient.forward
-        return None, *gradient(ctx.work, cotangent, *ctx.saved_tensors)
+        return None, *derivative(EntropyGradient, ctx.work, cotangent, *ctx.saved_tensors)
 
 
-class EntropyGradient(torch.autograd.Function):
+class EntropyGradient(LastDerivative):
     """The gradient of entropies times their cotangents (n,), for each value."""
+
+    refusal = "a second derivative of an entropy was asked for; the first derivative is available"
 
     @staticmethod
     @with_signature
@@ -44,14 +45,6 @@ class EntropyGradient(torch.autograd.Function):
         directions = [torch.where(value > -np.inf, value, 0.0) for value in values]
         _, changes = work.second(begin_reading([cotangent])()[0], values, directions)
         return to_tensors([-change for change in changes], values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
-        raise RuntimeError("a second derivative of an entropy was asked for; the first derivative is available")
 
 
 def expected_scores(partition: Partition, values: Values) -> tuple[Floats, Floats]:

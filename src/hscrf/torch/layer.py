@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +24,23 @@ from hscrf.torch.targets import KeptTargets, Target, read_target
 from hscrf.torch.terms import Impossible, Partition, Ratio, by_key, has_time_axis
 from hscrf.torch.transfer import begin_early, begin_reading
 
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def outside_graphs(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A method of the layer that ``torch.compile`` does not trace: it runs as it is, between the graphs."""
+
+    @wraps(method)
+    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Answer:
+        if torch.compiler.is_compiling():
+            from hscrf.torch.uncompiled import call as call_uncompiled
+
+            return call_uncompiled(method, *arguments, **options)
+        return method(*arguments, **options)
+
+    return call
+
 
 class CRFLayer(nn.Module):
     """Topology, columns and tables of a CRF, and how a call reads its scores and its evidence; see :class:`CRF`."""
@@ -39,9 +57,6 @@ class CRFLayer(nn.Module):
         super().__init__()
         if not isinstance(topology, Topology):
             raise TypeError(f"topology is a {type(topology).__name__}; expected a hscrf.Topology")
-        if topology.open_levels:
-            level = topology.levels[topology.open_levels[0]]
-            raise ValueError(f"level {level!r} has an open longest duration, which this layer has no scores for")
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
             raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
         self.topology = topology
@@ -55,6 +70,8 @@ class CRFLayer(nn.Module):
                 self.tables[f"{part}_{d}"] = nn.Parameter(torch.zeros(_table_shape(topology, part, d)))
         for d, longest in longest_durations(topology, durations).items():
             self.tables[f"duration_{d}"] = nn.Parameter(torch.zeros(longest, topology.n_states[d]))
+        for d in topology.open_levels:
+            self.tables[f"tail_{d}"] = nn.Parameter(torch.zeros(topology.n_states[d]))
         self._table_keys = {name: (name.rpartition("_")[0], int(name.rpartition("_")[2])) for name in self.tables}
         self._kept = KeptTargets()
 
@@ -67,15 +84,15 @@ class CRFLayer(nn.Module):
 
         Parameters
         ----------
-        part : {"init", "trans", "end", "duration"}
+        part : {"init", "trans", "end", "duration", "tail"}
         level : str
-            The parent's level, for durations the level itself.
+            The parent's level, for durations and tails the level itself.
 
         Returns
         -------
         Parameter
-            (S, U) for init and end, (S, U, U) for trans, (L, S) for durations. A filler that remembers counts as a
-            child for each of its copies (:mod:`hscrf.fillers`).
+            (S, U) for init and end, (S, U, U) for trans, (L, S) for durations, (S,) for tails. A filler that remembers
+            counts as a child for each of its copies (:mod:`hscrf.fillers`).
 
         Examples
         --------
@@ -91,14 +108,6 @@ class CRFLayer(nn.Module):
         return self.tables[name]
 
     # -- helpers
-
-    def _outside(self, method: Any, *arguments: Any) -> Any:
-        """Call a method; where ``torch.compile`` traces, outside of its graph."""
-        if torch.compiler.is_compiling():
-            from hscrf.torch.uncompiled import call
-
-            return call(method, self, *arguments)
-        return method(self, *arguments)
 
     def _read(self, scores: Any, mask: Any, lengths: Any) -> Scores:
         """Scores of a batch, packed, with the tables of the layer; on CUDA their copy to the host is started."""

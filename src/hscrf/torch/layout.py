@@ -137,7 +137,7 @@ def _from_dict(topology: Topology, scores: Mapping[str, Any], mask: Any, lengths
 def _batch_axes(topology: Topology, given: Mapping[Key, Any]) -> tuple[int, int]:
     """B and T, which the first part with a time axis has."""
     for (part, d), tensor in given.items():
-        if part in OWN and part != "duration" and tensor.ndim >= 3:
+        if part in OWN and part not in ("duration", "tail") and tensor.ndim >= 3:
             _check_not_empty(tensor, _name(topology, (part, d)))
             return int(tensor.shape[0]), int(tensor.shape[1])
     raise ValueError("scores has no part (B, T, S); expected token, start, stop or segment of at least one level")
@@ -156,6 +156,12 @@ def _packed(topology: Topology, frame: PaddedBatch, key: Key, tensor: Any) -> An
     if part == "duration":
         if len(shape) != 2 or shape[1:] != inner or not shape[0]:
             raise _wrong_shape(topology, key, shape, f"(L, {sizes[d]})")
+        return tensor
+    if part == "tail":
+        if d not in topology.open_levels:
+            raise ValueError(f"{_name(topology, key)} is given, but open_duration does not name the level")
+        if shape != inner:
+            raise _wrong_shape(topology, key, shape, str(inner))
         return tensor
     if part in FAMILY and shape in (inner, (1, *inner)):
         return hidden_children(topology, key, tensor.reshape(1, *inner))
@@ -202,8 +208,8 @@ def _where(topology: Topology, frame: PaddedBatch, key: Key, shape: tuple[int, .
     level, value = topology.levels[d], "NaN or infinite"
     if part in FAMILY and shape[0] == 1:
         return f"the table {part} of level {level!r} is {value} at {list(index[1:])}"
-    if part == "duration":
-        return f"the table duration of level {level!r} is {value} at {list(index)}"
+    if part in ("duration", "tail"):
+        return f"the table {part} of level {level!r} is {value} at {list(index)}"
     row, step = frame.place(index[0])
     state = child_name(topology, d, index[-1]) if part not in FAMILY else list(index[1:])
     return f"scores: {part} of level {level!r} is {value} for {state!r} in sequence {row} at step {step}"

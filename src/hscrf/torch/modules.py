@@ -45,8 +45,9 @@ class CharacterConvolution(nn.Module):
         tensor (B, T, size)
         """
         rows, width, length = characters.shape
-        flat = self.embed(characters.reshape(rows * width, length)).transpose(1, 2)
-        return self.convolve(flat).amax(dim=2).reshape(rows, width, -1)
+        words, number = characters.reshape(rows * width, length).unique(dim=0, return_inverse=True)
+        found = self.convolve(self.embed(words).transpose(1, 2)).amax(dim=2)  # each different word once
+        return found[number].reshape(rows, width, -1)
 
 
 class ColumnEmbedding(nn.Module):
@@ -177,11 +178,29 @@ class BiLSTM(nn.Module):
         -------
         tensor (B, T, size)
         """
-        packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        found, _ = nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1]
-        )
-        return self.dropout(found)
+        steps = torch.arange(vectors.shape[1], device=vectors.device)
+        last = lengths.to(vectors.device)[:, None] - 1
+        back = torch.where(steps <= last, last - steps, steps)[..., None]  # (B, T, 1), reverses each sequence
+        found = vectors
+        for layer in range(self.lstm.num_layers):
+            if layer > 0:
+                found = nn.functional.dropout(found, self.lstm.dropout, self.training)
+            forward = self._run(found, f"l{layer}")
+            backward = _gather(self._run(_gather(found, back), f"l{layer}_reverse"), back)
+            found = torch.cat([forward, backward], dim=2)
+        return self.dropout(found * (steps <= last)[..., None])
+
+    def _run(self, vectors: Any, which: str) -> torch.Tensor:
+        """One direction of one layer: unlike packed sequences, a padded batch has a fused kernel on the CPU."""
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        start = vectors.new_zeros(1, len(vectors), self.lstm.hidden_size)
+        weights = [getattr(self.lstm, f"{part}_{which}") for part in parts]
+        return torch.lstm(vectors, (start, start), weights, True, 1, 0.0, self.training, False, True)[0]
+
+
+def _gather(vectors: Any, steps: Any) -> torch.Tensor:
+    """The vectors (B, T, F) of other steps (B, T, 1) of the same sequence."""
+    return vectors.gather(1, steps.expand(-1, -1, vectors.shape[2]))
 
 
 class TemporalConvolution(nn.Module):

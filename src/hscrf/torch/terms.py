@@ -154,7 +154,7 @@ def transitions(topology: Topology) -> int:
 
 def has_time_axis(key: Key, shape: tuple[int, ...]) -> bool:
     """Whether an array has a row for each step; others are shared by all steps of all sequences."""
-    return key[0] != "duration" and (key[0] not in FAMILY or shape[0] > 1)
+    return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or shape[0] > 1)
 
 
 def by_key(keys: Sequence[Key], arrays: Sequence[Floats]) -> dict[Key, Floats]:
@@ -171,16 +171,19 @@ class Path:
     def __init__(self, topology: Topology, known: Known) -> None:
         self.topology, self.known = topology, known
         self.sequence_of = np.repeat(np.arange(known.offsets.size - 1), np.diff(known.offsets))
-        self._cells: dict[tuple[Key, tuple[int, ...]], tuple[Ints, Ints]] = {}
+        self._cells: dict[Any, tuple[Ints, Ints]] = {}
 
-    def cells(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-        """Flat indices into an array of values, and the sequence that each belongs to."""
-        if (key, shape) not in self._cells:
+    def cells(self, key: Key, values: Values) -> tuple[Ints, Ints]:
+        """Flat indices into the array of a key, and the sequence that each belongs to."""
+        deciding = (key, ("duration", key[1]), ("segment", key[1]))  # where durations are open, these set the limit
+        shapes = {other: values[other].shape for other in deciding if other in values}
+        kept = (key, *shapes.items())
+        if kept not in self._cells:
             if key[0] in ("duration", "segment"):
-                self._check_durations(key, shape)
-            cells, steps = events(self.topology, {key: shape}, self.known, key)
-            self._cells[key, shape] = cells, self.sequence_of[steps]
-        return self._cells[key, shape]
+                self._check_durations(key, shapes[key])
+            cells, steps = events(self.topology, shapes, self.known, key)
+            self._cells[kept] = cells, self.sequence_of[steps]
+        return self._cells[kept]
 
     def _check_durations(self, key: Key, shape: tuple[int, ...]) -> None:
         """Raise if a segment is longer than the table of scores."""
@@ -188,8 +191,10 @@ class Path:
         stop = np.flatnonzero(self.known.ends[d] == 1) + 1
         lengths = np.diff(stop, prepend=0)
         longest = shape[0] if part == "duration" else shape[1]
-        if (lengths > longest).any():
-            k = int((lengths > longest).argmax())
+        states = self.known.states[d][stop - 1]
+        too_long = (lengths > longest) & (states >= 0) & ~self.topology.open_duration[d][states]
+        if too_long.any():
+            k = int(too_long.argmax())
             n = int(self.sequence_of[stop[k] - 1])
             begin = int(stop[k] - lengths[k] - self.known.offsets[n])
             level = self.topology.levels[d]
@@ -199,7 +204,7 @@ class Path:
     def log_z(self, values: Values) -> Floats:
         scores, sequences = [], []
         for key, array in values.items():
-            cells, sequence = self.cells(key, array.shape)
+            cells, sequence = self.cells(key, values)
             scores.append(array.reshape(-1)[cells])
             sequences.append(sequence)
         found = np.bincount(np.concatenate(sequences), np.concatenate(scores), self.known.offsets.size - 1)
@@ -208,7 +213,7 @@ class Path:
     def subtract_counts(self, counts: dict[Key, Floats], weights: Floats | None) -> None:
         """Subtract the counts of the labels, each sequence's times its weight."""
         for key, array in counts.items():
-            cells, sequence = self.cells(key, array.shape)
+            cells, sequence = self.cells(key, counts)
             amounts = None if weights is None else weights[sequence]
             flat = array.reshape(-1)
             if has_time_axis(key, array.shape):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 from hscrf.arrays import Floats
 
 CLIP = 5.0  # the largest norm of a gradient
+LONGEST_AVERAGE = 200  # steps of training that weights are averaged over, at most
 HIDDEN = 0.5  # share of words that occur once which are read as unknown in training
 
 
@@ -37,11 +40,52 @@ class TrainingOutcome(NamedTuple):
     converged: bool
 
 
+class WeightAverage:
+    """Running averages of the parameters of a network, over about the last two epochs.
+
+    Averages give better labels than the last weights, and scores that vary less from epoch to epoch. ``steps`` is the
+    number of steps in an epoch.
+    """
+
+    def __init__(self, network: Any, steps: int) -> None:
+        self.parameters = list(network.parameters())
+        self.averages = [parameter.detach().clone() for parameter in self.parameters]
+        self.decay, self.updates = 1 - 1 / min(2 * steps, LONGEST_AVERAGE), 0
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step. The first steps are averaged with equal weights, almost."""
+        self.updates += 1
+        share = (1 - self.decay) / (1 - self.decay**self.updates)
+        for average, parameter in zip(self.averages, self.parameters, strict=True):
+            average.lerp_(parameter, share)
+
+    def assign(self) -> None:
+        """Give the averages to the network."""
+        self._set(self.averages)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The network has the averages inside of a ``with`` block, and its own weights again afterwards."""
+        own = [parameter.detach().clone() for parameter in self.parameters]
+        self.assign()
+        try:
+            yield
+        finally:
+            self._set(own)
+
+    @torch.no_grad()
+    def _set(self, weights: Sequence[Any]) -> None:
+        for parameter, weight in zip(self.parameters, weights, strict=True):
+            parameter.copy_(weight)
+
+
 class Trainer:
     """Trains a network and its layer.
 
     ``step`` gives the loss of a batch of sequence numbers as the mean over its sequences, ``evaluate`` a score of
-    development data and its loss, or None. The better score wins, then the lower loss.
+    development data and its loss, or None. The better score wins, then the lower loss. Evaluated and kept are the
+    averages of the weights (:class:`WeightAverage`).
     """
 
     def __init__(
@@ -63,6 +107,7 @@ class Trainer:
     def run(self, lengths: Sequence[int]) -> TrainingOutcome:
         """Train until patience or epochs are over; Ctrl-C keeps the best epoch so far."""
         reason, converged = f"{self.schedule.epochs} epochs", False
+        self.average = WeightAverage(self.network, math.ceil(len(lengths) / self.schedule.batch_size))
         try:
             for epoch in range(1, self.schedule.epochs + 1):
                 self._epoch(epoch, lengths)
@@ -74,6 +119,8 @@ class Trainer:
             reason = "interrupted"
         if self.kept:
             self.network.load_state_dict(self.kept)
+        else:
+            self.average.assign()
         kept = self.history[self.kept_epoch - 1] if self.kept_epoch else (self.history or [{"loss": float("nan")}])[-1]
         return TrainingOutcome(kept["loss"], self.history, self.kept_epoch, reason, converged)
 
@@ -88,15 +135,17 @@ class Trainer:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIP)
             self.optimizer.step()
+            self.average.update()
             total += loss.item() * len(which)
         entry: dict[str, Any] = {"iteration": epoch, "loss": total / len(lengths)}
         if self.evaluate is not None:
             self.network.eval()
-            score, dev_loss = self.evaluate()
-            entry |= {"score": score, "dev_loss": dev_loss}
-            if self.best is None or (score, -dev_loss) > self.best:
-                self.best, self.kept_epoch = (score, -dev_loss), epoch
-                self.kept = copy.deepcopy(self.network.state_dict())
+            with self.average.applied():
+                score, dev_loss = self.evaluate()
+                entry |= {"score": score, "dev_loss": dev_loss}
+                if self.best is None or (score, -dev_loss) > self.best:
+                    self.best, self.kept_epoch = (score, -dev_loss), epoch
+                    self.kept = copy.deepcopy(self.network.state_dict())
         entry["seconds"] = time.perf_counter() - begin
         self.history.append(entry)
         if self.schedule.verbose:

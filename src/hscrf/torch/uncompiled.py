@@ -1,4 +1,4 @@
-"""The layer's calls where ``torch.compile`` traces: they run as they are, between the graphs of the encoder.
+"""The layer's methods where ``torch.compile`` traces: they run as they are, between the graphs of the encoder.
 
 Imported only there, because the decorator imports the compiler.
 """
@@ -9,12 +9,8 @@ from typing import Any
 
 import torch
 
-from hscrf.torch.crf import CRF
-
-loss = torch.compiler.disable(CRF._loss)
-
 
 @torch.compiler.disable
-def call(method: Any, layer: CRF, *arguments: Any) -> Any:
+def call(method: Any, *arguments: Any, **options: Any) -> Any:
     """Call a method of the layer."""
-    return method(layer, *arguments)
+    return method(*arguments, **options)

@@ -106,7 +106,7 @@ WRONG = {
     "columns": ("dense", put("encoder.columns", ["a"]), "array 'mean' has 2 numbers for 1 columns"),
     "a mean": ("dense", array("mean", at(0, np.nan)), "array 'mean' has a number beyond"),
     "a scale": ("dense", array("scale", at(0, 0.0)), "array 'scale' has a number that is not positive"),
-    "names of columns": ("strings", put("encoder.kind", "matrix"), "encoder.names has names that are no numbers"),
+    "names of columns": ("strings", put("encoder.kind", "matrix"), "encoder.names has names that are not numbers"),
     # arrays
     "a dtype": ("strings", array("coef", np.float32), "array 'coef' has dtype float32, expected float64"),
     "axes": ("strings", array("coef", lambda w: w[None]), "array 'coef' has 2 axes, expected 1"),

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hscrf.families.loading import check_kind, model_of
+from hscrf.families.loading import model_of
 from hscrf.files.container import read_container
+from hscrf.files.model import check_kind
 
 if TYPE_CHECKING:
     from hscrf.estimator.hscrf import HSCRF

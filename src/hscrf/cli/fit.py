@@ -192,7 +192,8 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
         say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
     say_skipped(shards)
-    written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(model.scheme_))
+    scheme: Any = model.scheme_  # by level
+    written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(scheme))
     return finish(args, model, lambda: save_model(args.model, model, written))
 
 

@@ -171,16 +171,17 @@ def schemes_from_option(text: str | None, levels: Sequence[str]) -> dict[str, st
     return schemes
 
 
-def open_model(args: argparse.Namespace, data: str = "-") -> tuple[Predictor | Tagger, Recipe]:
+def open_model(
+    args: argparse.Namespace, data: str = "-", only_predicts: bool = False
+) -> tuple[Predictor | Tagger, Recipe]:
     """A model and the recipe for a data file, as the options change it; models made in Python take given features."""
     from hscrf.cli.recipe import load_model
-    from hscrf.families.dynamic import DynamicCRF
     from hscrf.io.recipe import Recipe
     from hscrf.io.sniffing import first_line, format_for, format_of
 
     path = args.model
-    model, recipe = load_model(path)
-    if isinstance(model, DynamicCRF):
+    model, recipe = load_model(path, only_predicts)
+    if type(model).__name__ == "DynamicCRF":
         raise UserError(f"{path} holds a DynamicCRF, whose levels do not nest: read the data and predict in Python")
     keep_rules(args, model)
     if recipe is None:

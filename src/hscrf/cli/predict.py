@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     if len(args.data) > 1:
         raise UserError("expected one file to label; several need --shards FOLDER, and -o for a folder")
     args.data = args.data[0]
-    model, recipe = open_model(args, args.data)
+    model, recipe = open_model(args, args.data, only_predicts=True)
     model.n_jobs = args.jobs
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
     first = list(islice(read, SEEN))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from hscrf import io
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.hscrf import HSCRF
 from hscrf.estimator.predictor import Predictor
-from hscrf.families.loading import load
+from hscrf.estimator.trained import predictor_of
 from hscrf.features.specifications import Duration, Specification, Start, Stop, Token, Trans
 from hscrf.files.container import read_container
 from hscrf.files.content import Field, naming
+from hscrf.files.model import check_kind
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 from hscrf.io.templates import PAIR, Template
@@ -23,6 +23,7 @@ from hscrf.labels.renumbering import over
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
+    from hscrf.estimator.hscrf import HSCRF
     from hscrf.torch.tagger import Tagger
 
 OF_STEPS = (Token, Start, Stop)
@@ -91,14 +92,23 @@ def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
     recipe.save_with(model, path)
 
 
-def load_model(path: str) -> tuple[Predictor | Tagger, Recipe | None]:
-    """A model, and its recipe if it was trained from a file."""
+def load_model(path: str, only_predicts: bool = False) -> tuple[Predictor | Tagger, Recipe | None]:
+    """A model, and its recipe if it was trained from a file.
+
+    One that only predicts is a plain predictor where possible, which is much faster to import.
+    """
     from hscrf.cli.neural import is_tagger, load_tagger
 
     if is_tagger(path):
         return load_tagger(path)
-    model = load(path)
-    entry = read_container(path)[0].get("recipe")
+    header, arrays = read_container(path)
+    check_kind(path, header)
+    model = predictor_of(path, header, arrays) if only_predicts else None
+    if model is None:
+        from hscrf.families.loading import model_of
+
+        model = model_of(path, header, arrays, {})
+    entry = header.get("recipe")
     if entry is None:
         return model, None
     with naming(path, "model"), Field(entry, "recipe").blamed():

@@ -102,7 +102,7 @@ def score_files(args: argparse.Namespace) -> int:
 
     if args.model and (args.levels or args.columns):
         raise UserError("a model has its own columns: give either -m or --levels and --columns")
-    model, recipe = open_model(args, args.data) if args.model else (None, recipe_of(args))
+    model, recipe = open_model(args, args.data, only_predicts=True) if args.model else (None, recipe_of(args))
     lasting = model is not None and not model.topology_.unit_bottom
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)

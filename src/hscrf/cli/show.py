@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.neural import is_tagger, show_tagger
     from hscrf.cli.recipe import load_model
 
+    model: Any
     model, recipe = load_model(args.model)
     if is_tagger(args.model):
         show_tagger(args, model, recipe)

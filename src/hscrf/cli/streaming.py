@@ -32,7 +32,7 @@ def run_stream(args: argparse.Namespace) -> int:
     if args.data not in (["-"], []):
         raise UserError("--stream reads standard input: expected no file, as in: hscrf predict --stream < new.txt")
     args.format = args.format or "columns"
-    model, recipe = open_model(args)
+    model, recipe = open_model(args, only_predicts=True)
     trained = load_model(args.model)[1] or recipe
     if recipe.format != "columns" or trained.format == "crfsuite":
         raise UserError("--stream reads columns, a line for each step: expected a model of columns or of a table")

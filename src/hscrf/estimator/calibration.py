@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import generator
 from hscrf.estimator.confidence import hidden_states, with_confidence
-from hscrf.estimator.nested import SequenceEstimator
 from hscrf.fillers import summed
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Calibrated")
 
 
-class Calibrated(SequenceEstimator):
+class Calibrated:
     """The probabilities of a predictor, at the temperatures of its levels; classes below it predict."""
 
     temperature_: Mapping[str, Temperature] = MappingProxyType({})  # by level; empty before ``calibrate``

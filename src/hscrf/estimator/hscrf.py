@@ -21,6 +21,7 @@ from hscrf.estimator.checks import (
 )
 from hscrf.estimator.descent import descend
 from hscrf.estimator.frame import Frame, NestedMeetings
+from hscrf.estimator.nested import SequenceEstimator
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.saving import fingerprint_of
@@ -51,7 +52,7 @@ from hscrf.topology import Topology
 Self = TypeVar("Self", bound="HSCRF")
 
 
-class HSCRF(Predictor):
+class HSCRF(SequenceEstimator, Predictor):
     """Hierarchical semi-Markov conditional random field; the user guide explains the defaults.
 
     Parameters

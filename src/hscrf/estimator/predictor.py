@@ -74,6 +74,16 @@ class Predictor(Calibrated):
     n_iter_: int
     stop_reason_: str
     history_: list[dict[str, Any]]
+    scheme_: Scheme
+    mean_lengths_: dict[str, float]
+    c2_: float
+    factors_: dict[str, float]
+    penalties_: list[dict[str, Any]]
+    penalty_reason_: str
+
+    if TYPE_CHECKING:  # of scikit-learn's base class, which classes that learn have too
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
     _encoder_class: Any = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS

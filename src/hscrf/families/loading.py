@@ -19,14 +19,22 @@ from hscrf.families.hhmm.model import HHMM
 from hscrf.families.semi import SemiCRF
 from hscrf.features.blocks import Block
 from hscrf.files.container import read_container
-from hscrf.files.content import ContentError, Field, array_of, brief, naming
-from hscrf.files.model import check_model, check_weights, read_parameters, read_topology
+from hscrf.files.content import ContentError, Field, array_of, naming
+from hscrf.files.model import (
+    OBSERVATIONS,
+    check_kind,
+    check_model,
+    check_scheme,
+    check_weights,
+    plain_name,
+    read_parameters,
+    read_topology,
+)
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import known_solver
 from hscrf.topology import Topology
 
 MODELS: dict[str, Any] = {model.__name__: model for model in (HSCRF, ChainCRF, SemiCRF, DynamicCRF, HHMM)}
-KINDS = ("dicts", "strings", "dense", "table", "matrix")  # of observations
 
 
 def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any]] | None = None) -> HSCRF | HHMM:
@@ -52,12 +60,6 @@ def load(path: str | os.PathLike[str], functions: Mapping[str, Callable[..., Any
     return model_of(path, header, arrays, functions or {})
 
 
-def check_kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
-    """Raise unless a file holds a model."""
-    if header.get("kind") != "model":
-        raise FileFormatError(f"{os.fspath(path)} is a {_word(header.get('kind', 'file'))}, expected a model")
-
-
 def model_of(
     path: str | os.PathLike[str],
     header: dict[str, Any],
@@ -67,16 +69,13 @@ def model_of(
     """The model of one of the families that a header and arrays of a file hold."""
     name = header.get("class")
     if not isinstance(name, str) or name not in MODELS:
-        raise FileFormatError(f"{os.fspath(path)} holds a {_word(name)}, expected one of {', '.join(MODELS)}")
+        raise FileFormatError(f"{os.fspath(path)} holds a {plain_name(name)}, expected one of {', '.join(MODELS)}")
     with naming(path, "model"):
         content = Field(header, "", arrays, functions)
         classes = {cls.__name__: cls for cls in MODELS[name]._feature_classes}
         parameters = read_parameters(content["parameters"], MODELS[name], classes)
-        checked = check_model(content, ("symbols", "dense") if name == "HHMM" else KINDS, name == "HHMM")
-        asked = parameters.get("scheme", "plain")
-        if asked == "auto" or (isinstance(asked, Mapping) and "auto" in asked.values()):  # what training found
-            for scheme in content["scheme"].items().values():
-                scheme.choice("plain", "bio", "bioes")
+        checked = check_model(content, ("symbols", "dense") if name == "HHMM" else OBSERVATIONS, name == "HHMM")
+        check_scheme(content, parameters.get("scheme", "plain"))
         if name in RULES:
             RULES[name](content, *checked)
         if "solver" in parameters:
@@ -84,10 +83,6 @@ def model_of(
         model: HSCRF | HHMM = MODELS[name](**parameters)
         model.restore(header, arrays, functions)
     return model
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) and value.isidentifier() else brief(value)
 
 
 # -- the rules of each family

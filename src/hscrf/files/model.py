@@ -9,6 +9,7 @@ in range, also for a file from an untrusted source.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from hscrf.arrays import Floats
+from hscrf.errors import FileFormatError
 from hscrf.features.blocks import Block
 from hscrf.features.bounds import check_states
-from hscrf.files.content import ContentError, Field, array_of, hints_of
+from hscrf.files.content import ContentError, Field, array_of, brief, hints_of
 from hscrf.fillers import expanded
 from hscrf.inference.temperatures import HIGHEST, LOWEST, Temperature
 from hscrf.observations.columns import INDICATOR
@@ -40,7 +42,19 @@ CHOICES = {  # parameters that are one of some strings
 }
 HISTORY = ("iteration", "loss", "gradient_norm", "seconds", "score", "log_likelihood", "objective")
 
+OBSERVATIONS = ("dicts", "strings", "dense", "table", "matrix")  # kinds that a CRF learns from
 PENALTIES = {"c2": float, "factors": Mapping[str, float], "errors": float, "better": bool, "group": str | None}
+
+
+def check_kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
+    """Raise unless a file holds a model."""
+    if header.get("kind") != "model":
+        raise FileFormatError(f"{os.fspath(path)} is a {plain_name(header.get('kind', 'file'))}, expected a model")
+
+
+def plain_name(value: Any) -> str:
+    """A name in a file as it stands, anything else as a short representation."""
+    return value if isinstance(value, str) and value.isidentifier() else brief(value)
 
 
 # -- parameters
@@ -67,10 +81,9 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
         if not isinstance(item.value, int | None):
             raise item.wrong("an integer or null")
         return item.value
-    value = item.read(hint)
     if name == "scheme":
-        for scheme in item.items().values() if isinstance(value, Mapping) else [item]:
-            scheme.choice(*SCHEMES)
+        return _scheme(item)
+    value = item.read(hint)
     if name in CHOICES and value is not None:
         item.choice(*CHOICES[name])
     if name == "c2" and isinstance(value, str):
@@ -78,6 +91,26 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
     if name == "n_jobs" and not (value == -1 or value >= 1):
         raise item.wrong("a number of threads, or -1")
     return value
+
+
+def read_scheme(given: Field) -> Any:
+    """The scheme among the arguments of a model's constructor, "plain" where it has none."""
+    arguments = given.items()
+    return _scheme(arguments["scheme"]) if "scheme" in arguments else "plain"
+
+
+def _scheme(item: Field) -> Any:
+    value: Any = item.read(str | Mapping[str, str])
+    for scheme in item.items().values() if isinstance(value, Mapping) else [item]:
+        scheme.choice(*SCHEMES)
+    return value
+
+
+def check_scheme(header: Field, asked: Any) -> None:
+    """Raise a ``ContentError`` unless the file says what training found where it was to find the scheme."""
+    if asked == "auto" or (isinstance(asked, Mapping) and "auto" in asked.values()):
+        for scheme in header["scheme"].items().values():
+            scheme.choice("plain", "bio", "bioes")
 
 
 def _solver(item: Field) -> Any:

@@ -4,6 +4,8 @@ Readers are iterators of :class:`Document`. They raise a :class:`DataFileError` 
 the columns of a document as they were read and append those of ``extra``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hscrf.errors import DataFileError
 from hscrf.io.annotations import read_annotations
 from hscrf.io.audio import read_audio
@@ -26,7 +28,9 @@ from hscrf.io.tags import detect_scheme, to_labels
 from hscrf.io.texts import read_text, tokenize
 from hscrf.io.tiers import write_eaf, write_textgrid
 from hscrf.io.timelines import Interval, PlaceError, Timeline, place
-from hscrf.io.transformer import TokenFeatures
+
+if TYPE_CHECKING:
+    from hscrf.io.transformer import TokenFeatures
 
 __all__ = [
     "EXPORTS",
@@ -71,3 +75,12 @@ __all__ = [
     "write_table",
     "write_textgrid",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``TokenFeatures``, imported when first used: files need no scikit-learn, whose import is slow."""
+    if name != "TokenFeatures":
+        raise AttributeError(f"module 'hscrf.io' has no attribute {name!r}")
+    from hscrf.io.transformer import TokenFeatures
+
+    return TokenFeatures

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import FileFormatError
-from hscrf.families.loading import KINDS, check_kind, model_of
+from hscrf.families.loading import model_of
 from hscrf.features.specifications import Score
 from hscrf.files.container import read_container, write_container
 from hscrf.files.content import ContentError, Field, array_of, naming
-from hscrf.files.model import check_encoder
+from hscrf.files.model import OBSERVATIONS, check_encoder, check_kind
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.stacking.model import StackedCRF
 from hscrf.stacking.scores import LevelScores
@@ -138,7 +138,7 @@ def opened(
         inner = {name.removeprefix(CRF): array for name, array in arrays.items() if name.startswith(CRF)}
         model.crf_ = model_of(path, crf.value, inner, functions or {})
         own = Field(content["encoder"].value, "encoder", arrays)
-        check_encoder(own, KINDS)
+        check_encoder(own, OBSERVATIONS)
         model.encoder_ = ObservationEncoder.restore(own.value, arrays)
         model.scores_ = [
             _level(

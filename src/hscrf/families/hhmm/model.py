@@ -11,6 +11,7 @@ import numpy as np
 from hscrf.arrays import Floats, generator
 from hscrf.engine.cost import foresee
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, packed_lengths, unchanged_on_failure
+from hscrf.estimator.nested import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -50,7 +51,7 @@ Self = TypeVar("Self", bound="HHMM")
 FOUND = ("coef_", "loss_", "n_iter_", "history_", "converged_", "stop_reason_")  # what one start of EM finds
 
 
-class HHMM(Predictor):
+class HHMM(SequenceEstimator, Predictor):
     """Hierarchical hidden Markov model with shared states (Fine et al. 1998; Bui et al. 2004).
 
     A parent s starts its first child u with probability ``init_[level][s, u]``. When a child u ends, the parent goes on

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from processes import run
 
 import hscrf
 from hscrf.cli.main import main
 from hscrf.errors import FileFormatError
 from hscrf.estimator.trained import predictor_of
 from hscrf.files.container import read_container, write_container
+from processes import run
 
 X = [[["w=the"], ["w=cat"], ["w=sleeps"]], [["w=dogs"], ["w=bark"]]] * 3
 TAGS = [["D", "N", "V"], ["N", "V"]] * 3
@@ -49,7 +49,7 @@ def test_other_families_need_their_class(tmp_path):
 
 @pytest.mark.parametrize("change", ["asked", "found"])
 def test_a_scheme_that_does_not_exist_is_refused(trained, change):
-    model, _, path = trained
+    path = trained[2]
     header, arrays = read_container(path)
     if change == "asked":
         header["parameters"]["scheme"] = "biology"

@@ -81,9 +81,8 @@ class Predictor(Calibrated):
     penalties_: list[dict[str, Any]]
     penalty_reason_: str
 
-    if TYPE_CHECKING:  # of scikit-learn's base class, which classes that learn have too
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    if TYPE_CHECKING:
+        get_params: Callable[..., dict[str, Any]]  # of scikit-learn's base class, which classes that learn have too
 
     _encoder_class: Any = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS

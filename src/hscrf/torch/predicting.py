@@ -1,0 +1,258 @@
+"""Everything that a tagger does after training: labels, probabilities and scores of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from hscrf import metrics
+from hscrf.arrays import Floats, generator
+from hscrf.estimator.confidence import hidden_states, with_confidence
+from hscrf.fillers import shown
+from hscrf.inference import Marginals, Posterior
+from hscrf.inference.decoding import expected_gains
+from hscrf.labels.given import given_labels
+from hscrf.labels.labels import Labels
+from hscrf.labels.reading import as_labels
+from hscrf.labels.renumbering import over
+from hscrf.labels.scoring import labels_to_score, possible_labels
+from hscrf.observations.readers import length_of
+from hscrf.potentials import Potentials
+from hscrf.topology import Topology
+from hscrf.torch.crf import CRF
+from hscrf.torch.inputs import Inputs
+from hscrf.torch.options import check_data, check_sequences
+
+TOGETHER = 64  # sequences that are predicted at a time
+
+
+class NeuralPredictor:
+    """A trained network and layer; :class:`hscrf.torch.Tagger` adds how they learn."""
+
+    device: Any
+    n_jobs: int
+    topology_: Topology
+    inputs_: Inputs
+    scheme_: str | Mapping[str, str]
+    network_: Any
+    crf_: CRF
+
+    def predict(
+        self, X: Sequence[Any], evidence: Any = None, loss: str = "sequence", *, confidence: bool = False
+    ) -> list[Labels]:
+        """Return the best labels of each sequence; labels fixed by the evidence are kept.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels, optional
+            Known labels of each sequence, in any form that ``fit`` takes, or None.
+        loss : {"sequence", "step", "segment"}
+            Return the most probable labelling, or the one with the highest expected number of right steps or segments.
+        confidence : bool
+            Whether to add to each predicted segment its posterior probability, for :meth:`Labels.confidence`.
+
+        Returns
+        -------
+        list of Labels
+        """
+        self._check_fitted()
+        if loss not in ("sequence", "step", "segment"):
+            raise ValueError(f"loss is {loss!r}; expected 'sequence', 'step' or 'segment'")
+        if loss == "sequence" and not confidence:
+            return self._answer(X, evidence, self.crf_.decode)
+        posteriors = self.posterior(X, evidence)
+        found = [p.decode() if loss == "sequence" else self._best_expected(p, loss) for p in posteriors]
+        if not confidence:
+            return found
+        hidden = partial(hidden_states, self.topology_)
+        return [with_confidence(hidden, p, [labels])[0] for p, labels in zip(posteriors, found, strict=True)]
+
+    def _best_expected(self, posterior: Posterior, loss: str) -> Labels:
+        gains = expected_gains(self.topology_, posterior.batch, posterior.values, loss)
+        states, ends, score = posterior.batch.best(gains)
+        return Labels(self.topology_, shown(self.topology_, states), ends, score=float(score[0]))
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Any = None) -> list[Marginals]:
+        """Return posterior probabilities of states, endings and segments of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Marginals
+        """
+        return [posterior.marginals for posterior in self.posterior(X, evidence)]
+
+    def posterior(self, X: Sequence[Any], evidence: Any = None) -> list[Posterior]:
+        """Return the posterior of each sequence, for several questions about the same sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Posterior
+        """
+        self._check_fitted()
+        return self._answer(X, evidence, self.crf_.posteriors)
+
+    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
+        """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`.
+
+        Parameters
+        ----------
+        X : list of sequences
+
+        Returns
+        -------
+        list of Potentials
+        """
+        return [posterior.potentials for posterior in self.posterior(X)]
+
+    def entropy(self, X: Sequence[Any], evidence: Any = None) -> list[float]:
+        """Return the entropy in nats of the posterior of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of float
+        """
+        return [posterior.entropy() for posterior in self.posterior(X, evidence)]
+
+    def sample(
+        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Any = None
+    ) -> list[list[Labels]]:
+        """Draw labellings of each sequence from its posterior; each sequence has a random generator of its own.
+
+        Parameters
+        ----------
+        X : list of sequences
+        n : int
+            Labellings of each sequence.
+        random_state : int, Generator or None
+        evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of lists of Labels
+        """
+        seeds = generator(random_state).integers(2**63, size=len(X))
+        found = zip(self.posterior(X, evidence), seeds, strict=True)
+        return [posterior.sample(n, seed) for posterior, seed in found]
+
+    def log_likelihood(self, X: Sequence[Any], Y: Any) -> Floats:
+        """Return the log probability of the labels of each sequence, -inf where the model forbids them.
+
+        Parameters
+        ----------
+        X : list of sequences
+        Y : list of labels
+            Complete or partial.
+
+        Returns
+        -------
+        ndarray of shape (sequences,)
+        """
+        self._check_fitted()
+        check_data(X, Y, None)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        allowed, known = self._possible(truth)
+
+        def log_probability(scores: Any, lengths: Any, evidence: Sequence[Labels]) -> list[float]:
+            return (-self.crf_(scores, evidence, lengths=lengths, reduction="none")).tolist()
+
+        return np.where(allowed, self._answer(X, known, log_probability), -np.inf)
+
+    def score(self, X: Sequence[Any], Y: Any) -> float:
+        """Return the fraction of steps with the right state at every level at once; unknown steps are left out.
+
+        Parameters
+        ----------
+        X : list of sequences
+        Y : list of labels
+
+        Returns
+        -------
+        float
+        """
+        self._check_fitted()
+        check_data(X, Y, None)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        return float(metrics.joint_accuracy(truth, self.predict(X)))
+
+    # -- one pass over sequences
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "crf_"):
+            raise ValueError("this Tagger is not fitted: call fit, or load a model")
+
+    def _answer(self, X: Sequence[Any], evidence: Any, ask: Any) -> list[Any]:
+        """Ask the layer about all sequences, in batches of similar lengths; an answer for each."""
+        check_sequences(X)
+        items = self.inputs_.encode(X)
+        known = None if evidence is None else self._evidence(evidence, X)
+        self.crf_.n_jobs = self.n_jobs
+        found: list[tuple[int, Any]] = []
+        with torch.no_grad():
+            for which, batch in self._batches(items):
+                own = None if known is None else [known[n] for n in which]
+                scores, lengths = self._scores(batch)
+                found += list(zip(which, ask(scores, lengths=lengths, evidence=own), strict=True))
+        return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+    def _batches(self, items: Sequence[Any]) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        order = np.argsort([int(item["length"]) for item in items], kind="stable").tolist()
+        for k in range(0, len(order), TOGETHER):
+            which = order[k : k + TOGETHER]
+            yield which, self.inputs_.batch([items[n] for n in which])
+
+    def _scores(self, batch: dict[str, Any]) -> tuple[Any, Any]:
+        """Scores (B, T, size) of a batch, and its lengths."""
+        moved = {key: tensor.to(self.device) for key, tensor in batch.items() if key != "lengths"}
+        return self.network_(moved, batch["lengths"]), batch["lengths"]
+
+    def _evidence(self, evidence: Any, X: Sequence[Any]) -> list[Labels]:
+        given = given_labels(evidence, self.topology_.levels[1:], "evidence")
+        if len(given) != len(X):
+            raise ValueError(f"X has {len(X)} sequences but evidence has {len(given)}")
+        found = []
+        for n, (y, x) in enumerate(zip(given, X, strict=True)):
+            length = length_of(x)
+            if y is None:
+                found.append(Labels.unknown(self.topology_, length))
+                continue
+            if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
+                self.topology_.levels,
+                self.topology_.states,
+            ):
+                (y,) = over([y], self.topology_)
+            found.append(as_labels(y, n, length, self.topology_, self.scheme_, "evidence"))
+            if found[-1].length != length:
+                raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
+        return found
+
+    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any]) -> list[Labels]:
+        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_)
+
+    def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
+        """Which labels the model allows, and the labels over its topology; those that it forbids become unknown."""
+        found = [possible_labels(y, self.topology_, n) for n, y in enumerate(truth)]
+        known = [
+            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(truth, found, strict=True)
+        ]
+        return [z is not None for z in found], known

@@ -4,7 +4,6 @@ import gc
 import hashlib
 import io
 import os
-import re
 import socket
 import sys
 import threading
@@ -487,13 +486,3 @@ def test_loaders_count_what_the_readme_counts(monkeypatch):
         "QRST": 391,
     }
     assert sum(len(set(one.names)) for one in records) == 199
-
-
-@with_data
-def test_the_page_of_data_sets_runs(monkeypatch, capsys):
-    monkeypatch.setenv("HSCRF_DATA", SHARED)
-    page = (Path(__file__).parents[1] / "docs" / "data.md").read_text(encoding="utf-8")
-    code = re.findall(r"^```\{code-block\} python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(code) == 2
-    exec("\n".join(code).replace("max_iter=30", "max_iter=2"), {})
-    assert "(500, 12) Sinus bradycardia" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from test_twin import to_potentials, to_topology
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
-LENGTHS = {"compiled": 7, "reference": 4}  # steps of a sequence: the reference is slow
+LENGTHS = {"compiled": 7, "reference": 5}  # steps of a sequence: the reference is slow
 OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
 each_mix = pytest.mark.parametrize("kinds", MIXES, ids="-".join)
 pytestmark = pytest.mark.usefixtures("engine")  # all of it holds for both engines

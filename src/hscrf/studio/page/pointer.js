@@ -8,6 +8,7 @@ import { indexAt, nameOf, percent, WORDS } from "./segments.js";
 /** @typedef {import("./types.js").Line} Line */
 
 const GRIP = 5; // pixels on both sides of a border
+const EDGE = 1; // the same on a side without a label
 const SLACK = 4; // pixels a press may slip and still be a click
 
 export class Pointer {
@@ -43,12 +44,12 @@ export class Pointer {
     return { x, y, line, row, exact, step };
   }
 
-  /** The border of a level under the pointer. Over unlabelled steps there is none: a drag there labels the next segment.
-   * @param {string} level @param {Line} line @param {number} x @returns {number | null} */
+  /** The border of a level under the pointer. Unlabelled steps next to it belong to the next segment: a drag over them
+   * chooses steps, unless it begins on the border itself. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
   borderAt(level, line, x) {
     const segments = this.state.shown?.segments[level] || [];
     const at = indexAt(segments, Math.floor(line.step(x)));
-    if (segments[at]?.[2] === null) return null;
+    const grip = segments[at]?.[2] === null ? EDGE : GRIP;
     /** @type {number | null} */ let best = null;
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;
@@ -59,7 +60,7 @@ export class Pointer {
         Math.abs(line.x(border) - line.x(segments[index - 1][0])),
       );
       const far = Math.abs(line.x(border) - x);
-      if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
+      if (far <= Math.min(grip, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
         best = border;
     }
     return best;

@@ -343,12 +343,18 @@ def order_by_name(tab, names):
     )
 
 
-def press_through_a_repaint(tab, part, repaint):
-    """Press a part of the page with the pointer, paint it anew, and release the pointer."""
+def place_of(part):
+    """An element and its box; asks again if the element is painted anew in between."""
     box = None
-    while box is None:  # the part was painted anew in between
+    while box is None:
         handle = part.element_handle()
         box = handle.bounding_box()
+    return handle, box
+
+
+def press_through_a_repaint(tab, part, repaint):
+    """Press a part of the page with the pointer, paint it anew, and release the pointer."""
+    handle, box = place_of(part)
     tab.page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
     tab.page.mouse.down()
     repaint()
@@ -386,9 +392,10 @@ def test_a_click_gives_its_label_though_the_labels_are_painted_anew_meanwhile(ta
 
 def test_a_press_that_leaves_its_row_or_its_label_does_nothing(tab):
     """The pointer goes down on one row and up on another; the same with labels. Then a label is really chosen."""
+    order_by_name(tab, tab.page.locator(".entry .name").all_inner_texts())
     first, rows, labels = tab.painted[0], tab.page.locator(".entry"), tab.page.locator(".label")
     for one, other in ((rows.nth(2), rows.nth(4)), (labels.nth(1), labels.nth(0))):
-        start, stop = one.bounding_box(), other.bounding_box()
+        (_, start), (_, stop) = place_of(one), place_of(other)
         tab.drag((start["x"] + 20, start["y"] + 8), (stop["x"] + 20, stop["y"] + 8))
     tab.saves(lambda: tab.page.locator(".label:not(.now)").first.click())
     assert tab.painted == (first, 1)

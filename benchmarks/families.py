@@ -29,11 +29,10 @@ import warnings
 from functools import partial
 
 import numpy as np
+from losses import objective_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]  # a file here is called torch
-
-from losses import objective_of  # noqa: E402
 
 import hscrf  # noqa: E402
 from hscrf.families.hhmm.em import Expectation  # noqa: E402

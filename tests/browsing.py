@@ -39,6 +39,20 @@ def start_browser(playwright, profile=None):
     return playwright.chromium.launch(executable_path=find_browser(), args=arguments)
 
 
+def place_of(part):
+    """An element and its box; asks again if the element is painted anew in between."""
+    box = None
+    while box is None:
+        handle = part.element_handle()
+        box = handle.bounding_box()
+    return handle, box
+
+
+def boxes_of(parts):
+    """The boxes of elements, all at one moment."""
+    return parts.evaluate_all("parts => parts.map((part) => part.getBoundingClientRect().toJSON())")
+
+
 class Tab:
     """One tab with the studio in it, and what a person would do there."""
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from browsing import ROOM, Tab
+from browsing import ROOM, Tab, place_of
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -341,15 +341,6 @@ def order_by_name(tab, names):
         "names => [...document.querySelectorAll('.entry .name')].map((e) => e.innerText).join() === names.join()",
         arg=sorted(names),
     )
-
-
-def place_of(part):
-    """An element and its box; asks again if the element is painted anew in between."""
-    box = None
-    while box is None:
-        handle = part.element_handle()
-        box = handle.bounding_box()
-    return handle, box
 
 
 def press_through_a_repaint(tab, part, repaint):

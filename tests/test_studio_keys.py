@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from browsing import ROOM, Tab
+from browsing import ROOM, Tab, boxes_of
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -123,7 +123,7 @@ def test_the_tour_goes_with_the_work(tab):
     tab.wait_text("#tour", "1 of 7")
     tab.press("Enter")
     tab.wait_text("#tour-title", "Drag over some words")
-    found = [word.bounding_box() for word in tab.page.locator(".paper .wordline > span").all()]
+    found = boxes_of(tab.page.locator(".paper .wordline > span"))
     places = [(box["x"] + box["width"] / 2, box["y"] + 40) for box in found[:2]]
     tab.drag(*places)
     tab.wait_text("#tour-title", "Press 1")

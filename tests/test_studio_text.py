@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from browsing import GUTTER, ROOM, Tab
+from browsing import GUTTER, ROOM, Tab, boxes_of, place_of
 
 if os.environ.get("HSCRF_BROWSER") != "required":
     pytest.importorskip("starlette", reason="the studio needs hscrf[studio]")
@@ -277,7 +277,7 @@ def words(tab):
 
 def boxes(tab):
     """Where the words of the open text are on the screen."""
-    return [word.bounding_box() for word in tab.page.locator(".paper .wordline > span").all()]
+    return boxes_of(tab.page.locator(".paper .wordline > span"))
 
 
 def track(tab, box, level=0):
@@ -384,7 +384,8 @@ def test_other_sequences_are_around_the_open_one_and_open_by_click_and_key(tab):
 def test_a_click_opens_a_text_though_its_panel_is_painted_anew_meanwhile(tab):
     tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 3")
     panel = tab.page.locator(".neighbour").nth(1)
-    name, box, handle = panel.locator("b").inner_text(), panel.bounding_box(), panel.element_handle()
+    handle, box = place_of(panel)
+    name = handle.query_selector("b").inner_text()
     tab.page.mouse.move(box["x"] + 200, box["y"] + box["height"] / 2)
     tab.page.mouse.down()
     tab.page.emulate_media(color_scheme="dark")  # all panels are painted anew

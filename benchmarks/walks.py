@@ -70,7 +70,7 @@ class Trace:
             self.reentered.setdefault(self.phase, {}).setdefault((file, caller), None)
 
     def rooms_reentered(self, phase):
-        """The rooms of which a file was called back by a file of another room."""
+        """Rooms that another room called back: one of its files was re-entered."""
         pairs = self.reentered.get(phase, ())
         return sorted({room_of(file) for file, caller in pairs if room_of(file) != room_of(caller)})
 

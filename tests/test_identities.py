@@ -30,7 +30,7 @@ def draw(kinds, evidence, length=None, **options):
 
 
 def moved_along(p, ways, step):
-    """The same potentials, some arrays of which go a step along their direction."""
+    """Copy potentials and move some of their arrays a step along a direction."""
     parts = parts_of(p)
     for (part, level), way in ways.items():
         parts[part] = {**parts[part], level: parts[part][level] + step * way}

@@ -181,7 +181,7 @@ def open_model(
 
     path = args.model
     model, recipe = load_model(path, only_predicts)
-    if type(model).__name__ == "DynamicCRF":
+    if type(model).__name__ == "DynamicCRF":  # by name: importing the class would import scikit-learn
         raise UserError(f"{path} holds a DynamicCRF, whose levels do not nest: read the data and predict in Python")
     keep_rules(args, model)
     if recipe is None:

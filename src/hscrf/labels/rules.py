@@ -131,7 +131,7 @@ RULES: tuple[Callable[[Labels], None], ...] = (
     _allowed_sets_fit,
 )
 RULES_OF_MANY = tuple(rule for rule in RULES if rule is not _root_goes_on)
-"""Rules that can be checked on packed sequences, in each of which all levels end at the last step."""
+"""Rules that can be checked on packed sequences. All levels of a sequence end at its last step."""
 
 
 def _name(labels: Labels, d: int, t: int) -> str:

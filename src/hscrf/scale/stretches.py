@@ -69,7 +69,7 @@ class Learned:
     good: NDArray[np.bool_]  # (n,)
     problems: Problems
     given: bool  # whether the first labels are objects, whose topology is given
-    many: bool = False  # whether there are so many names that rare ones are found first
+    many: bool = False  # whether rare names are found first, because there are many names
 
 
 class SourceBatch(NamedTuple):

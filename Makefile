@@ -29,9 +29,10 @@ test-oldest:
 dist-check: $(VENV)/.publishing
 	$(BIN)/python packaging/check_dist.py
 
-# Compile again what changed in core/. The module lies next to the Python files, in src/hscrf.
+# Compile again what changed in core/. The module lies next to the Python files, in src/hscrf. Ninja runs its own jobs: it
+# must not look for those of make.
 core: | $(VENV)/.installed
-	@if [ -e core/inplace/build.ninja ]; then $(BIN)/cmake --build core/inplace; \
+	@if [ -e core/inplace/build.ninja ]; then MAKEFLAGS= $(BIN)/cmake --build core/inplace; \
 		else echo "The compiled core is not built: no compiler was found. NumPy is used instead."; fi
 
 # The tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of src with a core of its own.

@@ -6,13 +6,15 @@
 namespace hscrf {
 namespace {
 
-#define HSCRF_NAME(set) #set,
+#define HSCRF_TEXT(set) #set
+#define HSCRF_NAME(set) HSCRF_TEXT(set),
 constexpr const char* NAMES[] = {HSCRF_SETS(HSCRF_NAME)};
 #undef HSCRF_NAME
+#undef HSCRF_TEXT
 constexpr int SETS = sizeof(NAMES) / sizeof(NAMES[0]);
 
 int highest_of_processor() {
-#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
+#ifndef HSCRF_ONLY
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

@@ -5,10 +5,14 @@
 // function that returns the one of the set in use; see vectors.h.
 #pragma once
 
-#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
-#define HSCRF_SETS(X) X(baseline) X(avx2) X(avx512)
+// A module holds all sets of x86-64, elsewhere the baseline, or the one set that CMake's option HSCRF_ONLY names.
+#if !defined(__x86_64__) && !defined(HSCRF_ONLY)
+#define HSCRF_ONLY baseline
+#endif
+#ifdef HSCRF_ONLY
+#define HSCRF_SETS(X) X(HSCRF_ONLY)
 #else
-#define HSCRF_SETS(X) X(baseline)
+#define HSCRF_SETS(X) X(baseline) X(avx2) X(avx512)
 #endif
 
 namespace hscrf {
@@ -25,7 +29,7 @@ Set set_in_use();
 
 // HSCRF_DISPATCH(Vectors, vectors) declares the constant `vectors` of every set, and the function vectors() that
 // returns the one of the set in use.
-#if defined(__x86_64__) && !defined(HSCRF_SANITIZE)
+#ifndef HSCRF_ONLY
 #define HSCRF_DISPATCH(type, name)                                               \
     namespace baseline { extern const type name; }                               \
     namespace avx2 { extern const type name; }                                   \
@@ -35,9 +39,9 @@ Set set_in_use();
         return *all[static_cast<int>(set_in_use())];                             \
     }
 #else
-#define HSCRF_DISPATCH(type, name)                 \
-    namespace baseline { extern const type name; } \
-    inline const type& name() { return baseline::name; }
+#define HSCRF_DISPATCH(type, name)                   \
+    namespace HSCRF_ONLY { extern const type name; } \
+    inline const type& name() { return HSCRF_ONLY::name; }
 #endif
 
 }  // namespace hscrf

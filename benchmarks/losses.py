@@ -1,6 +1,6 @@
 """The loss of a model that is not fitted: what ``fit`` hands to a solver, for scripts that measure evaluations."""
 
-from hscrf.estimator.stores import data_of
+from hscrf.estimator.frame import data_of
 from hscrf.objective.workers import Workers
 
 

@@ -230,13 +230,13 @@ def measure_overhead(args):
     """Few steps and many weights: what an evaluation on a cluster costs beside the work."""
     import hscrf
     from hscrf.objective.workers import Workers
-    from hscrf.observations import cutting
+    from hscrf.observations import packed
     from hscrf.scale import Shards
 
     labels = [f"L{k}" for k in range(22)]
     names = int(args.weights * MILLION / len(labels))
     steps = names // 20
-    cutting.SHARD = steps // 4 + 25  # four shards: two tasks for each of two workers
+    packed.SHARD = steps // 4 + 25  # four shards: two tasks for each of two workers
     X = [[[f"f{20 * t + k}" for k in range(20)] for t in range(a, min(a + 25, steps))] for a in range(0, steps, 25)]
     Y = [[labels[t % 22] for t in range(len(x))] for x in X]
     row = {"weights": args.weights, "workers": args.workers, "steps": steps}

@@ -1,6 +1,6 @@
 """Blocks fitted to training data at once, and the loss that a model minimises."""
 
-from hscrf.estimator.stores import data_of
+from hscrf.estimator.frame import data_of
 from hscrf.features.occurrences import Occurrences
 
 

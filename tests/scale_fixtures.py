@@ -5,7 +5,6 @@ import json
 import numpy as np
 
 import hscrf
-from hscrf.observations import cutting
 from hscrf.solvers import penalties
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
@@ -47,7 +46,7 @@ def small_shards(monkeypatch, steps=150, chunk=40):
     """Shards and chunks so small that little data has several of them."""
     from hscrf.objective import workers
 
-    monkeypatch.setattr(cutting, "SHARD", steps)
+    monkeypatch.setattr("hscrf.observations.packed.SHARD", steps)
     monkeypatch.setattr(workers, "CHUNK", chunk)
 
 

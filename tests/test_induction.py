@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hscrf.errors import InfeasibleError, LabelError
 from hscrf.labels.induction import LabelStatistics, encode_labels, loose_topology
 from hscrf.labels.labels import Labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import over
 from hscrf.topology import Topology
 
 profile = settings(derandomize=True, max_examples=40, deadline=None)

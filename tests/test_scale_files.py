@@ -579,9 +579,9 @@ def test_a_full_disk(files):
 SLOW = """
 import sys, pathlib, time
 import hscrf
-from hscrf.observations import cutting
+from hscrf.observations import packed
 from hscrf.scale import Shards, spool
-cutting.SHARD = 150
+packed.SHARD = 150
 original = spool.Spool.add
 def add(self, *arguments):
     original(self, *arguments)

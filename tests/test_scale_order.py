@@ -5,8 +5,7 @@ import pytest
 
 import hscrf
 from hscrf.objective.workers import TreeSum, Workers, subtrees
-from hscrf.observations import cutting
-from hscrf.observations.cutting import shard_bounds
+from hscrf.observations.packed import shard_bounds
 from hscrf.solvers.epochs import shuffled
 
 
@@ -37,7 +36,7 @@ def test_subtrees_give_the_bits_of_the_whole_tree(n, wanted):
 
 
 def test_shards_are_cut_by_content(monkeypatch):
-    monkeypatch.setattr(cutting, "SHARD", 10)
+    monkeypatch.setattr("hscrf.observations.packed.SHARD", 10)
     assert shard_bounds([4, 6, 1, 30, 2, 8, 1]) == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
     assert shard_bounds([3]) == [(0, 1)]
 
@@ -75,7 +74,7 @@ def test_epochs_stay_within_a_shard():
 
 def test_numeric_columns_are_scaled_by_shards(monkeypatch):
     """Means and scales in memory are those of shards that are merged in order."""
-    monkeypatch.setattr(cutting, "SHARD", 20)
+    monkeypatch.setattr("hscrf.observations.packed.SHARD", 20)
     rng = np.random.default_rng(2)
     X = [rng.normal(size=(7, 2)) * [1e3, 1.0] for _ in range(9)]
     Y = [list(rng.choice(["a", "b"], size=7)) for _ in X]

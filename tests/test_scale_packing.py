@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.errors import DataFileError
-from hscrf.observations import cutting
 from hscrf.scale import Shards, cluster, packing, sources
 from hscrf.scale.crew import Crew, attempt
 from scale_fixtures import CASES, LEVELS, sentences, write_jsonl
@@ -33,7 +32,7 @@ class Rehearsal(Crew):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Shards and batches so small that little data has several of them, and that several processes pack them."""
-    monkeypatch.setattr(cutting, "SHARD", 150)
+    monkeypatch.setattr("hscrf.observations.packed.SHARD", 150)
     monkeypatch.setattr(packing, "BATCH", 60)
     monkeypatch.setattr(packing, "WORTH", 0)
     monkeypatch.setattr(packing, "SLOTS", 1 << 16)

@@ -93,10 +93,10 @@ DRIVER = """
 import sys, pathlib, time
 from distributed import Client
 import hscrf
-from hscrf.observations import cutting
+from hscrf.observations import packed
 from hscrf.scale import Shards
 from scale_fixtures import parts_of, sentences
-cutting.SHARD = 150
+packed.SHARD = 150
 folder = pathlib.Path(sys.argv[1])
 shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
 shards.pack(hscrf.HSCRF())

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.limits import (
+from hscrf.hierarchy import (
     UNLIMITED,
+    Hierarchy,
     Limits,
     Relation,
+    State,
     check_level_names,
+    checked_state_names,
     child_tables,
     duration_limits,
     filler_rows,
@@ -24,7 +27,6 @@ from hscrf.limits import (
     restricted_rows,
     successor_tables,
 )
-from hscrf.names import Hierarchy, State, checked_state_names
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -19,7 +19,7 @@ from hscrf.io.recipe import Recipe
 from hscrf.io.templates import PAIR, Template
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import over
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:

@@ -158,9 +158,9 @@ def warn_of_typos(topology: Topology, counts: Sequence[Ints]) -> None:
 
 def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
     """Warn of prefixes that the given scheme does not read, and of tags that continue no segment."""
-    if "scheme" not in model.get_params(deep=False):  # other families read tags as they are
-        return
-    lines = unread_lines(Y, scheme, "scheme='plain'") if model.scheme != "auto" else []
+    lines = []
+    if model.scheme != "auto" and "scheme" in model.get_params(deep=False):  # other families read tags as they are
+        lines = unread_lines(Y, scheme, "scheme='plain'")
     for line in [*lines, stray_line(Y, scheme)]:
         if line:
             warnings.warn(line, stacklevel=5)

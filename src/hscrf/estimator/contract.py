@@ -8,12 +8,13 @@ families alone: families override them (``_statistics``, ``_narrowed``, ``_defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
@@ -21,7 +22,10 @@ from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
-    from hscrf.estimator.frame import Frame
+    from hscrf.estimator.frame import Frame, Part
+    from hscrf.objective.margin import Costs
+    from hscrf.objective.scorer import Scorer
+    from hscrf.objective.workers import Workers
 
 
 Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
@@ -99,3 +103,42 @@ class Learner(Model, Protocol):
 
     def new_frame(self, scheme: Any) -> Frame:
         """A frame that learns names, scales, states and rules from data whose columns are written in that scheme."""
+
+
+# -- data that models learn from
+
+
+class Packed(Protocol):
+    """Data in the final form of a model's frame."""
+
+    frame: Frame  # settled
+    lengths: Ints  # steps of each sequence
+
+    def parts(self) -> Iterator[Part]:
+        """The data part by part, to see which features meet which states."""
+
+    def labelled_levels(self) -> NDArray[np.bool_]:
+        """Whether any label of each level (D,) is known."""
+
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Any:
+        """The loss over all data: a :class:`hscrf.objective.sharded.ShardedLoss`."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Data that are not in memory: what ``fit``, ``predict`` and ``score`` take in the place of X and Y.
+
+    ``hscrf.scale.Shards`` is one. A model does not depend on where the data are and which process evaluates them.
+    """
+
+    def on_cluster(self, client: Any) -> Store:
+        """The same data, evaluated by the workers of a Dask client; by this process if it is None."""
+
+    def packed_for(self, model: Learner) -> Packed:
+        """Learn the model's frame from the data and pack them in it."""
+
+    def scorer_for(self, model: Model) -> Callable[[Floats], float]:
+        """The accuracy on these data as a function of the weights, as ``model.score`` counts it."""
+
+    def predict_by(self, model: Model, folder: Any, loss: str) -> list[str]:
+        """Write the best labels to files in a folder, and return their names."""

@@ -1,4 +1,6 @@
-"""L-BFGS on many weights and on partial labels: in fewer dimensions, and from a better start.
+"""The first weights, and the descent from them: L-BFGS on many weights and on partial labels.
+
+Many weights have equal gradients throughout: those are one weight to L-BFGS (:mod:`hscrf.objective.ties`).
 
 The loss of partial labels has several optima. From zero weights, the sequences with partial labels are first assigned
 to arbitrary states, and it takes many iterations to bring these in line with the complete ones. So the complete
@@ -9,21 +11,50 @@ earlier here, at ``PARTIAL_DELTA``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, Random
+from hscrf.arrays import Floats, Ints, Random, generator
+from hscrf.estimator.weights import carry_over
+from hscrf.features.blocks import Block
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.ties import Tied, tied_sets
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.solvers import LBFGS, Monitor, Penalty
 from hscrf.solvers.course import INTERRUPTED, Result, Solver
+from hscrf.topology import Topology
 
 START = 100  # iterations on the complete sequences, at most
 PARTIAL_DELTA = 1e-2  # delta of the default solver where some labels are complete and others partial
 MANY = 10_000  # from this number of weights on, equal ones are tied
+
+
+def first_weights(
+    blocks: Sequence[Block],
+    encoder: ObservationEncoder,
+    topology: Topology,
+    labelled: NDArray[np.bool_],
+    former: dict[Any, float] | None,
+    random_state: Any,
+) -> Floats:
+    """The weights that training starts from: former ones, zeros, or random ones if a level has no labels at all.
+
+    Without any labels of a level, all its states would stay equal from zeros on.
+    """
+    if former is not None:
+        carried = carry_over(former, blocks, encoder, topology)
+        if any(former.values()) and not carried.any():
+            warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=5)
+        return carried
+    size = sum(block.size for block in blocks)
+    if all(n == 1 or labelled[d] for d, n in enumerate(topology.n_states)):
+        return np.zeros(size)
+    return 0.1 * generator(random_state).normal(size=size)
 
 
 def descend(

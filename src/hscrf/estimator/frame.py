@@ -1,19 +1,42 @@
-"""The frame, which ``fit`` learns before any weight: names, scales, states, rules, and pairs of features and states."""
+"""The frame, which ``fit`` learns before any weight: names, scales, states, rules, and pairs of features and states.
+
+Data are packed in the frame that they teach: lists here, other stores (:class:`hscrf.estimator.contract.Store`) by
+themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hscrf.errors import InfeasibleError
-from hscrf.estimator.checks import check_steps, packed_lengths
+from hscrf.estimator.checks import (
+    check_lengths,
+    check_steps,
+    count_states,
+    packed_lengths,
+    warn_of_tags,
+    warn_of_typos,
+)
+from hscrf.estimator.contract import Learner, Store
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import SegmentLengths, pack_possible
+from hscrf.labels.packed import SegmentLengths, pack_labels, pack_possible
+from hscrf.labels.schemes import schemes_in
+from hscrf.objective.likelihood import Likelihood
+from hscrf.objective.margin import Costs
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import Numbers, ObservationEncoder
 from hscrf.observations.packed import Observations
+from hscrf.observations.readers import cut_apart
+from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Rules = Callable[[Topology, int], Topology]
@@ -191,3 +214,62 @@ def check_rules(labels: Sequence[Labels], offset: int) -> None:
             y.check()
         except InfeasibleError as error:
             raise error.of_sequence(n) from None
+
+
+# -- data in memory
+
+
+class Lists:
+    """Sequences X and their labels Y in memory."""
+
+    def __init__(self, X: Sequence[Any], Y: Any) -> None:
+        self.X, self.Y = X, Y
+
+    def packed_for(self, model: Learner) -> PackedLists:
+        """Learn the model's frame from the lists and pack them in it."""
+        Y = given_labels(self.Y, () if model.topology is None else model.topology.levels[1:])
+        check_lengths(self.X, Y)
+        scheme = schemes_in(Y, model.scheme, model.topology)
+        warn_of_tags(Y, scheme, model)
+        frame = model.new_frame(scheme)
+        with waiting("packing", model.verbose):
+            part = frame.update(self.X, Y)
+        (part,) = frame.settle(max(packed_lengths(part.observations)), part)
+        topology = part.labels[0].topology
+        if model.topology is None and not isinstance(Y[0], Labels):
+            warn_of_typos(topology, count_states(topology, part.labels))
+        return PackedLists(frame, part)
+
+
+class PackedLists:
+    """Lists in the final form of a model's frame: one part."""
+
+    def __init__(self, frame: Frame, part: Part) -> None:
+        self.frame, self.part = frame, part
+        self.lengths = np.diff(part.observations.offsets)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the only part."""
+        yield self.part
+
+    def labelled_levels(self) -> NDArray[np.bool_]:
+        """Return whether any state of each level (D,) is known."""
+        known: NDArray[np.bool_] = np.any(pack_labels(self.part.labels).states >= 0, axis=1)
+        return known
+
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Likelihood:
+        """Return the loss over all sequences."""
+        return Likelihood(scorer, self.part.observations, self.part.labels, sample_weight, workers, costs)
+
+
+def data_of(X: Any, Y: Any, lengths: Any = None, client: Any = None) -> Store | Lists:
+    """The data that ``fit`` was given: a store, evaluated by the client's workers if there is one, or lists."""
+    if isinstance(X, Store):
+        if Y is not None or lengths is not None:
+            raise ValueError(f"X is {type(X).__name__}, which have labels and lengths of their own: expected no other")
+        return X.on_cluster(client)
+    if client is not None:
+        raise ValueError(f"client is given, but X is a {type(X).__name__}: a cluster works on hscrf.scale.Shards")
+    if Y is None:
+        raise ValueError("Y is None, expected labels of each sequence")
+    return Lists(*cut_apart(lengths, ("X", X), ("Y", Y)))

@@ -19,14 +19,14 @@ from hscrf.estimator.checks import (
     unchanged_on_failure,
     warn_of_weights,
 )
-from hscrf.estimator.descent import descend
-from hscrf.estimator.frame import Frame, NestedMeetings
+from hscrf.estimator.contract import Packed, Store
+from hscrf.estimator.descent import descend, first_weights
+from hscrf.estimator.frame import Frame, Lists, NestedMeetings, data_of
 from hscrf.estimator.nested import SequenceEstimator
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.saving import fingerprint_of
-from hscrf.estimator.stores import Lists, Packed, Store, data_of
-from hscrf.estimator.weights import first_weights, named_weights
+from hscrf.estimator.weights import named_weights
 from hscrf.features.specifications import (
     CellSpecification,
     Duration,
@@ -249,7 +249,7 @@ class HSCRF(SequenceEstimator, Predictor):
 
     def _check_arguments(self, groups: Any = None) -> None:
         """Refuse wrong arguments of the constructor before any work."""
-        check_options(self.get_params(deep=False))
+        check_options(vars(self))
         if groups is not None and self.c2 != "auto":
             raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
         if not isinstance(self.c2, str):

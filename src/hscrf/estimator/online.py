@@ -10,7 +10,7 @@ import numpy as np
 from hscrf import solvers
 from hscrf.arrays import Floats
 from hscrf.estimator.checks import check_lengths, check_steps, unchanged_on_failure
-from hscrf.estimator.stores import data_of
+from hscrf.estimator.frame import data_of
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss

@@ -18,10 +18,9 @@ from hscrf.engine.cost import foresee
 from hscrf.errors import several
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, packed_lengths
-from hscrf.estimator.contract import Scheme
+from hscrf.estimator.contract import Scheme, Store
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
-from hscrf.estimator.stores import Store
 from hscrf.estimator.weights import topology_from_weights
 from hscrf.features.blocks import Block
 from hscrf.features.specifications import SPECIFICATIONS
@@ -31,8 +30,7 @@ from hscrf.fillers import expanded, shown
 from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import as_labels, over
 from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks

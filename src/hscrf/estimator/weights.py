@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, generator
+from hscrf.arrays import Floats
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.fillers import copies_of
 from hscrf.labels.events import family_cells
@@ -43,29 +41,6 @@ def carry_over(
     return np.array(
         [former.get(name, 0.0) for block in blocks for name in weight_names(block, encoder, topology)], dtype=float
     )
-
-
-def first_weights(
-    blocks: Sequence[Block],
-    encoder: ObservationEncoder,
-    topology: Topology,
-    labelled: NDArray[np.bool_],
-    former: dict[Any, float] | None,
-    random_state: Any,
-) -> Floats:
-    """The weights that training starts from: former ones, zeros, or random ones if a level has no labels at all.
-
-    Without any labels of a level, all its states would stay equal from zeros on.
-    """
-    if former is not None:
-        carried = carry_over(former, blocks, encoder, topology)
-        if any(former.values()) and not carried.any():
-            warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=5)
-        return carried
-    size = sum(block.size for block in blocks)
-    if all(n == 1 or labelled[d] for d, n in enumerate(topology.n_states)):
-        return np.zeros(size)
-    return 0.1 * generator(random_state).normal(size=size)
 
 
 def strongest_copies(topology: Topology, d: int, table: Floats) -> Floats:

@@ -15,11 +15,11 @@ from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
+from hscrf.hierarchy import in_order
 from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, pack_labels
-from hscrf.labels.renumbering import over
-from hscrf.names import in_order
+from hscrf.labels.reading import over
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY

@@ -25,7 +25,7 @@ from hscrf.features.specifications import End, Init, Token, Trans
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.temperatures import tempered_marginals
 from hscrf.labels.labels import Labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import over
 from hscrf.labels.scoring import widened
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.topology import Topology

@@ -27,6 +27,14 @@ _PREFIXES = {
 }
 
 
+def blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """States and ends (D, T), all unknown."""
+    if length < 1:
+        raise ValueError(f"length is {length}, an empty sequence; expected at least one time step")
+    shape = (topology.depth, length)
+    return np.full(shape, -1, dtype=np.int32), np.full(shape, -1, dtype=np.int8)
+
+
 def fill_root(
     topology: Topology, given: str | Column | None, states: NDArray[np.int32], ends: NDArray[np.int8]
 ) -> None:

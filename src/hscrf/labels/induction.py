@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import LabelError
+from hscrf.hierarchy import in_order
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, known_lengths, pack_labels
-from hscrf.labels.reading import by_level, is_segments, read_many
-from hscrf.labels.renumbering import over
-from hscrf.names import in_order
+from hscrf.labels.reading import by_level, is_segments, over, read_many
 from hscrf.topology import Topology
 
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)

@@ -16,6 +16,7 @@ from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.closure import closure
 from hscrf.labels.columns import (
     Column,
+    blank,
     check_scheme,
     common_length,
     fill_columns,
@@ -25,7 +26,7 @@ from hscrf.labels.columns import (
 )
 from hscrf.labels.confidence import SegmentConfidence
 from hscrf.labels.rules import RULES, checked_cells, checked_sets, same_sets
-from hscrf.labels.segments import Segment, blank, fill_segments, node_of, read_nodes, sorted_segments
+from hscrf.labels.segments import Segment, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
 from hscrf.topology import Topology
 

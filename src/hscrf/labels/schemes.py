@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hscrf.hierarchy import unknown_name
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import by_level, is_segments
-from hscrf.names import unknown_name
 from hscrf.topology import Topology
 
 CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment

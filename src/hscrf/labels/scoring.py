@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hscrf.errors import LabelError
+from hscrf.hierarchy import in_order
 from hscrf.labels.given import is_unknown
 from hscrf.labels.induction import check_alike, loosened, names_in_column
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, is_segments
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import as_labels, is_segments, over
 from hscrf.labels.schemes import scheme_of
-from hscrf.names import in_order
 from hscrf.topology import Topology
 
 

@@ -15,14 +15,6 @@ from hscrf.topology import Topology
 Segment = tuple[int, int, str]
 
 
-def blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """States and ends (D, T), all unknown."""
-    if length < 1:
-        raise ValueError(f"length is {length}, an empty sequence; expected at least one time step")
-    shape = (topology.depth, length)
-    return np.full(shape, -1, dtype=np.int32), np.full(shape, -1, dtype=np.int8)
-
-
 def sorted_segments(topology: Topology, d: int, segments: Iterable[Any]) -> list[Segment]:
     """The segments of one level in order of time, none overlapping another."""
     level = topology.levels[d]

@@ -14,7 +14,7 @@ from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.given import given_labels, steps_of
 from hscrf.labels.induction import loose_topology, loosened
 from hscrf.labels.labels import Labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import over
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.topology import Topology

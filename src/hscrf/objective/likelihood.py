@@ -19,8 +19,7 @@ from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers, cut_chunks
-from hscrf.observations.cutting import shard_bounds
-from hscrf.observations.packed import Observations
+from hscrf.observations.packed import Observations, shard_bounds
 
 
 class Likelihood(ShardedLoss):

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.observations.cutting import shard_bounds
+from hscrf.observations.packed import shard_bounds
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ MANY = 16  # times as many
 OFTEN = 6  # entries make a feature a frequent one
 SPARSE = 8  # a single pair takes as long as this many cells of a table
 LARGEST = 1 << 20  # numbers in a table
+SHARD = 1 << 19  # steps of a shard, about half a million
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
@@ -273,3 +274,20 @@ def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     """The entries of some steps one after the other, and the number of entries of each step."""
     counts = np.diff(x.indptr)[steps]
     return ranges(x.indptr[steps], counts), counts
+
+
+def shard_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
+    """First sequence and end of each shard: as many sequences as have at most SHARD steps, or one that is longer.
+
+    The same cut wherever the data are, in memory or on disk: sums over them have the same bits.
+
+    >>> shard_bounds([SHARD - 10, 10, 1, 2 * SHARD])
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    bounds, begin, filled = [], 0, 0
+    for n, length in enumerate(lengths):
+        if n > begin and filled + length > SHARD:
+            bounds.append((begin, n))
+            begin, filled = n, 0
+        filled += length
+    return [*bounds, (begin, len(lengths))]

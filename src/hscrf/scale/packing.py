@@ -20,9 +20,9 @@ from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame
 from hscrf.labels.packed import SegmentLengths
 from hscrf.objective import workers
-from hscrf.observations import cutting
-from hscrf.observations.cutting import shard_bounds
+from hscrf.observations import packed
 from hscrf.observations.encoder import Numbers
+from hscrf.observations.packed import shard_bounds
 from hscrf.observations.sieve import SLOTS, Sieve
 from hscrf.progress import waiting
 from hscrf.scale.crew import Crew
@@ -60,7 +60,7 @@ class Packer:
         self.crew = Crew() if crew is None else crew
         self.problems = Problems(skip)
         own = model if self.crew.size == 1 else clone(model)  # other processes need no weights
-        self.settings = Settings(own, folder, skip, BATCH, cutting.SHARD, MANY, SLOTS)
+        self.settings = Settings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any], Frame]:
         """Write all shards; what there is to know of them, as a header and arrays, and the settled frame."""

@@ -23,7 +23,7 @@ from hscrf.objective.likelihood import checked_weights
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import CHUNK, Workers
-from hscrf.observations import cutting
+from hscrf.observations import packed
 from hscrf.scale.cache import Cache, key_of, write_manifest
 from hscrf.scale.cluster import Cluster, ClusterLoss, known_workers
 from hscrf.scale.crew import Crew
@@ -283,7 +283,7 @@ class Shards:
         dict
         """
         names = [self._name(source) for source in self.sources]
-        return {"format": FORMAT, "shard": cutting.SHARD, "errors": self.errors, "names": names, **settings}
+        return {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
 
     def _say_why(self, model: Learner, made_of: dict[str, Any]) -> None:
         """Print in which settings the cached shards of the same sources differ, so that they cannot be used."""
@@ -396,7 +396,7 @@ class Shards:
 
 
 class PackedShards:
-    """Data on disk in the final form of a model's frame; see :class:`hscrf.estimator.stores.Packed`."""
+    """Data on disk in the final form of a model's frame; see :class:`hscrf.estimator.contract.Packed`."""
 
     def __init__(
         self, frame: Frame, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], folder: str, shards: Shards

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.specifications import BEGINS, SCORES
+from hscrf.hierarchy import in_order
 from hscrf.labels.labels import Labels
-from hscrf.names import in_order
 
 DOUBT = 0.01  # share of a uniform distribution that is mixed in: no class is impossible
 

@@ -13,8 +13,8 @@ from torch import nn
 from hscrf.arrays import Floats
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import expanded
+from hscrf.hierarchy import unknown_name
 from hscrf.inference import Posterior
-from hscrf.names import unknown_name
 from hscrf.potentials import FAMILY, Key, Potentials
 from hscrf.topology import Topology
 from hscrf.torch.autograd import Evaluation, LogMass

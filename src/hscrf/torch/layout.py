@@ -10,7 +10,7 @@ import torch
 
 from hscrf.arrays import Floats
 from hscrf.fillers import child_name
-from hscrf.names import unknown_name
+from hscrf.hierarchy import unknown_name
 from hscrf.potentials import FAMILY, OWN, PARTS, Key
 from hscrf.topology import UNLIMITED, Topology
 from hscrf.torch.copies import hidden_children

@@ -17,8 +17,7 @@ from hscrf.inference import Marginals, Posterior
 from hscrf.inference.decoding import expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import as_labels, over
 from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.observations.readers import length_of
 from hscrf.potentials import Potentials

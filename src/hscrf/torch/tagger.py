@@ -16,7 +16,7 @@ from hscrf.fillers import usual_fillers
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
-from hscrf.labels.renumbering import over
+from hscrf.labels.reading import over
 from hscrf.labels.schemes import schemes_in
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from hscrf.engine import Evidence
 from hscrf.errors import InfeasibleError, SequenceError
 from hscrf.fillers import expanded
-from hscrf.labels.columns import ends_of_runs, open_runs
+from hscrf.labels.columns import blank, ends_of_runs, open_runs
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, close_packed, pack_labels, pack_sets
 from hscrf.labels.reading import read_many
 from hscrf.labels.rules import RULES_OF_MANY
 from hscrf.labels.schemes import schemes_in
-from hscrf.labels.segments import blank
 from hscrf.potentials import PARTS
 from hscrf.topology import Topology
 from hscrf.torch.frame import PaddedBatch, host_array

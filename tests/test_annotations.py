@@ -295,21 +295,17 @@ def test_damaged_and_hostile_files_are_refused_by_line(name, content, line, word
     assert (caught.value.file, caught.value.line) == (name, line)
 
 
-def test_large_files_are_refused(monkeypatch):
-    from hscrf.io import annotations, timelines
-
-    monkeypatch.setattr(timelines, "MOST_BYTES", 1000)
+def test_large_files_are_refused():
     for name in ("a.eaf", "a.TextGrid", "a.boris", "a.csv", "a.json", "a.zip"):
         with pytest.raises(DataFileError, match="the file has 1001 bytes, expected at most 1000"):
-            list(read_annotations(b" " * 1001, name))
-    monkeypatch.undo()
-    monkeypatch.setattr(annotations, "MOST_IN_ALL", 10_000)
+            list(read_annotations(b" " * 1001, name, most_bytes=1000))
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.csv", b"0" * 10_000_000)
-    assert len(target.getvalue()) < 20_000
-    with pytest.raises(DataFileError, match="holds more than 10000 bytes"):
-        list(read_annotations(target.getvalue(), "bomb.zip"))
+        for name in "abcd":
+            archive.writestr(f"{name}.csv", b"0" * 1_000_000)
+    assert len(target.getvalue()) < 5_000
+    with pytest.raises(DataFileError, match="holds more than 20000 bytes"):
+        list(read_annotations(target.getvalue(), "bomb.zip", most_bytes=5_000))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import hscrf
 from hscrf import HSCRF, ChainCRF, DynamicCRF, Labels, Topology, io, metrics, plots
 from hscrf.datasets import make_nested
 from hscrf.inference import Posterior
-from hscrf.inference import segments as segments_module
 from hscrf.inference.segments import Asked, segment_probabilities
 from hscrf.inference.temperatures import Temperature, tempered_states
 from test_twin import draw
@@ -26,8 +25,7 @@ def asked_for(topology, d, chosen):
 
 
 @pytest.mark.parametrize(("depth", "seed"), [(depth, seed) for depth in (2, 3, 4) for seed in range(24)])
-def test_every_segment_by_enumeration(monkeypatch, depth, seed):
-    monkeypatch.setattr(segments_module, "TOGETHER", 7)  # several batches
+def test_every_segment_by_enumeration(depth, seed):
     model, evidence, potentials, labels = draw(depth, seed)
     posterior = Posterior(potentials, labels)
     for d, table in enumerate(twin.segment_posteriors(model, evidence)):
@@ -35,7 +33,8 @@ def test_every_segment_by_enumeration(monkeypatch, depth, seed):
         length = model.length
         chosen = [*possible[:25], (0, length, 0), (length - 1, length, 0)]
         expected = [table[i, j - i - 1, s] for i, j, s in chosen]
-        found = segment_probabilities(posterior.batch, posterior.values, asked_for(potentials.topology, d, chosen))
+        asked = asked_for(potentials.topology, d, chosen)
+        found = segment_probabilities(posterior.batch, posterior.values, asked, together=7)  # several batches
         np.testing.assert_allclose(found, expected, **CLOSE)
 
 

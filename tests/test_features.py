@@ -465,8 +465,7 @@ def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
     labels = [Labels.from_columns(topology, {"tag": column}) for column in (["N", "V", "N"], ["V", "?"])]
     found = []
     for small in (1 << 20, -1):
-        monkeypatch.setattr(occurrences, "SMALL", small)
-        cells = occurrences.FeatureCells(topology, ("token", 1), np.arange(2), 2, np.array(chosen))
+        cells = occurrences.FeatureCells(topology, ("token", 1), np.arange(2), 2, np.array(chosen), largest_table=small)
         monkeypatch.setattr(occurrences, "mark_cells", occurrences.mark_cells if small > 0 else None)
         cells.update(observations, pack_labels(labels))
         found.append(cells.found.tolist())

@@ -48,10 +48,9 @@ def server(tmp_path):
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch, tmp_path):
-    """No data of this machine, a cache of its own, and no waiting between tries."""
+    """No data of this machine, and a cache of its own."""
     monkeypatch.delenv("HSCRF_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(fetching, "RETRIES", 0)
 
 
 def sha256(data):
@@ -59,7 +58,8 @@ def sha256(data):
 
 
 def redirect(monkeypatch, name, server, **changes):
-    monkeypatch.setattr(fetching, name, replace(getattr(fetching, name), base=server.base, **changes))
+    source = replace(getattr(fetching, name), base=server.base, retries=0, **changes)
+    monkeypatch.setattr(fetching, name, source)
 
 
 # -- CoNLL-2000 -------------------------------------------------------------------------------------------------------
@@ -234,10 +234,9 @@ def test_author_names_are_read_from_tei(server, monkeypatch, tmp_path):
     names = ["a b.tei.xml", "c.tei.xml", "d.tei.xml"]  # a name may need quoting
     for name, content in zip(names, [*AUTHORS, AUTHORS[1]], strict=True):
         (server.root / name).write_text(TEI.format(content), encoding="utf-8")
-    monkeypatch.setattr(fetching, "_author_files", lambda: names)
-    monkeypatch.setattr(originals, "ONE_IN", 10**40)  # everything is to train
+    convert = partial(originals.convert_author_names, names=names, one_in=10**40)  # everything is to train
     made = dict.fromkeys(["train.tsv", "test.tsv"])
-    redirect(monkeypatch, "AUTHOR_NAMES", server, originals=dict.fromkeys(names), made=made)
+    redirect(monkeypatch, "AUTHOR_NAMES", server, originals=dict.fromkeys(names), made=made, convert=convert)
     found = datasets.fetch_author_names(folder=tmp_path)
     assert [[row[0] for row in AUTHOR_ROWS], ["Sa", "'", "d"]] == found.tokens  # the same text once
     mended = [row[2].replace("firstname", "forename") for row in AUTHOR_ROWS]
@@ -322,9 +321,8 @@ def ecg(server, monkeypatch):
         (data / f"{record}.ii").write_bytes(annotation_file(events(WAVES)))
     sums = [f"{sha256(path.read_bytes())} data/{path.name}\n" for path in sorted(data.iterdir())]
     (server.root / "SHA256SUMS.txt").write_text("".join(sums), encoding="utf-8")
-    monkeypatch.setattr(waveforms, "RECORDS", range(1, 3))
     names = dict.fromkeys(f"data/{record}.{kind}" for record in (1, 2) for kind in ("hea", "dat", "ii"))
-    redirect(monkeypatch, "ECG", server, originals=names)
+    redirect(monkeypatch, "ECG", server, originals=names, convert=partial(waveforms.convert_ecg, records=(1, 2)))
     return server, counts
 
 
@@ -447,11 +445,10 @@ def test_author_names_survive_the_way_through_tei(tmp_path):
 
 
 @with_data
-def test_electrocardiograms_survive_the_way_through_wfdb(tmp_path, monkeypatch):
+def test_electrocardiograms_survive_the_way_through_wfdb(tmp_path):
     place = Path(SHARED, "ludb")
     rows = [line.split("\t") for line in (place / "labels.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     records = sorted({int(row[0]) for row in rows})[::9]
-    monkeypatch.setattr(waveforms, "RECORDS", records)
     (tmp_path / "data").mkdir()
     signals = np.load(place / "signals_100hz.npz")
     leads = "".join(f"x.dat 16 1000(0)/mV 0 0 0 0 0 {lead}\n" for lead in waveforms.LEADS)
@@ -462,7 +459,7 @@ def test_electrocardiograms_survive_the_way_through_wfdb(tmp_path, monkeypatch):
         (tmp_path / "data" / f"{record}.dat").write_bytes(signals[f"r{record}"].repeat(5, axis=0).tobytes())
         waves = [(10 * int(row[3]), 10 * int(row[4]), row[5]) for row in own if row[5] in KINDS and row[2] == "wave"]
         (tmp_path / "data" / f"{record}.ii").write_bytes(annotation_file(events(waves)))
-    waveforms.convert_ecg(tmp_path, tmp_path)
+    waveforms.convert_ecg(tmp_path, tmp_path, records)
     made = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     assert made == sorted((row for row in rows if int(row[0]) in records), key=lambda row: (int(row[0]), row[2]))
     with np.load(tmp_path / "signals_100hz.npz") as found:

@@ -14,7 +14,6 @@ from fitting import fit_blocks
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.engine import Evidence
 from hscrf.labels.packed import pack_labels
-from hscrf.objective import workers
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import costs_of_steps, equal_costs
@@ -83,7 +82,16 @@ BLOCKS = list(blocks_of("c", "root"))
 
 
 def build(
-    depth, specifications, kind="dense", hidden=0.0, pairs="all", weights=WEIGHTS, workers=None, seed=0, margin=0.0
+    depth,
+    specifications,
+    kind="dense",
+    hidden=0.0,
+    pairs="all",
+    weights=WEIGHTS,
+    workers=None,
+    seed=0,
+    margin=0.0,
+    chunk=None,
 ):
     """A likelihood on random data, and random weights for it."""
     rng = np.random.default_rng(seed + depth)
@@ -92,7 +100,7 @@ def build(
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
-    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, equal_costs(topology, margin))
+    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, equal_costs(topology, margin), chunk)
     return loss, rng.normal(size=loss.size)
 
 
@@ -196,14 +204,13 @@ def test_large_weights_stay_exact():
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.4], ids=["full", "partial"])
-def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
-    monkeypatch.setattr(workers, "CHUNK", 7)  # many chunks, dealt to several partial sums
-    monkeypatch.setattr(workers, "STRANDS", 3)
+def test_same_bits_for_any_number_of_threads(hidden):
+    """Many chunks, dealt to several partial sums."""
     specifications = list(blocks_of(*PLACES[3]).values())
     results = []
     for n_jobs in (1, 2, 5):
-        with Workers(n_jobs) as threads:
-            loss, w = build(3, specifications, "dicts", hidden, workers=threads)
+        with Workers(n_jobs, strands=3) as threads:
+            loss, w = build(3, specifications, "dicts", hidden, workers=threads, chunk=7)
             assert len(loss.chunks) > 2
             results.append(loss(w))
     for value, gradient in results[1:]:
@@ -213,8 +220,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch, hidden):
 
 def test_no_chunk_waits_for_another(monkeypatch):
     """Each thread makes what its chunk needs while another thread is at it."""
-    monkeypatch.setattr(workers, "CHUNK", 7)
-    (_, one), (_, other), *_ = build(3, list(blocks_of(*PLACES[3]).values()))[0].chunks
+    (_, one), (_, other), *_ = build(3, list(blocks_of(*PLACES[3]).values()), chunk=7)[0].chunks
     meeting, made = Barrier(2, timeout=10), Chunk._counts_of
 
     def met(chunk, known):
@@ -227,10 +233,9 @@ def test_no_chunk_waits_for_another(monkeypatch):
     assert one.observed is one.observed
 
 
-def test_chunks_change_nothing_but_rounding(monkeypatch):
+def test_chunks_change_nothing_but_rounding():
     whole, w = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
-    monkeypatch.setattr(workers, "CHUNK", 1)
-    single, _ = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4)
+    single, _ = build(3, list(blocks_of(*PLACES[3]).values()), hidden=0.4, chunk=1)
     assert len(single.chunks) == len(LENGTHS)
     np.testing.assert_allclose(single(w)[0], whole(w)[0], rtol=1e-11)
     np.testing.assert_allclose(single(w)[1], whole(w)[1], rtol=1e-9, atol=1e-11)

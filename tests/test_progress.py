@@ -108,10 +108,9 @@ def test_an_hhmm_shows_its_steps(capfd, slowed):
     assert "training ..." in said
 
 
-def test_training_shows_a_line_now_and_then_where_lines_stay(monkeypatch):
-    monkeypatch.setattr(course, "RARELY", -1.0)
+def test_training_shows_a_line_now_and_then_where_lines_stay():
     stream = io.StringIO()
-    shown = course.Progress(1, stream)
+    shown = course.Progress(1, stream, pause=-1.0)
     shown.show({"iteration": 3, "loss": 2.0, "gradient_norm": 0.1, "seconds": 12.0, "score": None})
     assert stream.getvalue() == "iteration 3  loss 2.00  |g| 1.0e-01  12.0 s\n"
 

@@ -611,10 +611,11 @@ def test_scores_that_are_never_numbers_leave_the_loss_to_decide():
     assert result.loss == result.history[-1]["loss"]
 
 
-def test_checkpoints_come_every_few_iterations_and_at_the_end(monkeypatch):
-    monkeypatch.setattr("hscrf.solvers.course.CHECKPOINT_EVERY", 3)
+def test_checkpoints_come_every_few_iterations_and_at_the_end():
     saved = []
-    monitor = Monitor(checkpoint=lambda weights, history: saved.append((weights, copy.deepcopy(history))))
+    monitor = Monitor(
+        checkpoint=lambda weights, history: saved.append((weights, copy.deepcopy(history))), checkpoint_every=3
+    )
     result = LBFGS(max_iter=7).minimize(Logistic(), np.zeros(10), monitor=monitor)
     assert [len(history) for _, history in saved] == [3, 6, 7]
     np.testing.assert_array_equal(saved[-1][0], result.weights)

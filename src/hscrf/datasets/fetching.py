@@ -28,7 +28,6 @@ from hscrf.files.replacing import replaced
 from hscrf.progress import Waiting
 
 AT_ONCE = 8  # downloads
-RETRIES = 2  # of a download that failed
 SUMS = "SHA256SUMS.txt"  # the list of hashes that PhysioNet keeps with a database
 
 Folder = str | os.PathLike[str] | None
@@ -46,6 +45,7 @@ class DownloadSource:
     strict: bool = False  # whether another file than that of the documentation is an error
     sums: str = ""  # a file with SHA-256 of the originals, downloaded first
     hint: str = field(default="", compare=False)
+    retries: int = 2  # of a download that failed
 
 
 def fetch_conll2000(split: str = "train", *, folder: Folder = None) -> Dataset:
@@ -247,7 +247,7 @@ def _get(source: DownloadSource, known: Mapping[str, str | None], folder: Path) 
         base_url=source.base,
         registry={file: f"sha256:{sum}" if sum else None for file, sum in known.items()},
         urls={file: source.base + quote(file) for file in known},
-        retry_if_failed=RETRIES,
+        retry_if_failed=source.retries,
     )
     for place in {(folder / file).parent for file in known}:  # threads of pooch would make them at the same time
         place.mkdir(parents=True, exist_ok=True)

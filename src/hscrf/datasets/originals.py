@@ -54,11 +54,11 @@ def citation_rows(line: str) -> Rows | None:
     return None if stack else rows
 
 
-def convert_author_names(originals: Path, folder: Path, names: Sequence[str]) -> None:
+def convert_author_names(originals: Path, folder: Path, names: Sequence[str], one_in: int = ONE_IN) -> None:
     """Write the author names of GROBID as columns: token, person and part in BIO notation.
 
-    The sequences of all files, in the order of the files' names; a text that came before is left out. One in five is
-    to test, chosen by a hash of its text.
+    The sequences of all files, in the order of the files' names; a text that came before is left out. One in
+    ``one_in`` is to test, chosen by a hash of its text.
     """
     seen: set[str] = set()
     parts: dict[str, list[str]] = {"train.tsv": [], "test.tsv": []}
@@ -68,7 +68,7 @@ def convert_author_names(originals: Path, folder: Path, names: Sequence[str]) ->
             if text not in seen:
                 seen.add(text)
                 number = int(hashlib.md5(text.encode("utf-8"), usedforsecurity=False).hexdigest(), 16)
-                parts["train.tsv" if number % ONE_IN else "test.tsv"].append(f"# source\t{name}\n{_columns(rows)}")
+                parts["train.tsv" if number % one_in else "test.tsv"].append(f"# source\t{name}\n{_columns(rows)}")
     for target, blocks in parts.items():
         with replaced(folder / target) as name:
             Path(name).write_text("".join(blocks), encoding="utf-8", newline="\n")

@@ -8,6 +8,7 @@ annotation before.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,11 +29,11 @@ BETWEEN = {"P": "PQ", "QRS": "ST", "T": "TP"}  # the interval after each wave
 Span = tuple[int, int, str]
 
 
-def convert_ecg(originals: Path, folder: Path) -> None:
+def convert_ecg(originals: Path, folder: Path, records: Sequence[int] = RECORDS) -> None:
     """Write signals of 100 Hz in microvolts, and segments of beats and waves in steps of 20 ms."""
     signals: dict[str, np.ndarray] = {}
     lines = ["record\trhythm\tlevel\tstart\tstop\tlabel\n"]
-    for record in RECORDS:
+    for record in records:
         header = (originals / "data" / f"{record}.hea").read_text(encoding="utf-8")
         signal = read_signal(header, (originals / "data" / f"{record}.dat").read_bytes())
         signals[f"r{record}"] = np.round(1000 * signal.reshape(-1, PER_SAMPLE, len(LEADS)).mean(axis=1)).astype(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hscrf.features.specifications import Specification
 
 
-SMALL = 1 << 25  # cells of a table that is worth its memory
+LARGEST_TABLE = 1 << 25  # cells of a table of all pairs; more pairs are listed
 
 
 class OccurrenceRecord(Protocol):
@@ -74,12 +74,21 @@ class Occurrences:
 class FeatureCells:
     """The pairs of named features and cells of a part that occur at known events, and those possible elsewhere."""
 
-    def __init__(self, topology: Topology, key: Key, cells: Ints, width: int, chosen: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        key: Key,
+        cells: Ints,
+        width: int,
+        chosen: NDArray[np.bool_],
+        largest_table: int = LARGEST_TABLE,
+    ) -> None:
         self.topology = topology
         self.key = key
         self.cells = cells  # those that may have weights
         self.width = width  # number of all cells
         self.chosen = chosen  # (F,) the selected features
+        self.largest_table = largest_table
         self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
         self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features without an observed pair
 
@@ -112,7 +121,7 @@ class FeatureCells:
     def _met(self, x: Sparse, events: Events) -> Ints:
         """Feature * width + cell of the known events, in ascending order; only of chosen features."""
         size = self.chosen.size * self.width
-        if size <= max(SMALL, x.indices.size):  # a table of all possible pairs
+        if size <= max(self.largest_table, x.indices.size):  # a table of all possible pairs
             seen = np.zeros(size, dtype=bool)
             mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
             seen.reshape(-1, self.width)[~self.chosen] = False

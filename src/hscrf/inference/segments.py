@@ -48,18 +48,22 @@ class Asked:
         return Asked(self.level, self.sequence[part], self.start[part], self.stop[part], self.states[part])
 
 
-def segment_probabilities(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
-    """The posterior probability (K,) of each segment, given the batch's evidence."""
+def segment_probabilities(batch: Batch, values: Mapping[Key, Floats], asked: Asked, together: int = TOGETHER) -> Floats:
+    """The posterior probability (K,) of each segment, given the batch's evidence.
+
+    Where segments are evidence in copies of their sequences, about ``together`` steps of copies are evaluated in one
+    batch.
+    """
     if not len(asked):
         return np.empty(0)
     topology, d = batch.topology, asked.level
     if d == 0 or (topology.unit_bottom and d == topology.depth - 1):
         return _of_steps(batch, values, asked)
     if d in topology.open_levels:
-        return _of_ratios(batch, values, asked)
+        return _of_ratios(batch, values, asked, together)
     if topology.has_limits(d) or ("duration", d) in values or ("segment", d) in values:
         return _of_tables(batch, values, asked)
-    return _of_ratios(batch, values, asked)
+    return _of_ratios(batch, values, asked, together)
 
 
 def _of_steps(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
@@ -81,13 +85,13 @@ def _of_tables(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floa
     return result
 
 
-def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked, together: int) -> Floats:
     """Segments of a level without durations: each is evidence in a copy of its sequence."""
     base = batch.evidence or Evidence.none(batch.topology, batch.offsets)
     log_z = batch.log_partition(values)
     lengths = np.diff(batch.offsets)[asked.sequence]
     result = np.empty(len(asked))
-    for part in _parts(lengths):
+    for part in _parts(lengths, together):
         own = asked.take(part)
         offsets = np.append(0, np.cumsum(lengths[part]))
         steps = ranges(batch.offsets[own.sequence], lengths[part])
@@ -119,9 +123,9 @@ def is_timed(key: Key, table: Floats) -> bool:
     return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or len(table) > 1)
 
 
-def _parts(lengths: Ints) -> Sequence[slice]:
+def _parts(lengths: Ints, together: int) -> Sequence[slice]:
     """Copies that are evaluated together, in order."""
-    number = (np.cumsum(lengths) - 1) // TOGETHER
+    number = (np.cumsum(lengths) - 1) // together
     bounds = [0]
     for _, group in groupby(number.tolist()):
         bounds.append(bounds[-1] + len(list(group)))

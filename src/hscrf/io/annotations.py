@@ -18,10 +18,12 @@ from hscrf.io.timelines import MOST_BYTES, PlaceError, Timeline, check_size, dec
 
 ENDINGS = (".eaf", ".textgrid", ".boris", ".csv", ".tsv", ".json", ".zip")
 MOST_FILES = 10_000  # of an archive
-MOST_IN_ALL = 4 * MOST_BYTES  # of an archive, unpacked
+UNPACKED = 4  # times as many bytes as a file may have: an archive, unpacked
 
 
-def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
+def read_annotations(
+    content: bytes, file: str, *, most_bytes: int = MOST_BYTES
+) -> Iterator[Timeline | PlaceError | DataFileError]:
     """Read a file of another annotation program.
 
     The ending of the name decides. ``.eaf`` is ELAN, ``.TextGrid`` Praat, ``.boris`` BORIS and ``.json`` Label Studio.
@@ -34,6 +36,8 @@ def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceErro
         Content of the file.
     file : str
         Name of the file.
+    most_bytes : int
+        Larger files are an error; the files of an archive may have four times as many bytes in all.
 
     Yields
     ------
@@ -45,7 +49,7 @@ def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceErro
     DataFileError
         If the whole file cannot be read; it names the line.
     """
-    check_size(content, file)
+    check_size(content, file, most_bytes)
     ending = os.path.splitext(file)[1].lower() or _ending_of(content)
     if ending == ".eaf":
         yield read_eaf(content, file)
@@ -58,7 +62,7 @@ def read_annotations(content: bytes, file: str) -> Iterator[Timeline | PlaceErro
     elif ending in (".csv", ".tsv"):
         yield from _table(content, file)
     elif ending == ".zip":
-        yield from _archive(content, file)
+        yield from _archive(content, file, most_bytes)
     else:
         raise DataFileError(
             file, 1, f"the ending {ending!r} names no format that is read, expected {', '.join(ENDINGS)}"
@@ -89,9 +93,9 @@ def _table(content: bytes, file: str) -> list[Timeline]:
     return read_boris(content, file) if boris else read_segments(content, file)
 
 
-def _archive(content: bytes, file: str) -> Iterator[Timeline | PlaceError | DataFileError]:
+def _archive(content: bytes, file: str, most_bytes: int) -> Iterator[Timeline | PlaceError | DataFileError]:
     """All files of an archive in memory: nothing is written, and no more is unpacked than an archive may hold."""
-    left = MOST_IN_ALL
+    left = most = UNPACKED * most_bytes
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -102,12 +106,12 @@ def _archive(content: bytes, file: str) -> Iterator[Timeline | PlaceError | Data
                 if os.path.splitext(name)[1].lower() not in ENDINGS[:-1]:
                     continue
                 with archive.open(entry) as stream:
-                    part = stream.read(min(MOST_BYTES, left) + 1)
+                    part = stream.read(min(most_bytes, left) + 1)
                 left -= len(part)
                 if left < 0:
-                    raise DataFileError(file, 1, f"the archive holds more than {MOST_IN_ALL} bytes")
+                    raise DataFileError(file, 1, f"the archive holds more than {most} bytes")
                 try:
-                    yield from read_annotations(part, name)
+                    yield from read_annotations(part, name, most_bytes=most_bytes)
                 except DataFileError as error:
                     yield error
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:

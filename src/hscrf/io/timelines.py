@@ -100,10 +100,10 @@ class PlacedSpans(NamedTuple):
     moved: int
 
 
-def check_size(content: bytes, file: str) -> None:
+def check_size(content: bytes, file: str, most: int = MOST_BYTES) -> None:
     """Refuse a file that is too large."""
-    if len(content) > MOST_BYTES:
-        raise DataFileError(file, 1, f"the file has {len(content)} bytes, expected at most {MOST_BYTES}")
+    if len(content) > most:
+        raise DataFileError(file, 1, f"the file has {len(content)} bytes, expected at most {most}")
 
 
 def decoded(content: bytes, file: str) -> str:

@@ -26,6 +26,7 @@ class Likelihood(ShardedLoss):
     """The loss of packed observations and their labels, all in memory.
 
     Labels are closed once. ``costs`` of wrong states make it the softmax-margin loss, see :class:`Chunk`.
+    ``chunk`` is the largest number of steps of a chunk, ``workers.CHUNK`` if it is None.
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class Likelihood(ShardedLoss):
         sample_weight: Floats | None = None,
         workers: Workers | None = None,
         costs: Costs | None = None,
+        chunk: int | None = None,
     ) -> None:
-        self.data = PackedData(scorer, observations, labels, checked_weights(sample_weight, len(labels)), costs)
+        sample_weight = checked_weights(sample_weight, len(labels))
+        self.data = PackedData(scorer, observations, labels, sample_weight, costs, chunk)
         lengths = np.diff(observations.offsets).tolist()
         shards = [PackedShard(self.data, np.arange(a, b)) for a, b in shard_bounds(lengths)]
         super().__init__(scorer, shards, workers)
@@ -65,12 +68,14 @@ class PackedData:
         labels: Sequence[Labels],
         sample_weight: Floats,
         costs: Costs | None,
+        chunk_steps: int | None = None,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
         self.labels = labels
         self.sample_weight = sample_weight
         self.costs = costs
+        self.chunk_steps = chunk_steps
         self.known = pack_labels(labels)
         self.complete = self.known.complete_sequences()
         partial = np.flatnonzero(~self.complete).tolist()
@@ -78,7 +83,7 @@ class PackedData:
 
     def cut(self, which: Ints) -> list[Ints]:
         """Chunks of some sequences: those with partial labels first."""
-        return cut_by_kind(np.diff(self.observations.offsets), self.complete, which)
+        return cut_by_kind(np.diff(self.observations.offsets), self.complete, which, self.chunk_steps)
 
     def chunk(self, which: Ints, again: bool = False, batches: dict[bytes, Batch] | None = None) -> Chunk:
         """Some sequences by themselves; ``again`` prepares for many evaluations.

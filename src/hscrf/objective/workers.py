@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CHUNK = 8192  # packed steps of a chunk
-STRANDS = 8  # items of a shard are dealt to this many partial sums
+STRANDS = 8  # partial sums of a shard
 AHEAD = 4  # results for each thread that may wait to be taken
 
 
@@ -32,10 +32,11 @@ class Workers:
     Used as a context it holds BLAS to one thread, so that only these threads work.
     """
 
-    def __init__(self, n_jobs: int = 1) -> None:
+    def __init__(self, n_jobs: int = 1, strands: int = STRANDS) -> None:
         if n_jobs != -1 and not n_jobs >= 1:
             raise ValueError(f"n_jobs is {n_jobs!r}, expected the number of threads, or -1 for one per core")
         self.n_jobs = n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+        self.strands = strands  # items of a shard are dealt to this many partial sums
         self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
         self.blas = one_blas_thread()
         self.spare: list[Floats] = []  # vectors of zeros that sums have used
@@ -74,7 +75,7 @@ class Workers:
             vector = self._zeros(size)
             return sum((add(item, vector) for item in strand), start=0.0), vector
 
-        deals = [[items[k::STRANDS] for k in range(min(STRANDS, len(items)))] for items in shards]
+        deals = [[items[k :: self.strands] for k in range(min(self.strands, len(items)))] for items in shards]
         found = self.each(run, chain.from_iterable(deals))
         tree = TreeSum()
         for strands in deals or [[]]:

@@ -17,7 +17,7 @@ Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
 RARELY = 10.0  # seconds between lines where a line cannot be overwritten
-CHECKPOINT_EVERY = 10  # iterations; one more, of the best weights, is made at the end
+CHECKPOINT_EVERY = 10  # iterations
 CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
 
@@ -73,9 +73,10 @@ class Monitor:
     report: Callable[[dict[str, Any]], None] | None = None  # given each entry of the history
     done: int = 0  # iterations of the run that this one goes on with; counting goes on too
     state: Mapping[str, Any] | None = None  # where that run was, for solvers that go on from there with the same bits
+    checkpoint_every: int = CHECKPOINT_EVERY  # iterations; one more, of the best weights, is made at the end
 
     def __post_init__(self) -> None:
-        at_least(self, verbose=0, done=0)
+        at_least(self, verbose=0, done=0, checkpoint_every=1)
         if self.patience is not None:
             at_least(self, patience=1)
             if self.evaluate is None:
@@ -108,11 +109,12 @@ class StopRun(Exception):
 class Progress:
     """Shows the course of a run: one live line, a line per iteration, or nothing."""
 
-    def __init__(self, verbose: int, stream: TextIO | None) -> None:
+    def __init__(self, verbose: int, stream: TextIO | None, pause: float = RARELY) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.lines = verbose >= 2
         self.live = verbose == 1 and is_live(self.stream)
         self.rare = verbose == 1 and not self.live
+        self.pause = pause  # seconds between two rare lines
         self.said = time.perf_counter()  # when a rare line was shown last
         self.width = 0
         self.first = Waiting("training", self.stream, plain=True) if verbose == 1 else None
@@ -142,7 +144,7 @@ class Progress:
         if self.live:
             self.stream.write("\r" + line.ljust(self.width))
             self.width = len(line)
-        elif self.lines or (self.rare and time.perf_counter() - self.said > RARELY):
+        elif self.lines or (self.rare and time.perf_counter() - self.said > self.pause):
             self.said = time.perf_counter()
             self.stream.write(line + "\n")
         if self.live or self.lines or self.rare:
@@ -211,7 +213,7 @@ class Run:
         self.progress.show(self.history[-1])
         if self.monitor.report is not None:
             self.monitor.report(self.history[-1])
-        if number % CHECKPOINT_EVERY == 0 or time.perf_counter() - self.saved >= CHECKPOINT_AFTER:
+        if number % self.monitor.checkpoint_every == 0 or time.perf_counter() - self.saved >= CHECKPOINT_AFTER:
             self.save(weights, self.state)
             self.saved = time.perf_counter()
         if self.monitor.patience is not None and self.waited >= self.monitor.patience:

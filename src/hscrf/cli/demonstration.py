@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")
+Columns = Callable[[Any], dict[str, list[list[str]]]]  # observations -> predicted columns by level
 
 
 def demonstrate(folder: str, seed: int = 0, quick: bool = False) -> int:
@@ -70,19 +71,19 @@ def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], leve
     return float(np.mean([one == other for one, other in zip(true, guess, strict=True)]))
 
 
-def hierarchical(X: Any, Y: Sequence[Labels]) -> Any:
+def hierarchical(X: Any, Y: Sequence[Labels]) -> tuple[HSCRF, Columns]:
     """Both levels together, as nested segments."""
     model = HSCRF(c2=0.1, verbose=1).fit(X, Y)
     return model, lambda Z: label_columns(model.predict(Z))
 
 
-def dynamic(X: Any, Y: Sequence[Labels]) -> Any:
+def dynamic(X: Any, Y: Sequence[Labels]) -> tuple[DynamicCRF, Columns]:
     """Both levels together, without segments."""
     model = DynamicCRF(c2=0.1, verbose=1).fit(X, [{level: y.column(level) for level in LEVELS} for y in Y])
     return model, lambda Z: label_columns(model.predict(Z))
 
 
-def flat(X: Any, Y: Sequence[Labels]) -> Any:
+def flat(X: Any, Y: Sequence[Labels]) -> tuple[dict[str, ChainCRF], Columns]:
     """One chain per level, independent of each other."""
     chains = {level: ChainCRF(c2=0.1, verbose=1).fit(X, [y.column(level) for y in Y]) for level in LEVELS}
     return chains, lambda Z: {level: [y.column("label") for y in chain.predict(Z)] for level, chain in chains.items()}

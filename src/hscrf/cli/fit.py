@@ -11,7 +11,16 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, say_skipped, shards_of
+from hscrf.cli.large import (
+    SEEN,
+    add_shards,
+    check_shards,
+    cluster_of,
+    expanded_names,
+    recipe_in,
+    say_skipped,
+    shards_of,
+)
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
@@ -20,6 +29,7 @@ from hscrf.errors import ObservationError, several
 if TYPE_CHECKING:
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.io.recipe import Recipe
+    from hscrf.solvers.course import Solver
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
@@ -184,7 +194,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     from hscrf.cli.recipe import save_model
 
     shards = shards_of(args, recipe_of(args), paths)
-    recipe = shards.sources[0].recipe
+    recipe = recipe_in(shards)
     dev = shards_of(args, recipe, expanded_names([args.dev])) if args.dev else None
     model = large_model(args, recipe, **training_of(args))
     note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
@@ -378,7 +388,7 @@ def c2_of(args: argparse.Namespace) -> float | str:
     return 0.0 if args.solver == "perceptron" else 0.1
 
 
-def solver_from_options(args: argparse.Namespace) -> Any:
+def solver_from_options(args: argparse.Namespace) -> str | Solver:
     """The solver by its name, or with the given number of iterations."""
     from hscrf.solvers.choice import SOLVERS
 

@@ -9,10 +9,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser, open_model
 from hscrf.cli.shell import UserError, note
+
+if TYPE_CHECKING:
+    from hscrf.io.recipe import Recipe
+    from hscrf.scale import Shards
 
 SEEN = 100  # sequences for detecting the schemes of labels
 
@@ -51,7 +55,7 @@ def expanded_names(given: list[str]) -> list[str]:
     return paths_of(given)
 
 
-def shards_of(args: argparse.Namespace, recipe: Any, paths: list[str], unlabelled: bool = False) -> Any:
+def shards_of(args: argparse.Namespace, recipe: Recipe, paths: list[str], unlabelled: bool = False) -> Shards:
     """The shards of files that are read by a recipe; its schemes are the model's."""
     from hscrf.scale import Shards
     from hscrf.scale.sources import FileSource, sources_of
@@ -63,7 +67,16 @@ def shards_of(args: argparse.Namespace, recipe: Any, paths: list[str], unlabelle
     return Shards([FileSource(path, known, unlabelled) for path in paths], args.shards, errors)
 
 
-def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Any, Any]:
+def recipe_in(shards: Shards) -> Recipe:
+    """The recipe that reads the files of shards."""
+    from hscrf.scale.sources import FileSource
+
+    first = shards.sources[0]
+    assert isinstance(first, FileSource)
+    return first.recipe
+
+
+def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Any, Shards]:
     """A model, and shards of files in the format of its recipe."""
     model, recipe = open_model(args, paths[0])
     model.n_jobs = getattr(args, "jobs", 1)
@@ -75,7 +88,7 @@ def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) ->
     return model, shards_of(args, replace(recipe, features=recipe.features or ()), paths, unlabelled)
 
 
-def say_skipped(shards: Any) -> None:
+def say_skipped(shards: Shards) -> None:
     """Print the number of sequences left out, and the problem of the first."""
     if shards.skipped:
         note(f"{shards.skipped} bad sequences were left out; the first: {shards.problems[0]}")

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import label_file_of, recipe_of
@@ -112,7 +113,7 @@ def finish_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> in
     return 0
 
 
-def wing() -> Any:
+def wing() -> ModuleType:
     """The torch wing; an error says how to install it."""
     import hscrf.torch
     import hscrf.torch.files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hscrf.cli.fit import add_frame, files_of_fit, large_model, say_packed
-from hscrf.cli.large import add_shards, cluster_of, say_skipped, shards_of
+from hscrf.cli.large import add_shards, cluster_of, recipe_in, say_skipped, shards_of
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
 from hscrf.cli.shell import note, whole
 from hscrf.errors import several
@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     paths = files_of_fit(args)
     shards = shards_of(args, recipe_of(args), paths)
-    recipe = shards.sources[0].recipe
+    recipe = recipe_in(shards)
     model = large_model(args, recipe, verbose=1, n_jobs=args.jobs)
     with cluster_of(args.dask) as client:
         say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hscrf.cli.options import Parser, add_decimal, add_format, add_labels, add_strict, label_file_of, open_model
 from hscrf.cli.shell import UserError, note, whole
@@ -12,10 +12,13 @@ from hscrf.errors import several
 from hscrf.progress import Waiting
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from hscrf.estimator.contract import Labeller
     from hscrf.io.documents import Document
     from hscrf.io.recipe import Recipe
     from hscrf.labels.labels import Labels
+    from hscrf.topology import Topology
 
 HELP = """\
 Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hscrf[plots]').
@@ -90,7 +93,7 @@ def check_picture(path: str) -> None:
         raise UserError(f"-o {path}: the name of a picture ends in .png, .svg or .pdf")
 
 
-def plot_model(args: argparse.Namespace, what: str) -> Any:
+def plot_model(args: argparse.Namespace, what: str) -> Axes:
     """The axes of a picture of a model."""
     from hscrf import plots
     from hscrf.cli.recipe import load_model
@@ -112,12 +115,12 @@ def plot_model(args: argparse.Namespace, what: str) -> Any:
     return plots.plot_durations(model, args.level or timed[-1])
 
 
-def limited_levels(topology: Any) -> list[str]:
+def limited_levels(topology: Topology) -> list[str]:
     """The levels whose durations are limited."""
     return [level for d, level in enumerate(topology.levels) if topology.has_limits(d)]
 
 
-def lasting_level(topology: Any) -> str:
+def lasting_level(topology: Topology) -> str:
     """The lowest level with durations, or else the lowest with segments of more than one step."""
     timed = limited_levels(topology)
     if timed:
@@ -128,7 +131,7 @@ def lasting_level(topology: Any) -> str:
     return levels[-1]
 
 
-def plot_data(args: argparse.Namespace, what: str) -> Any:
+def plot_data(args: argparse.Namespace, what: str) -> Axes:
     """The axes of a picture of a data file and a model's predictions for it."""
     from hscrf import plots
     from hscrf.cli.comparison import truth_labels
@@ -180,7 +183,7 @@ def document_labels(document: Document, model: Labeller, recipe: Recipe) -> Labe
     return to_labels(document, model.topology_, recipe.scheme)
 
 
-def plot_document(args: argparse.Namespace, model: Labeller, recipe: Recipe, documents: list[Document]) -> Any:
+def plot_document(args: argparse.Namespace, model: Labeller, recipe: Recipe, documents: list[Document]) -> Axes:
     """Draw one sequence: truth above prediction if it is fully labelled, else the prediction and the given labels."""
     from hscrf import plots
     from hscrf.cli.stray import UnknownLabels

@@ -7,7 +7,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeVar
 
 from hscrf.errors import DataFileError
 from hscrf.progress import Waiting
@@ -75,12 +75,12 @@ def names_in(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, (text or "").split(",")))
 
 
-def source_of(path: str) -> Any:
+def source_of(path: str) -> str | BinaryIO:
     """The source to read: a path, or standard input."""
     return sys.stdin.buffer if path == "-" else path
 
 
-def reread(path: str) -> Any:
+def reread(path: str) -> str | Kept:
     """A source that can be read twice: standard input is kept in memory."""
     return Kept(sys.stdin.buffer.read()) if path == "-" else path
 

@@ -6,10 +6,13 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
+
+if TYPE_CHECKING:
+    from hscrf.features.specifications import Specification
 
 TRANSITIONS = "transitions"  # the name in --penalty for first, neighbouring and last children
 
@@ -101,7 +104,7 @@ def check_level(topology: Any, level: str, option: str) -> None:
         raise UserError(f"{option} names the level {level!r}, but the levels are {', '.join(levels)}")
 
 
-def penalised(spec: Any, factors: dict[str, float]) -> Any:
+def penalised(spec: Specification, factors: dict[str, float]) -> Specification:
     """A specification with the penalty given for its level."""
     from hscrf.potentials import FAMILY
 

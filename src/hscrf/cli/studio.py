@@ -8,10 +8,13 @@ import tempfile
 import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, add_strict, open_model, recipe_of
 from hscrf.cli.shell import UserError, note, positive, source_of, whole
+
+if TYPE_CHECKING:
+    from hscrf.studio.data.project import Project
 
 EXPORTS = {
     ".jsonl": "jsonl",
@@ -126,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     return serve(args, [(with_media(args, project), database)])
 
 
-def with_media(args: argparse.Namespace, project: Any) -> Any:
+def with_media(args: argparse.Namespace, project: Project) -> Project:
     """The project with its rate, and with the files of its sequences in a folder."""
     from dataclasses import replace
 
@@ -147,7 +150,7 @@ def with_media(args: argparse.Namespace, project: Any) -> Any:
     return replace(project, media={**project.media, **found})
 
 
-def recorded(args: argparse.Namespace, database: str) -> Any:
+def recorded(args: argparse.Namespace, database: str) -> Project:
     """WAV files, each a sequence of loudness in bands of frequency."""
     import numpy as np
 
@@ -274,12 +277,12 @@ def run_agree(args: argparse.Namespace) -> int:
 # -- projects from files
 
 
-def project_of(args: argparse.Namespace, database: str) -> Any:
+def project_of(args: argparse.Namespace, database: str) -> Project:
     """The project that the options describe: sequences of a file, and a model or initial labels."""
     return modelled(args, database) if args.model else cold(args, database)
 
 
-def modelled(args: argparse.Namespace, database: str) -> Any:
+def modelled(args: argparse.Namespace, database: str) -> Project:
     """The sequences of a file with a model."""
     from hscrf.cli.recipe import save_model
     from hscrf.cli.studio_items import items_from
@@ -304,7 +307,7 @@ def modelled(args: argparse.Namespace, database: str) -> Any:
     )
 
 
-def cold(args: argparse.Namespace, database: str) -> Any:
+def cold(args: argparse.Namespace, database: str) -> Project:
     """The sequences of a file without any model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
     from hscrf.cli.studio_items import items_from
@@ -420,7 +423,7 @@ def import_words(found: dict[str, Any]) -> str:
     return words
 
 
-def stored_project(database: str, model_path: str | None, predict: bool) -> Any:
+def stored_project(database: str, model_path: str | None, predict: bool) -> Project:
     """The sequences of a database; a model answers for them if its file says how sequences are read."""
     import json
 

@@ -6,12 +6,15 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import open_model, recipe_of
 from hscrf.cli.shell import UserError, note
 from hscrf.io.sniffing import suffix_of
 from hscrf.io.texts import ENDINGS, is_surely_text, read_text
+
+if TYPE_CHECKING:
+    from hscrf.studio.data.project import Project
 
 
 def is_text(args: argparse.Namespace) -> bool:
@@ -59,7 +62,7 @@ def name_of(paths: Sequence[str]) -> str:
     return os.path.join(os.path.dirname(first), "texts")
 
 
-def text_project(args: argparse.Namespace, database: str) -> Any:
+def text_project(args: argparse.Namespace, database: str) -> Project:
     """Plain texts, with a model or with initial labels."""
     from hscrf.cli.recipe import save_model
     from hscrf.io.labelfile import read_label_file

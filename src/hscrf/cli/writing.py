@@ -50,7 +50,7 @@ class Output:
         topology = self.topology
         return topology.unit_bottom and topology.level(level) == topology.depth - 1
 
-    def column(self, labels: Labels, level: str) -> Any:
+    def column(self, labels: Labels, level: str) -> list[Any]:
         """Labels of a level: a column or, in JSON Lines, segments where these may be longer than a step."""
         if self.form == "jsonl":
             return labels.column(level) if self.is_unit(level) else labels.segments(level)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hscrf.estimator.frame import Frame, Part
     from hscrf.objective.margin import Costs
     from hscrf.objective.scorer import Scorer
+    from hscrf.objective.sharded import ShardedLoss
     from hscrf.objective.workers import Workers
 
 
@@ -120,8 +121,8 @@ class Packed(Protocol):
     def labelled_levels(self) -> NDArray[np.bool_]:
         """Whether any label of each level (D,) is known."""
 
-    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Any:
-        """The loss over all data: a :class:`hscrf.objective.sharded.ShardedLoss`."""
+    def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> ShardedLoss:
+        """The loss over all data."""
 
 
 @runtime_checkable

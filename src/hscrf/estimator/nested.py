@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 
 from hscrf.solvers.choice import solver_of
+from hscrf.solvers.course import Solver
 
 Self = TypeVar("Self", bound="SequenceEstimator")
 PREFIX = "solver__"
@@ -86,11 +87,12 @@ class SequenceEstimator(BaseEstimator):
         return tags
 
 
-def changed_solver(solver: Any, options: dict[str, Any]) -> Any:
+def changed_solver(solver: str | Solver, options: dict[str, Any]) -> Solver:
     """Return a copy of the solver, given as an object or by name, with other options."""
     found: Any = solver_of(solver)
     known = [field.name for field in fields(found)] if is_dataclass(found) else []
     for name in options:
         if name not in known:
             raise ValueError(f"Invalid parameter {name!r} for solver {found!r}, expected one of {known}")
-    return replace(found, **options)
+    changed: Solver = replace(found, **options)
+    return changed

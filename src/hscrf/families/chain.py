@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.features.specifications import End, Init, Token, Trans
 from hscrf.solvers import LBFGS, solver_of
 from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from hscrf.solvers import Solver
 
 
 class ChainCRF(HSCRF):
@@ -90,7 +93,7 @@ class ChainCRF(HSCRF):
         self.edges = edges
 
     @staticmethod
-    def solver_of(solver: Any) -> Any:
+    def solver_of(solver: str | Solver) -> Solver:
         """Return the solver of a name; ``"lbfgs"`` stops by CRFsuite's rule.
 
         Parameters

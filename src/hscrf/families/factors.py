@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class FactorBlock(Block):
         return self.factor.size
 
     @cached_property
-    def members(self) -> Any:
+    def members(self) -> csr_matrix:
         """Sparse (cells, factor's cells): which cells a factor's cell is spread over."""
         from scipy.sparse import csr_matrix
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, BinaryIO
 
 from hscrf.errors import DataFileError
 
@@ -21,7 +21,7 @@ DAMAGE = (
 )  # errors of these modules; bz2 raises an OSError
 
 
-def open_compressed(path: str | os.PathLike[str]) -> Any:
+def open_compressed(path: str | os.PathLike[str]) -> BinaryIO:
     """A file as a stream of bytes; a file with the name of a compressed file is decompressed."""
     ending = os.path.splitext(os.fspath(path))[1]
     if ending not in COMPRESSED:

@@ -14,7 +14,9 @@ from hscrf.topology import Topology
 CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment
 
 
-def schemes_in(Y: Sequence[Any], scheme: Any, topology: Topology | None = None) -> Any:
+def schemes_in(
+    Y: Sequence[Any], scheme: str | Mapping[str, str], topology: Topology | None = None
+) -> str | Mapping[str, str]:
     """Return the scheme, with "auto" replaced by the scheme that the columns of each level show.
 
     A level is in BIO if one of its labels is B-x or I-x, and in BIOES if another is E-x or S-x. It is plain if the

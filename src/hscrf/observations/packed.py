@@ -265,7 +265,7 @@ def rows_of(offsets: Ints, which: Ints) -> slice | Ints:
     return ranges(offsets[which], np.diff(offsets)[which])
 
 
-def smallest(size: int) -> Any:
+def smallest(size: int) -> type[np.integer[Any]]:
     """The smallest integer type for numbers below a size: training reads all of them in every iteration."""
     return np.uint16 if size <= 1 << 16 else np.int32
 

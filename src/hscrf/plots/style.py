@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hscrf.topology import Topology
@@ -110,7 +111,7 @@ def text_width(name: str) -> float:
     return float(TextPath((0, 0), plain_text(name), size=FONT).get_extents().width) if name.strip() else 0.0
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """Import matplotlib's pyplot."""
     try:
         from matplotlib import pyplot

@@ -211,7 +211,7 @@ class Labelling:
         return self.cluster.map(on_worker, self.files, *shipped)
 
 
-def light(model: Model) -> Any:
+def light(model: Model) -> Model:
     """The model without the data that only packing and learning need."""
     found = copy.copy(model)
     apart = ("encoder_", "history_", "penalties_", "coef_")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.estimator.checks import warn_of_tags
-from hscrf.estimator.contract import Learner
+from hscrf.estimator.contract import Learner, Scheme
 from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
@@ -241,7 +241,7 @@ def is_named(x: Any) -> bool:
     return True
 
 
-def widest(one: Any, other: Any) -> Any:
+def widest(one: Scheme, other: Scheme) -> Scheme:
     """The scheme of labels some of which are written in one scheme and some in another.
 
     >>> widest({"phrase": "plain", "tag": "plain"}, {"phrase": "bio"})

@@ -42,7 +42,7 @@ def solver_of(solver: str | Solver) -> Solver:
     raise ValueError(f"solver is {solver!r}, expected {_NAMES} or a solver such as LBFGS(max_iter=100)")
 
 
-def dump_solver(solver: str | Solver) -> Any:
+def dump_solver(solver: str | Solver) -> str | dict[str, Any]:
     """A solver as JSON: its name, or its type and options; of a class that is not ours only where it is defined.
 
     >>> dump_solver("sgd"), dump_solver(Perceptron(epochs=3))

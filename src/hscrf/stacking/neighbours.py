@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,6 +11,9 @@ from sklearn.base import BaseEstimator
 from hscrf.arrays import Floats, Ints
 from hscrf.observations.packed import Observations, Sparse, of_names
 from hscrf.observations.readers import kind_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 def windows(X: Sequence[Any], window: int = 5) -> list[Any]:
@@ -154,7 +157,7 @@ def dense_windows(rows: Floats, offsets: Ints, window: int) -> Floats:
     return np.concatenate([rows[index] for index in near], axis=1)
 
 
-def sparse_windows(matrix: Any, offsets: Ints, window: int) -> Any:
+def sparse_windows(matrix: csr_matrix, offsets: Ints, window: int) -> csr_matrix:
     """Rows of a CSR matrix (N, F) of sequences one after the other as windows (N, (2 * window + 1) * F)."""
     from scipy.sparse import csr_matrix, hstack
 
@@ -169,14 +172,14 @@ def sparse_windows(matrix: Any, offsets: Ints, window: int) -> Any:
     return hstack(shifted, format="csr")
 
 
-def window_matrix(packed: Observations, window: int) -> Any:
+def window_matrix(packed: Observations, window: int) -> Floats | csr_matrix:
     """The windows of packed observations: an array of numeric columns, or a CSR matrix of named features."""
     if packed.dense is not None:
         return dense_windows(packed.dense, packed.offsets, window)
     return sparse_windows(csr_of(of_names(packed)), packed.offsets, window)
 
 
-def csr_of(sparse: Sparse) -> Any:
+def csr_of(sparse: Sparse) -> csr_matrix:
     """Packed named features as scipy's matrix."""
     from scipy.sparse import csr_matrix
 

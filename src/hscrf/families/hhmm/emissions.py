@@ -252,10 +252,11 @@ def scattered_moments(z: Floats, states: int, rng: np.random.Generator) -> Float
     return np.concatenate([centres.T, centres.T**2 + 1, np.ones((1, states))]).ravel()
 
 
-def emit(rng: np.random.Generator, emission: Categorical | Gaussian, states: NDArray[np.int32]) -> Any:
+def emit(rng: np.random.Generator, emission: Categorical | Gaussian, states: NDArray[np.int32]) -> Floats | list[Any]:
     """Draw an observation for each state."""
     if isinstance(emission, Gaussian):
-        return rng.normal(emission.mean[states], np.sqrt(emission.variance[states]))
+        drawn: Floats = rng.normal(emission.mean[states], np.sqrt(emission.variance[states]))
+        return drawn
     return [emission.symbols[pick(rng, emission.probability[s])] for s in states.tolist()]
 
 

@@ -111,7 +111,6 @@ class Compiled:
 
 def segmental_levels(topology: Topology, values: Arrays, explicit: Sequence[int] = ()) -> tuple[bool, ...]:
     """The levels with tables of segments: the root, requested levels, and those with durations, scores or limits."""
-
     timed = {d for part, d in values if part in ("duration", "segment")}.union(explicit, (0,))
     levels = range(topology.depth - topology.unit_bottom)
     return (*(d in timed or topology.has_limits(d) for d in levels), *[False] * topology.unit_bottom)

@@ -43,11 +43,13 @@ def table_shape(topology: Topology, key: Key) -> tuple[int, ...]:
 
 
 def check_states(field: str, n: int) -> None:
+    """Raise if there are more states than any array may have."""
     if n > STATES:
         raise ValueError(f"{field} has {n} states, expected at most {STATES}")
 
 
 def check_same(field: str, value: Any, expected: Any) -> None:
+    """Raise unless a field has the expected value."""
     if value != expected:
         raise ValueError(f"{field} is {value}, expected {expected}")
 

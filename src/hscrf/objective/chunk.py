@@ -109,11 +109,10 @@ class Chunk:
         return loss, counts
 
     def soft_errors(self, weights: Floats) -> Floats:
-        """Return the number of wrong labels of each sequence, times its weight, if the most probable ones are
-        predicted.
+        """Return the number of wrong labels of each sequence, times its weight, if the most probable ones are chosen.
 
-        Summed over steps and levels, without costs: the states, and the borders of levels whose segments last. To be
-        smooth, a guess is shared by the states of a step in proportion to powers of their posteriors. Unknown labels
+        Each step counts its wrong states and, at levels whose segments last, its wrong borders; costs do not count. To
+        be smooth, a guess is shared by the states of a step in proportion to powers of their posteriors. Unknown labels
         are never wrong.
         """
         wrong = np.zeros(self.observations.steps)

@@ -101,14 +101,17 @@ def read_rows(X: Sequence[Any], texts: Collection[int] | None = None, refuse: bo
 
 
 def width_of(part: Any) -> int:
+    """Return the number of columns."""
     return int(part.shape[1]) if isinstance(part, np.ndarray) else len(part)
 
 
 def length(part: Any) -> int:
+    """Return the number of steps."""
     return len(part) if isinstance(part, np.ndarray) else len(part[0])
 
 
 def column_of(part: Any, k: int) -> Column:
+    """Return one column."""
     column: Column = part[:, k] if isinstance(part, np.ndarray) else part[k]
     return column
 

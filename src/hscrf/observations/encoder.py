@@ -307,6 +307,7 @@ class ObservationEncoder:
 
     @cached_property
     def lookup(self) -> Lookup:
+        """The numbers of the names by their hashes; made when first used."""
         return Lookup(hash_names(self.names))
 
     def _standardized(self, rows: Floats) -> Floats:

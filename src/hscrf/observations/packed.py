@@ -125,6 +125,7 @@ class Divided:
         return {**self.__dict__, "listed": None if self.listed is None else {}}
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
+        """Add the scores of the features of each step, as :meth:`Sparse.add_scores` does."""
         (table, width), values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
         if table.size:
             spread_weights(self.names, *pairs, weights, factor, table, out.shape[1], width)
@@ -134,6 +135,7 @@ class Divided:
         score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
+        """Add the gradient of counts (N, cells), as :meth:`Sparse.pull_counts` does."""
         counts = np.ascontiguousarray(counts)
         (table, width), values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
         if table.size:
@@ -214,6 +216,7 @@ class Observations:
 
     @property
     def steps(self) -> int:
+        """Number of steps of all sequences."""
         return int(self.offsets[-1])
 
     def take(self, which: Sequence[int] | Ints) -> Observations:

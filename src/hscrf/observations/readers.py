@@ -65,6 +65,7 @@ def check_several(X: Any) -> None:
 
 
 def length_of(x: Any) -> int:
+    """Return the number of steps of one sequence."""
     return int(x.shape[0]) if hasattr(x, "shape") else len(x)
 
 
@@ -84,6 +85,7 @@ def is_of_lists(X: Iterable[Any]) -> bool:
 
 
 def offsets_of(X: Sequence[Any]) -> Ints:
+    """Return the first step of each sequence in packed arrays, and the number of all steps."""
     return begins_of(lengths_of(X))
 
 
@@ -96,6 +98,7 @@ def begins_of(counts: Sequence[int] | Ints) -> Ints:
 
 
 def stack_matrices(X: Sequence[Any]) -> Sparse:
+    """Stack the rows of sparse matrices, one for each sequence."""
     from scipy.sparse import vstack
 
     for n, x in enumerate(X):
@@ -166,6 +169,7 @@ def read_strings(x: Sequence[Any], n: int, counts: Any) -> Iterable[str]:
 
 
 def read_dicts(x: Sequence[Any], n: int, counts: Any, values: Any, refuse: bool) -> Iterable[str]:
+    """Return the names in the feature dicts of one sequence; append their counts by step, and their values."""
     names: list[str] = []
     for t, item in enumerate(x):
         before = len(names)
@@ -182,6 +186,7 @@ def check_names(X: Sequence[Any], names: Mapping[Any, int]) -> None:
 
 
 def check_strings(x: Sequence[Any], n: int) -> None:
+    """Raise for the first feature of a sequence that is not a string."""
     for t, item in enumerate(x):
         for name in item:
             if not isinstance(name, str):

@@ -34,5 +34,6 @@ def checked_margin(margin: Any) -> Any:
 
 
 def check_count(name: str, count: Any) -> None:
+    """Raise unless an option is a positive integer."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(f"{name} is {count!r}; expected a positive integer")

@@ -83,6 +83,7 @@ def whole_frame(rows: int, width: int) -> PaddedBatch:
 
 
 def checked_mask(mask: Any, rows: int, width: int) -> NDArray[np.bool_]:
+    """Return the mask (rows, width) of the steps that count, as bool."""
     kept = host_array(mask, "mask")
     if kept.shape != (rows, width):
         raise ValueError(f"mask has shape {kept.shape}; expected {(rows, width)}, a cell for each step of scores")
@@ -92,6 +93,7 @@ def checked_mask(mask: Any, rows: int, width: int) -> NDArray[np.bool_]:
 
 
 def checked_lengths(lengths: Any, rows: int, width: int) -> Ints:
+    """Return the number of steps of each row, at most the width."""
     found = host_array(lengths, "lengths")
     if found.shape != (rows,):
         raise ValueError(f"lengths has shape {found.shape}; expected ({rows},), a length for each sequence")
@@ -146,5 +148,6 @@ class HostCopy(torch.autograd.Function):
 
 
 def check_has_values(tensor: Any, name: str) -> None:
+    """Raise if a tensor is on the meta device."""
     if tensor.device.type == "meta":
         raise ValueError(f"{name} is on the meta device, which holds no values; expected a tensor with values")

@@ -382,6 +382,7 @@ def numbered_names(counts: Counter[str], least: int) -> dict[str, int]:
 
 
 def in_order_of(names: Sequence[str]) -> dict[str, int]:
+    """Number names in their order, from 2 on."""
     return {name: k for k, name in enumerate(names, start=2)}
 
 

@@ -65,6 +65,7 @@ def network_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encode
 
 
 def check_sequences(X: Any) -> None:
+    """Raise unless X is a list of sequences."""
     if isinstance(X, str) or not hasattr(X, "__len__") or (isinstance(X, np.ndarray) and X.ndim == 2):
         raise ValueError(f"X is a {type(X).__name__}; expected a list of sequences, [X] if it is one")
     if len(X) == 0:

@@ -125,9 +125,9 @@ def shown(tokens: list[Any], kind: str | None = None, names: Sequence[str] = ())
 
 
 def gaps(text: str, offsets: Sequence[Sequence[int]]) -> list[int]:
-    """The separator before each word of a text: 0 none, 1 a blank, 2 the end of a line.
+    r"""The separator before each word of a text: 0 none, 1 a blank, 2 the end of a line.
 
-    >>> gaps("Hi, you\\nthere", [[0, 2], [2, 3], [4, 7], [8, 13]])
+    >>> gaps("Hi, you\nthere", [[0, 2], [2, 3], [4, 7], [8, 13]])
     [1, 0, 1, 2]
     """
     found, end = [1], offsets[0][1]

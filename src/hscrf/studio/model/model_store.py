@@ -142,4 +142,5 @@ def _renumbered(log: Log) -> Log:
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

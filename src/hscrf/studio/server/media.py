@@ -18,7 +18,7 @@ VIDEO = {
 
 
 def kind_of(path: str) -> str | None:
-    """ "audio" or "video", by the ending of a file's name; None if it is neither."""
+    """The kind of a file by the ending of its name: "audio", "video", or None."""
     ending = Path(path).suffix.lower()
     return "audio" if ending in AUDIO else "video" if ending in VIDEO else None
 

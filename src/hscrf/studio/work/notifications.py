@@ -75,9 +75,9 @@ def _put(queue: asyncio.Queue[str | None], text: str | None) -> None:
 
 
 def event(name: str, data: dict[str, Any], number: int) -> str:
-    """One server-sent event.
+    r"""One server-sent event.
 
     >>> event("queue", {}, 3)
-    'id: 3\\nevent: queue\\ndata: {}\\n\\n'
+    'id: 3\nevent: queue\ndata: {}\n\n'
     """
     return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n"

@@ -23,7 +23,7 @@ from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
 from hscrf.torch.options import check_data, check_tagger_options, network_for
-from hscrf.torch.predicting import NeuralPredictor
+from hscrf.torch.predicting import NeuralPredictor, numbered
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
 Self = TypeVar("Self", bound="Tagger")
@@ -240,7 +240,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
             scores, lengths = self._scores(batch)
             own = None if weights is None else weights[numbers]
             known = [labels[n] for n in numbers]
-            loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
+            with numbered(numbers, "Y"):
+                loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
             return loss / len(numbers)
 
         schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience, self.verbose)
@@ -262,8 +263,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
             found, total = [], 0.0
             for which, batch in self._batches(items):
                 scores, lengths = self._scores(batch)
-                found += list(zip(which, self.crf_.decode(scores, lengths=lengths), strict=True))
-                total += self.crf_(scores, [known[n] for n in which], lengths=lengths, reduction="sum").item()
+                with numbered(which, "development labels"):
+                    found += list(zip(which, self.crf_.decode(scores, lengths=lengths), strict=True))
+                    total += self.crf_(scores, [known[n] for n in which], lengths=lengths, reduction="sum").item()
             best = [labels for _, labels in sorted(found, key=lambda pair: pair[0])]
             return float(metrics.joint_accuracy(truth, best)), total / len(items)
 

@@ -79,6 +79,13 @@ def test_errors_number_the_sequences_of_the_data(model):
         Tagger(hidden=4, epochs=1, topology=topology, random_state=0, validation=0).fit(X, labels)
 
 
+def test_errors_number_the_sequences_that_are_held_out():
+    numbers = [np.zeros((2, 4 if n == 17 else 1)) for n in range(30)]
+    for seed in (0, 10):  # 10 holds it out
+        with pytest.raises(ValueError, match=r"^X\[17\] has 4 columns; expected 1, as "):
+            Tagger(epochs=1, random_state=seed).fit(numbers, [["A", "B"]] * 30)
+
+
 def test_seeds_reproduce(model):
     state = torch.random.get_rng_state()
     again = Tagger(hidden=8, epochs=25, learning_rate=0.02, random_state=0).fit(X, Y)

@@ -195,8 +195,8 @@ class NeuralPredictor(PosteriorAnswers):
                 raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
         return found
 
-    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any]) -> list[Labels]:
-        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_)
+    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any], name: str = "Y") -> list[Labels]:
+        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_, name)
 
     def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
         """Which labels the model allows, and the labels over its topology; those that it forbids become unknown."""

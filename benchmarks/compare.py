@@ -11,7 +11,7 @@ otherwise; only ratios mean anything.
     hmms       benchmarks/hmms.py: hmmlearn and dynamax (--dynamax) on the grid of HiddenMarkovModels.jl's comparison
     families   benchmarks/families.py: CRFsuite, hmmlearn, product labels
     learning   benchmarks/learning.py: CRFsuite on CoNLL-2000 (downloaded if HSCRF_DATA does not have it)
-    torch      benchmarks/torch.py: pytorch-crf, with --torch
+    torch      benchmarks/neural.py: pytorch-crf, with --torch
     growth     benchmarks/engine.py: time and memory of hscrf alone as sequences grow
 
 ``--here`` uses the environment of this interpreter instead and installs nothing.
@@ -97,7 +97,7 @@ def commands(options: argparse.Namespace) -> dict[str, list[str]]:
         "hmms": ["benchmarks/hmms.py", *quick],
         "families": ["benchmarks/families.py", *quick],
         "learning": ["benchmarks/learning.py", *quick, "--table", *tables],
-        "torch": ["benchmarks/torch.py", *(["--rounds", "3"] if options.quick else [])],
+        "torch": ["benchmarks/neural.py", *(["--rounds", "3"] if options.quick else [])],
         "growth": ["benchmarks/engine.py", *quick, "--only", "markov", "segmental", "known", "start-up"],
     }
 

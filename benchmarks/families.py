@@ -31,14 +31,11 @@ from functools import partial
 import numpy as np
 from losses import objective_of
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]  # a file here is called torch
-
-import hscrf  # noqa: E402
-from hscrf.families.hhmm.em import Expectation  # noqa: E402
-from hscrf.families.hhmm.emissions import Categorical, Gaussian  # noqa: E402
-from hscrf.objective.scorer import Scorer  # noqa: E402
-from hscrf.objective.workers import Workers  # noqa: E402
+import hscrf
+from hscrf.families.hhmm.em import Expectation
+from hscrf.families.hhmm.emissions import Categorical, Gaussian
+from hscrf.objective.scorer import Scorer
+from hscrf.objective.workers import Workers
 
 QUICK = {"sentences": 100, "length": 100, "hmm": (20, 200), "joint": 400, "repeat": 2}
 FULL = {"sentences": 1000, "length": 400, "hmm": (100, 1000), "joint": 9000, "repeat": 5}

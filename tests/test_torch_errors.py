@@ -1,4 +1,4 @@
-"""Forty wrong calls of the layer and of the tagger: each is one sentence that says what is wrong."""
+"""Wrong calls of the layer and of the tagger: each is one sentence that says what is wrong."""
 
 import numpy as np
 import pytest
@@ -194,6 +194,53 @@ WRONG = {
     "steps": (lambda: Tagger().fit(WORDS, [{"t": ["A"]}] * 2), "X[0] has 2 steps but Y[0] has 1"),
     "mixed steps": (lambda: Tagger().fit([["a", 3]], [["A", "B"]]), "X[0][1] is a int; expected a string"),
     "not fitted": (lambda: Tagger().predict(WORDS), "this Tagger is not fitted: call fit, or load a model"),
+    "parts of nothing": (lambda: CRF(FLAT, parts=None), "parts is None; expected a tuple with some of 'token'"),
+    "tables of nothing": (lambda: CRF(FLAT, tables=None), "tables is None; expected a tuple with some of 'init'"),
+    "one duration": (lambda: crf(durations=3), "durations is 3; expected a list of levels or a dict"),
+    "three of a pair": (
+        lambda: loss(labels=changed(phrase=(LABELS["phrase"],) * 3)),
+        "labels['phrase'] is a tuple of 3; expected a pair of states and ends",
+    ),
+    "ragged mask": (lambda: loss(mask=[[True], [True, True]]), "mask has rows of different lengths; expected a tensor"),
+    "names as weights": (lambda: loss(sample_weight="balanced"), "sample_weight has type <U8; expected numbers"),
+    "weights of nothing": (
+        lambda: loss(sample_weight=[0.0, 0.0]),
+        "the weights add up to 0; expected another sum for reduction='mean'",
+    ),
+    "seed": (lambda: crf().sample(SCORES, random_state="x"), "random_state is 'x'; expected a whole number"),
+    "state without topology": (
+        lambda: crf().load_state_dict({**crf().state_dict(), "_extra_state": None}),
+        "the state dict holds no topology; expected that of a hscrf.torch.CRF",
+    ),
+    "order of states": (
+        lambda: CRF(FLAT).load_state_dict(CRF(hscrf.Topology({"tag": ["B", "A"]})).state_dict()),
+        "level 'tag' has 2 states, and 2 in this layer; their order differs",
+    ),
+    "device": (lambda: Tagger(device="gpu").fit(WORDS, TAGS), "device is 'gpu', which PyTorch does not have here"),
+    "topology of a tagger": (
+        lambda: Tagger(topology={"t": ["A"]}).fit(WORDS, TAGS),
+        "topology is a dict; expected a Topology or None",
+    ),
+    "no labels at all": (lambda: Tagger().fit(WORDS, [None, None]), "Y[0]: there are no labels; expected those of"),
+    "a string": (lambda: Tagger().fit(["a b"] * 2, [["A"] * 3] * 2), "X[0] is a str; expected a list of steps"),
+    "columns": (
+        lambda: Tagger().fit([np.zeros((2, 1)), np.zeros((2, 3))], TAGS),
+        "X[1] has 3 columns; expected 1, as X[0] has",
+    ),
+    "weights of a tagger": (lambda: Tagger().fit(WORDS, TAGS, [0, 0]), "sample_weight is 0 for all sequences"),
+    "development alone": (
+        lambda: Tagger().fit(WORDS, TAGS, development=[["a"]] * 3),
+        "development has 3 items; expected a pair (X, Y)",
+    ),
+    "no development": (lambda: Tagger().fit(WORDS, TAGS, development=([], [])), "development: X is empty"),
+    "steps of development": (
+        lambda: Tagger().fit(WORDS, TAGS, development=(WORDS, [{"t": ["A"]}] * 2)),
+        "development: X[0] has 2 steps but Y[0] has 1",
+    ),
+    "other observations": (
+        lambda: Tagger(hidden=2, epochs=1).fit(WORDS, TAGS).predict([np.zeros((2, 1))]),
+        "X[0] has nothing that training had; expected the columns 'word'",
+    ),
     "no numbers": (lambda: Tagger().fit([np.full((2, 1), np.inf)], [["A", "B"]]), "X[0] is inf at step 0, column 'x0'"),
 }
 

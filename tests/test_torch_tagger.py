@@ -62,6 +62,30 @@ def test_it_answers_what_other_models_answer(model):
     assert hscrf.decode(model.potentials(SENTENCES)[1]).column("tag") == ["N", "V"]
 
 
+def test_errors_number_the_sequences_of_the_data(model):
+    """Not those of a batch, which are in the order of their lengths."""
+    topology = model.topology_
+    states, ends = hscrf.Labels.unknown(topology, 3).states.copy(), hscrf.Labels.unknown(topology, 3).ends.copy()
+    ends[1], states[2] = [0, 0, 1], [topology.state("tag", "D"), -1, topology.state("tag", "V")]  # no phrase has both
+    wrong = hscrf.Labels(topology, states, ends)
+    for ask in (model.predict, model.predict_marginals, model.entropy, model.sample):
+        for two in (X[:2], X[1::-1]):
+            n = two.index(SENTENCES[0])
+            evidence = [wrong if k == n else None for k in range(2)]
+            with pytest.raises(hscrf.InfeasibleError, match=rf"^evidence\[{n}\]: no state of level 'phrase'"):
+                ask(two, evidence=evidence)
+    labels = [wrong if n == 6 else y for n, y in enumerate(Y)]
+    with pytest.raises(hscrf.InfeasibleError, match=r"^Y\[6\]: no state of level 'phrase'"):
+        Tagger(hidden=4, epochs=1, topology=topology, random_state=0, validation=0).fit(X, labels)
+
+
+def test_errors_number_the_sequences_that_are_held_out():
+    numbers = [np.zeros((2, 4 if n == 17 else 1)) for n in range(30)]
+    for seed in (0, 10):  # 10 holds it out
+        with pytest.raises(ValueError, match=r"^X\[17\] has 4 columns; expected 1, as "):
+            Tagger(epochs=1, random_state=seed).fit(numbers, [["A", "B"]] * 30)
+
+
 def test_seeds_reproduce(model):
     state = torch.random.get_rng_state()
     again = Tagger(hidden=8, epochs=25, learning_rate=0.02, random_state=0).fit(X, Y)

@@ -38,7 +38,11 @@ def generator(random_state: Random) -> np.random.Generator:
     """
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        expected = "expected a whole number of at least 0, a generator or None"
+        raise ValueError(f"random_state is {random_state!r}; {expected}") from None
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import generator
+from hscrf.estimator.answers import Answer, PosteriorAnswers
 from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.fillers import summed
-from hscrf.inference import Marginals, Posterior
+from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
 from hscrf.observations.readers import cut_apart
-from hscrf.potentials import Potentials
 
 if TYPE_CHECKING:
     from hscrf.estimator.scored import Scored
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Calibrated")
 
 
-class Calibrated:
+class Calibrated(PosteriorAnswers):
     """The probabilities of a predictor, at the temperatures of its levels; classes below it predict."""
 
     temperature_: Mapping[str, Temperature] = MappingProxyType({})  # by level; empty before ``calibrate``
@@ -33,7 +32,6 @@ class Calibrated:
     if TYPE_CHECKING:  # what a predictor has
         ask: Callable[[Any, Any, Callable[[Any], Iterable[Any]]], list[Any]]
         _decode: Callable[[str, Any], list[Labels]]
-        _shown: Callable[[Labels], Labels]
         pack_to_score: Callable[[Any, Any], tuple[Any, list[Labels]]]
         check_fitted: Callable[[], None]
         topology_: Topology
@@ -56,71 +54,9 @@ class Calibrated:
         found = self.ask(X, evidence, self._marginals)
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
-        """Return the posterior of each sequence, encoded and scored once for several computations.
-
-        Each has ``decode()``, ``marginals``, ``entropy()``, ``sample(n)``, ``k_best(k)`` and ``log_partition``.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of Posterior
-        """
-        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior))
-
-    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
-        """Return the log-potentials of each sequence, for the functions of ``hscrf.inference``.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of Potentials
-        """
-        return [posterior.potentials for posterior in Calibrated.posterior(self, X)]
-
-    def entropy(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[float]:
-        """Return the entropy in nats of the posterior of each sequence: the uncertainty of the model.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of float
-        """
-        return self.ask(X, evidence, lambda scored: scored.each(lambda posterior, n: posterior.entropy()))
-
-    def sample(
-        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
-    ) -> list[list[Labels]]:
-        """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own.
-
-        Parameters
-        ----------
-        X : list of sequences
-        n : int
-            The number of labellings of each sequence.
-        random_state : int, numpy Generator or None
-            A seed or a generator.
-        evidence : list of labels, optional
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of list of Labels
-        """
-        seeds = generator(random_state).integers(2**63, size=len(X))
-        found = self.ask(X, evidence, lambda scored: scored.each(lambda p, k: p.sample(n, seeds[k])))
-        return [[self._shown(labels) for labels in draws] for draws in found]
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept."""
+        return self.ask(X, evidence, lambda scored: scored.each(answer))
 
     def _marginals(self, scored: Scored) -> list[Marginals]:
         """The marginals of each sequence of a chunk; their counts are computed on demand."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
-from hscrf.errors import InfeasibleError
+from hscrf.estimator.answers import Answer, answers_of
 from hscrf.fillers import expanded
 from hscrf.inference import Posterior
 from hscrf.labels.labels import Labels
@@ -88,15 +88,9 @@ class Scored:
         own = {key: table[begin:stop] if key in self.scorer.timed else table for key, table in self.values.items()}
         return Posterior.of_values(self.topology, stop - begin, own, None if self.known is None else self.known[k])
 
-    def each(self, door: Callable[[Posterior, int], Any]) -> list[Any]:
+    def each(self, answer: Answer) -> list[Any]:
         """The answers of all posteriors, each with the number of its sequence."""
-        answers = []
-        for k, n in enumerate(self.numbers.tolist()):
-            try:
-                answers.append(door(self.posterior(k), n))
-            except InfeasibleError as error:
-                raise error.of_sequence(n, self.name) from None
-        return answers
+        return answers_of(((n, self.posterior(k)) for k, n in enumerate(self.numbers.tolist())), answer, self.name)
 
     def require(self, mass: Floats) -> None:
         """Raise for the first sequence without any configuration: its log mass is -inf."""

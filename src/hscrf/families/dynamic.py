@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.estimator.answers import Answer
 from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
@@ -180,20 +181,9 @@ class DynamicCRF(HSCRF):
         found = map(self._marginals_by_level, super().predict_marginals(X, evidence, lengths=lengths))
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
-        """Return the posterior of each sequence, with labels and marginals of every level.
-
-        Parameters
-        ----------
-        X : list of sequences
-        evidence : list of labels, optional
-            As in :meth:`HSCRF.predict`.
-
-        Returns
-        -------
-        list of Posterior
-        """
-        return [PosteriorByLevel(found, self) for found in super().posterior(X, evidence)]
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Return an answer about the posterior of each sequence, whose labels and marginals are those of all levels."""
+        return super().ask_posteriors(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:
         state, ending = dict(found.state), dict(found.ending)

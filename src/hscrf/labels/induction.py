@@ -142,6 +142,9 @@ class LabelStatistics:
         if self.given is not None:
             return self.given
         for n, y in enumerate(Y, start=offset):
+            if y is None:
+                problem = "there are no labels; expected those of each sequence, or a topology to read them over"
+                raise LabelError(problem).of_sequence(n)
             if self.first is None:
                 self._begin(y, n)
             self._collect(y, n)

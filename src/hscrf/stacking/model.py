@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hscrf.arrays import Floats
+from hscrf.estimator.answers import Answer, PosteriorAnswers
 from hscrf.estimator.contract import Scheme
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.features.specifications import Score, StartScore
-from hscrf.inference import Marginals, Posterior
+from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import loose_topology
@@ -25,7 +26,6 @@ from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several, cut_apart
-from hscrf.potentials import Potentials
 from hscrf.stacking.neighbours import check_window, csr_of, window_matrix
 from hscrf.stacking.scores import (
     LevelScores,
@@ -39,7 +39,7 @@ from hscrf.topology import Topology
 Self = TypeVar("Self", bound="StackedCRF")
 
 
-class StackedCRF(BaseEstimator):
+class StackedCRF(BaseEstimator, PosteriorAnswers):
     """A CRF whose observations are the scores of a classifier of single steps.
 
     A classifier for each level learns the states of steps from windows of neighbouring steps, wherever these are known.
@@ -305,60 +305,9 @@ class StackedCRF(BaseEstimator):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def posterior(self, X: Any, evidence: Any = None) -> list[Posterior]:
-        """Return the posterior of each sequence: k best labellings, samples, entropy and marginals.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`HSCRF.predict`.
-
-        Returns
-        -------
-        list of Posterior
-        """
-        return self._fitted().posterior(self._observe(X), evidence)
-
-    def potentials(self, X: Any) -> list[Potentials]:
-        """Return the log-potentials of each sequence, for the functions of ``hscrf.inference``.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of Potentials
-        """
-        return self._fitted().potentials(self._observe(X))
-
-    def entropy(self, X: Any, evidence: Any = None) -> list[float]:
-        """Return the entropy in nats of the posterior of each sequence.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`HSCRF.predict`.
-
-        Returns
-        -------
-        list of float
-        """
-        return self._fitted().entropy(self._observe(X), evidence)
-
-    def sample(self, X: Any, n: int = 1, random_state: Any = None, evidence: Any = None) -> list[list[Labels]]:
-        """Draw n labellings of each sequence from the posterior.
-
-        Parameters
-        ----------
-        X, n, random_state, evidence
-            As in :meth:`HSCRF.sample`.
-
-        Returns
-        -------
-        list of list of Labels
-        """
-        return self._fitted().sample(self._observe(X), n, random_state, evidence)
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Return an answer about the posterior of each sequence."""
+        return self._fitted().ask_posteriors(self._observe(X), evidence, answer)
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
         """Return the log probability of the labels of each sequence.

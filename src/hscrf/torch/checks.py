@@ -15,7 +15,10 @@ def checked_batch_weights(sample_weight: Any, rows: int) -> Floats | None:
     """A weight for each sequence, or None."""
     if sample_weight is None:
         return None
-    weights = host_array(sample_weight, "sample_weight").astype(np.float64)
+    weights = host_array(sample_weight, "sample_weight")
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"sample_weight has type {weights.dtype}; expected numbers, a weight for each sequence")
+    weights = weights.astype(np.float64)
     if weights.shape != (rows,):
         raise ValueError(f"sample_weight has shape {weights.shape}; expected ({rows},), a weight for each sequence")
     bad = np.flatnonzero(~np.isfinite(weights))

@@ -149,12 +149,13 @@ class CRF(CRFLayer):
         if reduction == "none":
             return losses
         total = losses.sum()
-        if weights is not None and reduction == "mean":
-            total = total / weights.sum()
-        if reduction == "token_mean":
-            steps = read.frame.lengths if weights is None else weights * read.frame.lengths
-            total = total / float(steps.sum())
-        return total
+        if reduction == "sum":
+            return total
+        each = read.frame.lengths if reduction == "token_mean" else np.ones(len(losses))
+        share = float((each if weights is None else weights * each).sum())
+        if share == 0.0:
+            raise ValueError(f"the weights add up to 0; expected another sum for reduction={reduction!r}")
+        return total / share
 
     def _ratio(self, read: Scores, target: Target, margin: Any) -> Ratio:
         offsets = read.frame.offsets
@@ -367,7 +368,7 @@ class CRF(CRFLayer):
             As in :meth:`log_partition`.
         n : int, default 1
             Draws for each sequence.
-        random_state : int, numpy Generator or None
+        random_state : int, Generator of NumPy or PyTorch, or None
             Seed; None takes one from PyTorch's generator, so that ``torch.manual_seed`` reproduces the draws.
 
         Returns
@@ -382,8 +383,8 @@ class CRF(CRFLayer):
         [['N'], ['N']]
         """
         check_count("n", n)
-        if random_state is None:
-            random_state = int(torch.randint(2**63 - 1, ()))
+        if random_state is None or isinstance(random_state, torch.Generator):
+            random_state = int(torch.randint(2**63 - 1, (), generator=random_state))
         read = self._read(scores, mask, lengths)
         target, partition = self._partition(read, evidence)
         arrays = self._arrays(read)

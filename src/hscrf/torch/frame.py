@@ -117,7 +117,10 @@ def host_array(given: Any, name: str) -> NDArray[Any]:
         place = Place()
         HostCopy.apply(place, given)
         return place.array
-    return np.asarray(given)
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; expected a tensor") from None
 
 
 class Place:

@@ -72,13 +72,15 @@ class Inputs:
 
     # -- learning
 
-    def fit(self, X: Sequence[Any]) -> Inputs:
+    def fit(self, X: Sequence[Any], numbers: Sequence[int] | None = None) -> Inputs:
         """Learn vocabularies and scales.
 
         Parameters
         ----------
         X : list of sequences
             Training data.
+        numbers : sequence of int, optional
+            The numbers that errors give the sequences.
 
         Returns
         -------
@@ -89,12 +91,16 @@ class Inputs:
         bag: Counter[str] = Counter()
         letters: set[str] = set()
         found: list[Floats] = []
-        for n, x in enumerate(X):
+        asked = range(len(X)) if numbers is None else numbers
+        for n, x in zip(asked, X, strict=True):
             read = columns_of_sequence(x, n)
             for column, values in read.names.items():
                 counts.setdefault(column, Counter()).update(map(lookup_form, values))
             bag.update(name for step in read.bag for name in step)
-            found.append(self._table(read, n, learning=True))
+            if read.width is not None and self.numbers and read.width != len(self.numbers):
+                raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as X[{asked[0]}] has")
+            self.numbers += [column for column in read.numbers if column not in self.numbers]
+            found.append(self._table(read, n))
             if self.text is None and counts:
                 self.text = next((column for column in TEXTS if column in counts), next(iter(counts)))
             letters.update(*read.names.get(self.text or "", ()))
@@ -117,11 +123,9 @@ class Inputs:
         self.scale = np.where(spread > 0, spread, 1.0)
         self.missing = np.flatnonzero(~known.all(axis=0)).tolist()
 
-    def _table(self, read: Read, n: int, learning: bool = False) -> Floats:
-        """Numeric columns (T, F) in their order; unknown ones are added when learning and left out afterwards."""
-        if learning:
-            self.numbers += [column for column in read.numbers if column not in self.numbers]
-        if read.width is not None and not learning and read.width != len(self.numbers):
+    def _table(self, read: Read, n: int) -> Floats:
+        """Numeric columns (T, F) in their order; unknown ones are left out."""
+        if read.width is not None and read.width != len(self.numbers):
             raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as in training")
         table = np.full((read.length, len(self.numbers)), np.nan)
         for k, column in enumerate(self.numbers):
@@ -136,25 +140,30 @@ class Inputs:
 
     # -- using
 
-    def encode(self, X: Sequence[Any]) -> list[dict[str, Any]]:
+    def encode(self, X: Sequence[Any], numbers: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """Return the tensors of each sequence.
 
         Parameters
         ----------
         X : list of sequences
             Data of the same kind as the training data.
+        numbers : sequence of int, optional
+            The numbers that errors give the sequences.
 
         Returns
         -------
         list of dict of tensors
             One dict for each sequence.
         """
-        return [self._encode(columns_of_sequence(x, n), n) for n, x in enumerate(X)]
+        asked = range(len(X)) if numbers is None else numbers
+        return [self._encode(columns_of_sequence(x, n), n) for n, x in zip(asked, X, strict=True)]
 
     def _encode(self, read: Read, n: int) -> dict[str, Any]:
         found = {"length": torch.tensor(read.length)}
-        if not (read.names or read.bag or read.numbers):
-            raise ValueError(f"X[{n}] has neither names nor numbers; expected what training had")
+        known = [*self.names, *self.numbers]
+        if not (read.bag and self.bag) and {*known}.isdisjoint({*read.names, *read.numbers}):
+            expected = f"the columns {', '.join(map(repr, known[:5]))}" if known else "lists of strings"
+            raise ValueError(f"X[{n}] has nothing that training had; expected {expected}")
         if self.names:
             nothing = [""] * read.length
             rows = [
@@ -283,8 +292,7 @@ class Read:
 
 def columns_of_sequence(x: Any, n: int) -> Read:
     """A sequence by columns, whatever it is."""
-    if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
-        raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
+    check_is_sequence(x, n)
     if hasattr(x, "tocsr"):
         x = x.toarray()
     length = len(x)
@@ -302,6 +310,11 @@ def columns_of_sequence(x: Any, n: int) -> Read:
     if isinstance(first, Sequence | set | frozenset):
         return _read_bags(x, n, length)
     raise ValueError(f"X[{n}][0] is a {type(first).__name__}; expected a word, a dict, a list of strings or numbers")
+
+
+def check_is_sequence(x: Any, n: int) -> None:
+    if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
+        raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
 
 
 def _is_row(step: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -191,7 +191,10 @@ class CRFLayer(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Raise if a state dict belongs to a layer of another topology."""
-        found = Topology.from_dict(state["topology"])
+        try:
+            found = Topology.from_dict(state["topology"])
+        except (TypeError, KeyError, AttributeError, ValueError):
+            raise ValueError("the state dict holds no topology; expected that of a hscrf.torch.CRF") from None
         if found != self.topology:
             raise ValueError(f"the state dict is of another topology: {difference(found, self.topology)}")
 
@@ -216,6 +219,8 @@ def difference(found: Topology, own: Topology) -> str:
 def _checked_tables(tables: Any) -> tuple[str, ...]:
     if isinstance(tables, str):
         raise ValueError(f"tables is the string {tables!r}; expected a tuple such as ({tables!r},)")
+    if not isinstance(tables, Iterable):
+        raise TypeError(f"tables is {tables!r}; expected a tuple with some of 'init', 'trans', 'end'")
     for part in tables:
         if part not in FAMILY:
             raise ValueError(f"tables has {unknown_name('table', part, FAMILY)}")

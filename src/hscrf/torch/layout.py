@@ -25,6 +25,8 @@ def score_columns(topology: Topology, parts: Parts) -> dict[Key, slice]:
     """Which columns of a tensor of scores belong to which part and level: level by level, parts in their order."""
     if isinstance(parts, str):
         raise ValueError(f"parts is the string {parts!r}; expected a tuple such as ({parts!r},)")
+    if not isinstance(parts, Iterable):
+        raise TypeError(f"parts is {parts!r}; expected a tuple with some of 'token', 'start', 'stop'")
     for part in parts:
         if part not in COLUMNS:
             raise ValueError(f"parts has {unknown_name('part', part, COLUMNS)}")
@@ -62,6 +64,8 @@ def longest_durations(topology: Topology, durations: Any) -> dict[int, int]:
         return {}
     if isinstance(durations, str):
         raise ValueError(f"durations is the string {durations!r}; expected a list of levels or a dict")
+    if not isinstance(durations, Iterable):
+        raise TypeError(f"durations is {durations!r}; expected a list of levels or a dict")
     given = durations if isinstance(durations, Mapping) else dict.fromkeys(durations)
     found = {}
     for level, longest in given.items():

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from hscrf.arrays import Floats
+from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.observations.readers import length_of
-from hscrf.torch.inputs import Inputs
+from hscrf.topology import Topology
+from hscrf.torch.inputs import Inputs, check_is_sequence
 from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, TemporalConvolution
 
 ENCODERS = ("auto", "bilstm", "tcn")
@@ -30,8 +33,19 @@ def check_tagger_options(options: Mapping[str, Any]) -> None:
         raise ValueError(f"dropout is {dropout!r}; expected a number from 0 to less than 1, or None")
     if not (_is_number(options["learning_rate"]) and 0 < options["learning_rate"] < np.inf):
         raise ValueError(f"learning_rate is {options['learning_rate']!r}; expected a positive number")
+    if not isinstance(options["topology"], Topology | None):
+        raise ValueError(f"topology is a {type(options['topology']).__name__}; expected a Topology or None")
+    _check_device(options["device"])
     if not (_is_number(options["validation"]) and 0 <= options["validation"] < 1):
         raise ValueError(f"validation is {options['validation']!r}; expected a share from 0 to less than 1")
+
+
+def _check_device(device: Any) -> None:
+    """Raise unless tensors can be made on a device."""
+    try:
+        torch.zeros(1, device=device).sum().item()
+    except (RuntimeError, AssertionError, TypeError):
+        raise ValueError(f"device is {device!r}, which PyTorch does not have here; expected such as 'cpu'") from None
 
 
 def _check_whole(name: str, value: Any, most: int, or_none: bool = False) -> None:
@@ -72,12 +86,25 @@ def check_sequences(X: Any) -> None:
         raise ValueError("X is empty; expected at least one sequence")
 
 
+def check_development(development: Any) -> None:
+    """Raise unless development data are a pair of X and Y that fit."""
+    if not isinstance(development, tuple | list) or len(development) != 2:
+        found = f"has {len(development)} items" if hasattr(development, "__len__") else f"is {development!r}"
+        raise ValueError(f"development {found}; expected a pair (X, Y)")
+    X, Y = development
+    try:
+        check_data(X, given_labels(Y), None)
+    except ValueError as error:
+        raise ValueError(f"development: {error}") from None
+
+
 def check_data(X: Any, Y: Any, sample_weight: Any) -> Floats | None:
     """Raise unless X and Y fit; return a weight for each sequence, or None."""
     check_sequences(X)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences but Y has {len(Y)}")
     for n, (x, y) in enumerate(zip(X, Y, strict=True)):
+        check_is_sequence(x, n)
         for column in y.values() if isinstance(y, Mapping) else ():
             plain = hasattr(column, "__len__") and not isinstance(column, str) and len(column) > 0
             if plain and not isinstance(column[0], tuple | list) and len(column) != length_of(x):
@@ -91,4 +118,6 @@ def check_data(X: Any, Y: Any, sample_weight: Any) -> Floats | None:
         raise ValueError(f"sample_weight has shape {weights.shape}; expected ({len(X)},), a weight for each sequence")
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("sample_weight has a number that is negative or not finite; expected numbers of at least 0")
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for all sequences; expected a positive weight of at least one")
     return weights

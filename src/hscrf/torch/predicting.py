@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 import torch
 
 from hscrf import metrics
-from hscrf.arrays import Floats, generator
+from hscrf.arrays import Floats
+from hscrf.errors import SequenceError
+from hscrf.estimator.answers import Answer, PosteriorAnswers, answers_of
 from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.fillers import shown
 from hscrf.inference import Marginals, Posterior
@@ -20,7 +23,6 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, over
 from hscrf.labels.scoring import labels_to_score, possible_labels
 from hscrf.observations.readers import length_of
-from hscrf.potentials import Potentials
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
@@ -29,7 +31,7 @@ from hscrf.torch.options import check_data, check_sequences
 TOGETHER = 64  # sequences that are predicted at a time
 
 
-class NeuralPredictor:
+class NeuralPredictor(PosteriorAnswers):
     """A trained network and layer; :class:`hscrf.torch.Tagger` adds how they learn."""
 
     device: Any
@@ -64,12 +66,13 @@ class NeuralPredictor:
             raise ValueError(f"loss is {loss!r}; expected 'sequence', 'step' or 'segment'")
         if loss == "sequence" and not confidence:
             return self._answer(X, evidence, self.crf_.decode)
-        posteriors = self.posterior(X, evidence)
-        found = [p.decode() if loss == "sequence" else self._best_expected(p, loss) for p in posteriors]
-        if not confidence:
-            return found
         hidden = partial(hidden_states, self.topology_)
-        return [with_confidence(hidden, p, [labels])[0] for p, labels in zip(posteriors, found, strict=True)]
+
+        def best(posterior: Posterior, n: int) -> Labels:
+            found = posterior.decode() if loss == "sequence" else self._best_expected(posterior, loss)
+            return with_confidence(hidden, posterior, [found])[0] if confidence else found
+
+        return self.ask_posteriors(X, evidence, best)
 
     def _best_expected(self, posterior: Posterior, loss: str) -> Labels:
         gains = expected_gains(self.topology_, posterior.batch, posterior.values, loss)
@@ -88,71 +91,13 @@ class NeuralPredictor:
         -------
         list of Marginals
         """
-        return [posterior.marginals for posterior in self.posterior(X, evidence)]
+        return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
-    def posterior(self, X: Sequence[Any], evidence: Any = None) -> list[Posterior]:
-        """Return the posterior of each sequence, for several questions about the same sequence.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of Posterior
-        """
+    def ask_posteriors(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
+        """Return an answer about the posterior of each sequence."""
         self._check_fitted()
-        return self._answer(X, evidence, self.crf_.posteriors)
-
-    def potentials(self, X: Sequence[Any]) -> list[Potentials]:
-        """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`.
-
-        Parameters
-        ----------
-        X : list of sequences
-
-        Returns
-        -------
-        list of Potentials
-        """
-        return [posterior.potentials for posterior in self.posterior(X)]
-
-    def entropy(self, X: Sequence[Any], evidence: Any = None) -> list[float]:
-        """Return the entropy in nats of the posterior of each sequence.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of float
-        """
-        return [posterior.entropy() for posterior in self.posterior(X, evidence)]
-
-    def sample(
-        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Any = None
-    ) -> list[list[Labels]]:
-        """Draw labellings of each sequence from its posterior; each sequence has a random generator of its own.
-
-        Parameters
-        ----------
-        X : list of sequences
-        n : int
-            Labellings of each sequence.
-        random_state : int, Generator or None
-        evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of lists of Labels
-        """
-        seeds = generator(random_state).integers(2**63, size=len(X))
-        found = zip(self.posterior(X, evidence), seeds, strict=True)
-        return [posterior.sample(n, seed) for posterior, seed in found]
+        found = self._answer(X, evidence, self.crf_.posteriors)
+        return answers_of(enumerate(found), answer, _asked_name(evidence))
 
     def log_likelihood(self, X: Sequence[Any], Y: Any) -> Floats:
         """Return the log probability of the labels of each sequence, -inf where the model forbids them.
@@ -175,7 +120,7 @@ class NeuralPredictor:
         def log_probability(scores: Any, lengths: Any, evidence: Sequence[Labels]) -> list[float]:
             return (-self.crf_(scores, evidence, lengths=lengths, reduction="none")).tolist()
 
-        return np.where(allowed, self._answer(X, known, log_probability), -np.inf)
+        return np.where(allowed, self._answer(X, known, log_probability, "Y"), -np.inf)
 
     def score(self, X: Sequence[Any], Y: Any) -> float:
         """Return the fraction of steps with the right state at every level at once; unknown steps are left out.
@@ -200,8 +145,11 @@ class NeuralPredictor:
         if not hasattr(self, "crf_"):
             raise ValueError("this Tagger is not fitted: call fit, or load a model")
 
-    def _answer(self, X: Sequence[Any], evidence: Any, ask: Any) -> list[Any]:
-        """Ask the layer about all sequences, in batches of similar lengths; an answer for each."""
+    def _answer(self, X: Sequence[Any], evidence: Any, ask: Any, name: str | None = None) -> list[Any]:
+        """Ask the layer about all sequences, in batches of similar lengths; an answer for each.
+
+        ``name`` is the name of the evidence in errors.
+        """
         check_sequences(X)
         items = self.inputs_.encode(X)
         known = None if evidence is None else self._evidence(evidence, X)
@@ -211,7 +159,8 @@ class NeuralPredictor:
             for which, batch in self._batches(items):
                 own = None if known is None else [known[n] for n in which]
                 scores, lengths = self._scores(batch)
-                found += list(zip(which, ask(scores, lengths=lengths, evidence=own), strict=True))
+                with numbered(which, name or _asked_name(evidence)):
+                    found += list(zip(which, ask(scores, lengths=lengths, evidence=own), strict=True))
         return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
 
     def _batches(self, items: Sequence[Any]) -> Iterator[tuple[list[int], dict[str, Any]]]:
@@ -245,8 +194,8 @@ class NeuralPredictor:
                 raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
         return found
 
-    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any]) -> list[Labels]:
-        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_)
+    def _read_to_score(self, given: Sequence[Any], X: Sequence[Any], name: str = "Y") -> list[Labels]:
+        return labels_to_score(given, [length_of(x) for x in X], self.topology_, self.scheme_, name)
 
     def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
         """Which labels the model allows, and the labels over its topology; those that it forbids become unknown."""
@@ -255,3 +204,17 @@ class NeuralPredictor:
             Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(truth, found, strict=True)
         ]
         return [z is not None for z in found], known
+
+
+@contextmanager
+def numbered(which: Sequence[int], name: str) -> Iterator[None]:
+    """Errors about a sequence of a batch get the number that it has in the data."""
+    try:
+        yield
+    except SequenceError as error:
+        raise error if error.sequence is None else error.of_sequence(which[error.sequence], name) from None
+
+
+def _asked_name(evidence: Any) -> str:
+    """What is to blame where a sequence has no configuration."""
+    return "X" if evidence is None else "evidence"

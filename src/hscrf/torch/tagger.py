@@ -22,8 +22,8 @@ from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_data, check_tagger_options, network_for
-from hscrf.torch.predicting import NeuralPredictor
+from hscrf.torch.options import check_data, check_development, check_tagger_options, network_for
+from hscrf.torch.predicting import NeuralPredictor, numbered
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
 Self = TypeVar("Self", bound="Tagger")
@@ -184,9 +184,11 @@ class Tagger(BaseEstimator, NeuralPredictor):
         check_tagger_options(self.get_params())
         Y = given_labels(Y)
         weights = check_data(X, Y, sample_weight)
+        if development is not None:
+            check_development(development)
         rng = generator(self.random_state)
-        train, held = self._split(X, Y, weights, development, rng)
-        inputs = Inputs(self.min_count).fit([X[n] for n in train])
+        train, held = self._split(len(X), development, rng)
+        inputs = Inputs(self.min_count).fit([X[n] for n in train], train)
         scheme = schemes_in(Y, self.scheme, self.topology)
         topology, labels = self._labels(Y, [length_of(x) for x in X], scheme)
         seed = int(rng.integers(2**63 - 1))
@@ -197,20 +199,21 @@ class Tagger(BaseEstimator, NeuralPredictor):
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
             self.network_, self.crf_ = network, crf
-            self._train(X, labels, weights, train, held or development, seed)
+            evaluate = None
+            if held:
+                evaluate = self._evaluator([X[n] for n in held], [Y[n] for n in held], held)
+            elif development is not None:
+                evaluate = self._evaluator(*development)
+            self._train(X, labels, weights, train, evaluate, seed)
         return self
 
-    def _split(
-        self, X: Sequence[Any], Y: Sequence[Any], weights: Floats | None, development: Any, rng: np.random.Generator
-    ) -> tuple[list[int], Any]:
-        """Numbers of the sequences to learn from, and what is held out of the training data."""
-        n = len(X)
+    def _split(self, n: int, development: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+        """Numbers of the sequences to learn from, and of those that are held out of the training data."""
         if development is not None or n < 20 or self.validation == 0:
-            return list(range(n)), None
+            return list(range(n)), []
         order = rng.permutation(n)
         held = sorted(order[: max(1, round(self.validation * n))].tolist())
-        rest = sorted(set(range(n)) - set(held))
-        return rest, ([X[k] for k in held], [Y[k] for k in held])
+        return sorted(set(range(n)) - set(held)), held
 
     def _labels(self, Y: Sequence[Any], lengths: Sequence[int], scheme: Any) -> tuple[Topology, list[Labels]]:
         """The topology, learned or given, and the labels over it."""
@@ -227,9 +230,15 @@ class Tagger(BaseEstimator, NeuralPredictor):
         return topology, over(labels, topology)
 
     def _train(
-        self, X: Sequence[Any], labels: Sequence[Labels], weights: Floats | None, train: list[int], dev: Any, seed: int
+        self,
+        X: Sequence[Any],
+        labels: Sequence[Labels],
+        weights: Floats | None,
+        train: list[int],
+        evaluate: Callable[[], tuple[float, float]] | None,
+        seed: int,
     ) -> None:
-        items = dict(zip(train, self.inputs_.encode([X[n] for n in train]), strict=True))
+        items = dict(zip(train, self.inputs_.encode([X[n] for n in train], train), strict=True))
         chance = torch.Generator().manual_seed(seed)
 
         def step(which: Sequence[int]) -> Any:
@@ -240,21 +249,23 @@ class Tagger(BaseEstimator, NeuralPredictor):
             scores, lengths = self._scores(batch)
             own = None if weights is None else weights[numbers]
             known = [labels[n] for n in numbers]
-            loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
+            with numbered(numbers, "Y"):
+                loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
             return loss / len(numbers)
 
         schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience, self.verbose)
-        evaluate = None if dev is None else self._evaluator(*dev)
         network = torch.nn.ModuleDict({"encoder": self.network_, "crf": self.crf_})
         outcome = Trainer(network, step, evaluate, schedule, seed).run([length_of(X[n]) for n in train])
         network.eval()
         self.loss_, self.history_, self.best_iter_ = outcome.loss, outcome.history, outcome.best
         self.stop_reason_, self.converged_, self.n_iter_ = outcome.reason, outcome.converged, len(outcome.history)
 
-    def _evaluator(self, X: Sequence[Any], Y: Any) -> Callable[[], tuple[float, float]]:
+    def _evaluator(
+        self, X: Sequence[Any], Y: Any, numbers: list[int] | None = None
+    ) -> Callable[[], tuple[float, float]]:
         """What scores development data: the share of steps that are right at all levels, and the loss."""
-        items = self.inputs_.encode(X)
-        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X)
+        items = self.inputs_.encode(X, numbers)
+        truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X, "development Y")
         known = self._possible(truth)[1]
 
         @torch.no_grad()
@@ -262,8 +273,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
             found, total = [], 0.0
             for which, batch in self._batches(items):
                 scores, lengths = self._scores(batch)
-                found += list(zip(which, self.crf_.decode(scores, lengths=lengths), strict=True))
-                total += self.crf_(scores, [known[n] for n in which], lengths=lengths, reduction="sum").item()
+                with numbered(which, "development labels"):
+                    found += list(zip(which, self.crf_.decode(scores, lengths=lengths), strict=True))
+                    total += self.crf_(scores, [known[n] for n in which], lengths=lengths, reduction="sum").item()
             best = [labels for _, labels in sorted(found, key=lambda pair: pair[0])]
             return float(metrics.joint_accuracy(truth, best)), total / len(items)
 

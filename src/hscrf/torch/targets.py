@@ -166,6 +166,8 @@ def _kept_tensors(
     for level, tensors in labels.items():
         d = topology.level(level)
         what = f"{name}[{topology.levels[d]!r}]"
+        if isinstance(tensors, tuple) and len(tensors) != 2:
+            raise ValueError(f"{what} is a tuple of {len(tensors)}; expected a pair of states and ends")
         row, stops = tensors if isinstance(tensors, tuple) else (tensors, None)
         given[d] = host_array(row, what), None if stops is None else host_array(stops, f"ends of {what}")
     if not given:

@@ -32,6 +32,7 @@ from hscrf.io.lines import (
 )
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
+from hscrf.versions import pandas_for
 
 BY_NAME = "sequence"  # the column that names sequences, unless it is said which one does
 NUMERIC = 0.9  # a column holds numbers if at least this share of its known cells does; others of these are errors
@@ -155,8 +156,7 @@ def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Ite
 
 def _parquet(file: str) -> Any:
     """The DataFrame in a Parquet file."""
-    import pandas
-
+    pandas = pandas_for("Parquet")
     try:
         return pandas.read_parquet(file)
     except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
@@ -359,8 +359,7 @@ def write_table(
     a,2,N
     """
     if isinstance(target, (str, os.PathLike)) and os.fspath(target).endswith(".parquet"):
-        import pandas
-
+        pandas = pandas_for("Parquet")
         tables = [pandas.DataFrame(_table_columns(document, sequence, features)) for document in documents]
         with replaced(target) as path:
             pandas.concat(tables, ignore_index=True).to_parquet(path, index=False)

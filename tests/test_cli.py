@@ -562,7 +562,7 @@ class TestMemory:
         self.fit(here, "train.txt")
         Path("test.txt").write_text("# one two three\nthe D\ncat N\n")
         said = here("predict", "test.txt", "-m", "m", code=2).err
-        assert "line 1: there are 4 columns, expected 2 (0, label); --comment '#' would read the file\n" in said
+        assert "line 1: there are 4 columns, expected 2 (column 1, label); --comment '#' would read the file\n" in said
         here("predict", "test.txt", "-m", "m", "--comment", "#")
 
     def test_names_of_columns(self, here):
@@ -667,7 +667,7 @@ class TestErrors:
         (
             "data.csv",
             "day,x,tag\na,1,N\n",
-            "data.csv, line 1: there is no column 'sequence', only day, x, tag (--sequence NAME",
+            "data.csv, line 1: there is no column 'sequence', only day, x, tag (blank lines",
         ),
         (
             "data.csv",

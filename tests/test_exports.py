@@ -34,6 +34,24 @@ def test_segments(tmp_path):
     ]
     assert [row["confidence"] for row in rows] == ["0.75", "", "", ""]
     assert (rows[0]["start_time"], rows[0]["stop_time"]) == ("0.0", "0.5")
+    assert [row["text"] for row in rows] == [" ".join(WORDS[span.start : span.stop]) for span in PLAIN.spans]
+
+
+def test_segments_have_the_words_of_the_original_text(tmp_path):
+    notes = Labelled(
+        "n", ["a", ",", "b"], [Span(0, 3, "x", "y")], ("x",), text="a,  b!", offsets=[(0, 1), (1, 2), (4, 5)]
+    )
+    days = [Labelled("d", tokens, [Span(0, 1, "x", "y")], ("x",)) for tokens in ([[0.5]], [{"speed": 1.0}])]
+    cells = [Labelled("d", tokens, [Span(0, 1, "x", "y")], ("x",)) for tokens in ([["cat", "N"]], [{"word": "cat"}])]
+    for sequences, texts in (
+        ([notes], ["a,  b"]),
+        (days, [None, None]),
+        (cells, ["cat", "cat"]),
+        ([days[0], notes], ["", "a,  b"]),
+    ):
+        export(tmp_path / "x.segments.csv", sequences)
+        with open(tmp_path / "x.segments.csv", encoding="utf-8", newline="") as file:
+            assert [row.get("text") for row in csv.DictReader(file)] == texts
 
 
 def test_spacy(tmp_path):

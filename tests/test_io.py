@@ -112,6 +112,24 @@ class TestRoundTrips:
         write_table(file, documents)
         assert file.getvalue() == "tag,time,note,sequence,x\nD,1,a,one,3\nN,2,b,one,0.5\nV,1,c,two,2\n"
 
+    @pytest.mark.parametrize("gap", ["\n", "\n\n", ",,\n", " ,\t,\n"])
+    def test_without_a_column_that_names_them_sequences_end_at_blank_lines(self, gap):
+        text = f"word,n,tag\n{gap}a,1,N\nb,2,?\n{gap}c,3,V\n{gap}"
+        documents = list(read_table(io.StringIO(text), ["tag"]))
+        assert [(d.name, [t["word"] for t in d.tokens], d.labels["tag"]) for d in documents] == [
+            ("1", ["a", "b"], ["N", "?"]),
+            ("2", ["c"], ["V"]),
+        ]
+        file = io.StringIO()
+        write_table(file, documents)
+        assert file.getvalue() == "word,n,tag,sequence\na,1,N,1\nb,2,?,1\nc,3,V,2\n"
+
+    def test_blank_lines_mean_nothing_where_a_column_names_sequences(self):
+        text = "sequence,x,tag\na,1,N\n\na,2,V\n"
+        assert [d.labels["tag"] for d in read_table(io.StringIO(text), ["tag"])] == [["N", "V"]]
+        text = "chapter,x,tag\na,1,N\n\na,2,V\n"
+        assert [d.labels["tag"] for d in read_table(io.StringIO(text), ["tag"], sequence="chapter")] == [["N", "V"]]
+
     @pytest.mark.parametrize("kind", ["frame", "parquet"])
     def test_frames_and_parquet(self, tmp_path, kind):
         pandas = pytest.importorskip("pandas")
@@ -254,6 +272,12 @@ class TestBrokenFiles:
     TABLES = (
         ("sequence,x,tag\na,1\n", "line 2: there are 2 columns, expected 3"),
         ("sequence,x\na,1\n", "line 1: there is no column 'tag', only sequence, x"),
+        (
+            "x,tag\n1,N\n\n",
+            "line 1: there is no column 'sequence', only x, tag (blank lines can separate sequences; "
+            "or --sequence NAME, in Python sequence=NAME, says which column names them; "
+            "--sequence none: all rows are one)",
+        ),
         ("sequence,x,tag\n", "line 1: the file is empty, expected at least one sequence"),
         ("sequence,tag\na,N\n", "line 1: no column is left for features, only sequence, tag"),
         ('sequence,x,tag\na,"1,N\n', "line 2: not valid CSV: unexpected end of data"),

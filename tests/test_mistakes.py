@@ -1,6 +1,7 @@
 """What mistakes say: each is an error or a warning that names the thing, what it is, and what was expected."""
 
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -71,6 +72,32 @@ def test_labels_of_a_dynamic_crf_that_cannot_be_read():
 def test_one_table_is_no_list_of_sequences(fit):
     with pytest.raises(ValueError, match=r"X is one table of 6 by 2, expected a list of sequences: \[X\] if it is one"):
         fit(ROWS[0])
+
+
+@pytest.mark.parametrize("fit", [True, False])
+def test_a_dict_is_neither_a_sequence_nor_a_list_of_them(fit):
+    model = ChainCRF().fit([[{"w": "a"}, {"w": "b"}]] * 2, [["N", "V"]] * 2)
+    call = (lambda X: ChainCRF().fit(X, [["N"]])) if fit else model.predict
+    told = "X[0] is a dict, expected a sequence of steps; [X] if X is one sequence"
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        call([{"w": "a"}])
+    with pytest.raises(ValueError, match=r"^X is a dict, expected a list of sequences$"):
+        call({"w": ["a", "b"]})
+
+
+def test_what_needs_pandas_says_so(monkeypatch, tmp_path):
+    from hscrf.io import read_table
+
+    model = ChainCRF().fit([[["a"], ["b"]]] * 2, [["N", "V"]] * 2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    needs = (
+        ("the table of weights_", lambda: model.weights_),
+        ("a DataFrame of labels", lambda: model.predict([[["a"]]])[0].to_frame()),
+        ("Parquet", lambda: next(read_table(tmp_path / "x.parquet"))),
+    )
+    for what, call in needs:
+        with pytest.raises(ImportError, match=rf"^{what} needs pandas: pip install 'hscrf\[tables\]'$"):
+            call()
 
 
 def test_rows_of_two_lengths():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from hscrf.native import describe_core
 
@@ -45,3 +46,12 @@ def installed(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
+
+
+def pandas_for(what: str) -> Any:
+    """The module pandas, which is optional; where it is missing, an error says what needs it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"{what} needs pandas: pip install 'hscrf[tables]'") from error
+    return pandas

@@ -43,6 +43,7 @@ from hscrf.streaming import Stream
 from hscrf.streaming.scoring import StepScorer
 from hscrf.streaming.stream import Shown
 from hscrf.topology import Topology
+from hscrf.versions import pandas_for
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -386,9 +387,8 @@ class Predictor(Calibrated):
         Where fillers remember, a column ``after`` names what the filler remembers before a transition or an end: "" if
         nothing came before it, missing where no filler is concerned.
         """
-        import pandas
-
         self.check_fitted()
+        pandas = pandas_for("the table of weights_")
         rows = []
         for block, weights in self.weighted_blocks():
             for (name, place), weight in zip(block.describe(self.encoder_), weights.tolist(), strict=True):

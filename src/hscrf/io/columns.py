@@ -258,7 +258,8 @@ def _frame(
     labelled = not (unlabelled and width == len(bare) + len(extra))
     used = (*(known if labelled else bare), *extra)
     if width != len(used):
-        raise DataFileError(file, number, f"{number_of(width)}, expected {len(used)} ({', '.join(used)})")
+        called = [f"column {k + 1}" if name == str(k) else name for k, name in enumerate(used)]
+        raise DataFileError(file, number, f"{number_of(width)}, expected {len(used)} ({', '.join(called)})")
     place = {name: k for k, name in enumerate(used)}
     own = {level: place[level] for level in levels} if labelled and levels else None
     return ColumnFrame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})

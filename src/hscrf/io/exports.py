@@ -55,7 +55,7 @@ def export(
     form : str, optional
         The format. By default the ending of the name decides.
 
-        - ``"segments"``: CSV with sequence, start, stop, level, label and confidence of each segment.
+        - ``"segments"``: CSV with sequence, start, stop, level, label, confidence and, of words, text of each segment.
         - ``"spacy"``: JSON Lines for ``spacy.tokens.Doc.from_json``, with a span group for each level.
         - ``"brat"``: stand-off annotations.
         - ``"elan"``: ELAN documents (.eaf).
@@ -74,7 +74,7 @@ def export(
     --------
     >>> import os, pathlib, tempfile
     >>> from hscrf.io import Labelled, Span
-    >>> day = Labelled("monday", ["x"] * 50, [Span(0, 20, "action", "walk", 0.9)], ("action",))
+    >>> day = Labelled("monday", [[0.5]] * 50, [Span(0, 20, "action", "walk", 0.9)], ("action",))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     (path,) = export(os.path.join(folder, "day.segments.csv"), [day], rate=50)
     ...     print(pathlib.Path(path).read_text().strip())
@@ -106,17 +106,20 @@ def export(
 
 
 def segment_lines(sequences: Iterable[Labelled], rate: float | None = None) -> Iterator[str]:
-    """Lines of a CSV file: a row for each segment, after a header; with times, if there are any."""
+    """Lines of a CSV file: a row for each segment, after a header; with times and words, if there are any."""
     several = list(sequences)
+    worded = any(sequence.has_words for sequence in several)
     timed = rate is not None or any(sequence.times is not None for sequence in several)
     times = ["start_time", "stop_time"] if timed else []
-    yield _csv_line(["sequence", "start", "stop", "level", "label", "confidence", *times])
+    yield _csv_line(["sequence", "start", "stop", "level", "label", "confidence", *times, *["text"] * worded])
     for n, sequence in enumerate(several, start=1):
         axis = TimeAxis(len(sequence.tokens), rate, sequence.times)
+        text, places = sequence.written() if sequence.has_words else ("", [])
         for start, stop, level, label, confidence in sequence.spans:
             seconds = [round(axis.seconds(start), 9), round(axis.seconds(stop), 9)] if timed else []
             sure = "" if confidence is None else confidence
-            yield _csv_line([sequence.name or n, start, stop, level, label, sure, *seconds])
+            words = [text[places[start][0] : places[stop - 1][1]] if places else ""] if worded else []
+            yield _csv_line([sequence.name or n, start, stop, level, label, sure, *seconds, *words])
 
 
 def _csv_line(cells: list[Any]) -> str:

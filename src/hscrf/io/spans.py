@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from hscrf.labels.labels import Labels
 
+WORDS = ("word", "token", "w", "text")  # names of features that hold the word of a step
+
 
 class Span(NamedTuple):
     """A segment of one level, half-open in steps.
@@ -65,6 +67,16 @@ class Labelled:
     def words(self) -> list[str]:
         """A word for each step."""
         return [word_of(token) for token in self.tokens]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether steps are words, not numbers or features without a word."""
+        token = self.tokens[0] if len(self.tokens) else None
+        if isinstance(token, Mapping):
+            return any(key in token for key in WORDS)
+        return self.text is not None or isinstance(
+            token[0] if isinstance(token, (list, tuple)) and token else token, str
+        )
 
     def written(self) -> tuple[str, list[tuple[int, int]]]:
         """Return the text of the sequence, and the place of each step in it.
@@ -143,7 +155,7 @@ def word_of(token: Any) -> str:
     if isinstance(token, (list, tuple)) and token:
         return str(token[0])
     if isinstance(token, Mapping) and token:
-        return str(next((token[key] for key in ("word", "token", "w", "text") if key in token), features_of(token)))
+        return str(next((token[key] for key in WORDS if key in token), features_of(token)))
     return str(token)
 
 

@@ -32,8 +32,14 @@ from hscrf.io.lines import (
 )
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
+from hscrf.versions import pandas_for
 
+BY_NAME = "sequence"  # the column that names sequences, unless it is said which one does
 NUMERIC = 0.9  # a column holds numbers if at least this share of its known cells does; others of these are errors
+SEQUENCE_HINT = (
+    " (blank lines can separate sequences; or --sequence NAME, in Python sequence=NAME, says which column names them; "
+    "--sequence none: all rows are one)"
+)
 
 
 def read_table(
@@ -64,7 +70,8 @@ def read_table(
     levels : sequence of str
         Label columns from top to bottom.
     sequence : str, optional
-        The column that names the sequence. None: all rows are one sequence.
+        The column that names the sequence. Without a column ``sequence`` empty rows, or blank lines, are between
+        sequences, and these are named 1, 2 and so on. None: all rows are one sequence.
     time : str, optional
         The column that orders the steps. By default a column ``time`` if there is one, else the order of the rows.
     features : sequence of str, optional
@@ -108,6 +115,9 @@ def read_table(
     """
     with _table(source, separator) as (file, header, rows):
         table = list(rows)
+    if sequence == BY_NAME and sequence not in header:
+        header, table = _by_empty_rows(header, table)
+    table = [row for row in table if row[1]]
     if not table:
         raise empty_file(file)
     extra = [name for name in extra if not loose or name in header]
@@ -138,7 +148,7 @@ def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Ite
         return
     with reading(source) as (name, lines):
         records = _records(name, lines, separator)
-        header = next(records, None)
+        header = next((record for record in records if record[1]), None)
         if header is None:
             raise empty_file(name)
         yield name, list(header[1]), _even(name, header[1], records)
@@ -146,8 +156,7 @@ def _table(source: Source, separator: str) -> Iterator[tuple[str, list[str], Ite
 
 def _parquet(file: str) -> Any:
     """The DataFrame in a Parquet file."""
-    import pandas
-
+    pandas = pandas_for("Parquet")
     try:
         return pandas.read_parquet(file)
     except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
@@ -158,7 +167,7 @@ def _parquet(file: str) -> Any:
 
 
 def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
-    """Records of a CSV file with the number of the line on which each begins."""
+    """Records of a CSV file with the number of the line on which each begins; a blank line is an empty one."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
     reader = csv.reader((line + "\n" for _, line in lines), delimiter=separator, strict=True)
     while True:
@@ -169,13 +178,12 @@ def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
             return
         except csv.Error as error:
             raise DataFileError(file, number, f"not valid CSV: {error}") from None
-        if record:
-            yield number, record
+        yield number, record
 
 
 def _even(file: str, header: Sequence[Any], records: Iterator[Row]) -> Iterator[Row]:
     for number, record in records:
-        if len(record) != len(header):
+        if record and len(record) != len(header):
             raise DataFileError(file, number, f"{number_of(len(record))}, expected {len(header)}")
         yield number, record
 
@@ -223,8 +231,7 @@ def _table_plan(
     try:
         check_column_names([*own, *(features or ())], header)
     except ValueError as error:
-        known = sequence in header or sequence is None
-        hint = "" if known else " (--sequence NAME, in Python sequence=NAME, says which column names the sequence)"
+        hint = SEQUENCE_HINT if sequence == BY_NAME and sequence not in header else ""
         raise DataFileError(file, 1, f"{error}{hint}") from None
     used = list(features) if features is not None else [name for name in header if name not in own]
     if features is None:
@@ -296,6 +303,19 @@ def _groups(header: list[str], table: list[Row], sequence: str | None) -> dict[s
     return groups
 
 
+def _by_empty_rows(header: list[str], table: list[Row]) -> tuple[list[str], list[Row]]:
+    """The same with a column that numbers the sequences, if empty rows are between them; else the table as it is."""
+    numbered: list[Row] = []
+    n, ended = 0, True
+    for line, row in table:
+        ends = all(isinstance(cell, str) and not cell.strip() for cell in row)
+        if not ends:
+            n += ended
+            numbered.append((line, [*row, str(n)]))
+        ended = ends
+    return ([*header, BY_NAME], numbered) if n > 1 else (header, table)
+
+
 def _in_time(header: list[str], rows: list[Row], time: str | None) -> list[Row]:
     """Rows in the order of the time column: as numbers if they all are, else as they compare."""
     if time is None:
@@ -339,8 +359,7 @@ def write_table(
     a,2,N
     """
     if isinstance(target, (str, os.PathLike)) and os.fspath(target).endswith(".parquet"):
-        import pandas
-
+        pandas = pandas_for("Parquet")
         tables = [pandas.DataFrame(_table_columns(document, sequence, features)) for document in documents]
         with replaced(target) as path:
             pandas.concat(tables, ignore_index=True).to_parquet(path, index=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hscrf.topology import Topology
+from hscrf.versions import pandas_for
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -47,8 +48,7 @@ def _some(items: list[str], between: str) -> str:
 
 def frame_of(labels: Labels, scheme: str = "plain") -> DataFrame:
     """A DataFrame with a row for each step and a column for each level, missing where unknown."""
-    import pandas
-
+    pandas = pandas_for("a DataFrame of labels")
     topology = labels.topology
     columns = {topology.levels[d]: labels.column(d, scheme if d else "plain") for d in shown_levels(topology)}
     cells = {level: [None if label == "?" else label for label in column] for level, column in columns.items()}

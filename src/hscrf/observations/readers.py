@@ -57,6 +57,8 @@ def kind_of(X: Sequence[Any]) -> str:
 
 def check_several(X: Any) -> None:
     """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
+    if isinstance(X, Mapping):
+        raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
     rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols
     if rows or hasattr(X, "columns") or hasattr(X, "tocsr"):
         shape = " by ".join(map(str, X.shape))
@@ -74,6 +76,8 @@ def lengths_of(X: Sequence[Any]) -> list[int]:
     if is_of_lists(X):
         return list(map(len, X))
     for n, x in enumerate(X):
+        if isinstance(x, Mapping):
+            raise ValueError(f"X[{n}] is a {type(x).__name__}, expected a sequence of steps; [X] if X is one sequence")
         if not hasattr(x, "shape") and not hasattr(x, "__len__"):
             raise ValueError(f"X[{n}] is a {type(x).__name__}, expected a sequence of steps")
     return list(map(length_of, X))

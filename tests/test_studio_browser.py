@@ -135,19 +135,40 @@ def test_a_range_that_is_dragged_becomes_one_segment(tab):
     assert [5, 10, labels[0]] in tab.view()["segments"]["activity"]
 
 
-def test_a_drag_next_to_a_labelled_segment_chooses_the_next_one(new_tab, tmp_path):
-    """Segments are labelled one after the other: a drag over unlabelled steps moves no border, however near it is."""
+def test_drags_begin_and_end_at_borders_that_they_miss_by_a_few_pixels(new_tab, tmp_path):
+    """Segments are labelled one after the other, level by level: nothing is left between them or contradicts."""
     topology = Topology({"phase": ["quiet", "song"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
+    with serve([[[float(t)] for t in range(400)]], topology=topology, db=tmp_path / "c.sqlite", port=0) as session:
+        tab = new_tab(session)
+
+        def drag(level, start, stop, *misses):
+            (left, y), (right, _) = tab.point(level, start), tab.point(level, stop)
+            tab.drag((left + misses[0], y), (right + misses[1], y))
+
+        for start, stop, digit, misses in ((0, 80, "1", (-6, 0)), (80, 200, "2", (-4, 0)), (200, 400, "1", (4, 8))):
+            drag("sound", start, stop, *misses)
+            tab.fix(digit)
+        assert tab.view()["segments"]["sound"] == [[0, 80, "hum"], [80, 200, "beep"], [200, 400, "hum"]]
+        for start, stop, digit, misses in ((0, 80, "1", (3, -5)), (80, 400, "2", (-3, -5))):
+            drag("phase", start, stop, *misses)
+            tab.fix(digit)
+        view = tab.view()
+        assert (view["segments"]["phase"], view["conflict"]) == ([[0, 80, "quiet"], [80, 400, "song"]], None)
+
+
+def test_a_border_next_to_unlabelled_steps_is_moved_back_or_with_shift(new_tab, tmp_path):
+    topology = Topology({"sound": ["hum", "beep"]}, max_duration={"sound": None})
     with serve([[[float(t)] for t in range(100)]], topology=topology, db=tmp_path / "c.sqlite", port=0) as session:
         tab = new_tab(session)
-        for start, stop, digit in ((0, 20, "1"), (20, 50, "2")):
-            (left, y), (right, _) = tab.point("sound", start), tab.point("sound", stop)
-            tab.drag((left + 2, y), (right - 2, y))
-            tab.fix(digit)
-        assert tab.view()["segments"]["sound"] == [[0, 20, "hum"], [20, 50, "beep"], [50, 100, None]]
-        (x, y), (to, _) = tab.point("sound", 50), tab.point("sound", 40)
-        tab.saves(lambda: tab.drag((x - 2, y), (to - 2, y)))
-        assert tab.view()["segments"]["sound"][1] == [20, 40, "beep"], "from the labelled side the border is moved"
+        tab.drag(tab.point("sound", 0), tab.point("sound", 50))
+        tab.fix("1")
+        (x, y), (back, _), (on, _) = (tab.point("sound", step) for step in (50, 40, 60))
+        tab.saves(lambda: tab.drag((x - 2, y), (back, y)))
+        assert tab.view()["segments"]["sound"] == [[0, 40, "hum"], [40, 100, None]]
+        tab.page.keyboard.down("Shift")
+        tab.saves(lambda: tab.drag((back - 2, y), (on, y)))
+        tab.page.keyboard.up("Shift")
+        assert tab.view()["segments"]["sound"] == [[0, 60, "hum"], [60, 100, None]]
 
 
 def test_words_about_what_is_under_the_pointer_follow_a_fix(tab):
@@ -438,6 +459,9 @@ def test_the_menu_does_what_the_keys_do(tab):
 
 
 def test_many_sequences_are_accepted_and_taken_back_as_one(tab):
+    flagged = tab.painted[0]
+    tab.fix("x").press("PageDown")
+    tab.wait_other(flagged)
     tab.page.click("#more")
     tab.page.get_by_role("menuitem", name="Accept many sequences").click()
     tab.page.fill("#least", "0.5")
@@ -448,6 +472,7 @@ def test_many_sequences_are_accepted_and_taken_back_as_one(tab):
     tab.page.get_by_role("button", name="Accept them").click()
     tab.page.get_by_text("accepted.").wait_for()
     assert tab.ask("/api/queue")["done"] == len(found)
+    tab.wait_version(1, flagged)  # what waits is open now, not what is done
     tab.page.get_by_role("button", name="Undo all of it").click()
     tab.page.get_by_text(f"{len(found)} taken back").wait_for()
     assert tab.ask("/api/queue")["done"] == 0

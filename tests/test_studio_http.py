@@ -242,11 +242,18 @@ def test_a_bulk_acceptance_leaves_flagged_sequences_and_later_changes_alone(pers
     found = person.get("/api/bulk/preview", confidence=0.5).json()["sequences"]
     first, second = found[0]["id"], found[1]["id"]
     person.do(first, "mark", flag=True)
+    before = person.get("/api/progress").json()
+    done, looked_at = before["done"], before["corrections"]
     wanted = [entry["id"] for entry in found]
     answer = person.post("/api/bulk/accept", {"confidence": 0.5, "sequences": wanted}).json()
     assert sorted(answer["accepted"]) == sorted(set(wanted) - {first})
     assert person.view(first)["status"] != "done"
     assert person.view(second)["status"] == "done"
+    progress = person.get("/api/progress").json()
+    assert progress["done"] == done + len(answer["accepted"])
+    assert progress["corrections"] == looked_at, (
+        "nobody looked at these: they say nothing about the quality of the model"
+    )
     person.do(second, "release", level="tag", start=0, stop=1)
     undone = person.post("/api/bulk/undo", {"batch": answer["batch"]}).json()
     assert undone["kept"] == [second]

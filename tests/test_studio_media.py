@@ -126,10 +126,34 @@ def test_a_recording_plays_the_selection_and_its_line_moves(tab):
     tab.page.wait_for_function(f"() => Math.abs(({PLAYED})() - 0) < 2.1")
 
 
+SPECTRUM = """async ([rate, pitch]) => {
+  const { Sound, samplesFor } = await import("/page/sound.js");
+  const head = new DataView(new ArrayBuffer(60));
+  head.setUint32(0, 0x52494646);
+  head.setUint32(12, 0x666d7420);
+  head.setUint32(24, rate, true);
+  const found = samplesFor(head.buffer);
+  const samples = Float32Array.from({ length: found }, (_, i) => Math.sin((2 * Math.PI * pitch * i) / found));
+  const sound = new Sound(samples, found, { seconds: (step) => step });
+  const column = new Float32Array(256);
+  sound.column(found / 2, column);
+  return [found, sound.top, column.indexOf(Math.max(...column)) * found / 512, sound.quiet < sound.loud];
+}"""
+
+
+@pytest.mark.parametrize(("rate", "pitch", "decoded"), [(44100, 6000, 16000), (8000, 1000, 8000), (2000, 500, 3000)])
+def test_the_spectrogram_shows_the_frequencies_of_the_recording(tab, rate, pitch, decoded):
+    found, top, loudest, scaled = tab.page.evaluate(SPECTRUM, [rate, pitch])
+    assert (found, top, scaled) == (decoded, decoded / 2000, True)
+    assert loudest == pytest.approx(pitch, abs=decoded / 512)
+
+
 def test_time_is_shown_in_seconds_and_the_waveform_is_drawn(tab):
     tab.page.locator("#player").wait_for()
     tab.page.mouse.move(*tab.point("part", 10.5))
     tab.wait_text("#readout", "step 10 (0.5 s)")
+    tab.drag(tab.point("part", 10.2), tab.point("part", 19.8))
+    assert "steps 10 to 19 (10), 0.5 to 1 s" in tab.current
     tab.page.locator("#tracks[data-sound]").wait_for()
     frames = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
     tab.page.evaluate(frames)

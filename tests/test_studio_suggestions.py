@@ -12,13 +12,14 @@ from hscrf import HSCRF, InfeasibleError, Labels, Topology
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
-from hscrf.studio.data.conflicts import groups_of, only
+from hscrf.studio.data.conflicts import crossed, groups_of, only
 from hscrf.studio.data.database import Event
 from hscrf.studio.data.events import Invalid, State
 from hscrf.studio.data.evidence import labels_of, levels_of
 from hscrf.studio.model import suggestions
 from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
 from hscrf.studio.work.queue import Candidate, is_random, ordered
+from hscrf.studio.work.workspace import _least_sure
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 LEVELS = levels_of(TOPOLOGY)
@@ -160,13 +161,35 @@ def test_borders_in_a_conflict_are_named_by_the_step_after_them(suggester):
     found = suggester.suggest(1, state_of(1, moved, fixed("tag", 0, 1, "D"), fixed("tag", 1, 3, "V")).knowledge, 3)
     assert found.conflict
     assert {group.words for group in found.conflict} <= {
-        "phrase has a border before step 3",
+        "phrase has a border before step 3 and none before steps 1 to 2",
         "tag is 'D' in step 0",
         "tag is 'V' in steps 1 to 2",
     }
     merged = ("boundary", {"level": "phrase", "at": 1, "on": False})
     found = suggester.suggest(1, state_of(1, merged, fixed("tag", 0, 1, "D"), fixed("tag", 1, 2, "V")).knowledge, 3)
     assert found.conflict[0].words == "phrase has no border before step 1"
+
+
+def test_the_rule_of_borders_is_told_where_it_is_broken(lasting):
+    upper, lower = lasting.levels
+    state = State(lasting.levels, 400)
+    for level, start, stop in ((lower, 0, 9), (upper, 2, 9)):
+        kind, body = fixed(level.name, start, stop, level.labels[0], "segment")
+        state.apply(Event(state.version + 1, kind, state.check(kind, body)))
+    groups = unmodelled(state.knowledge, lasting.topology, 2).conflict
+    assert crossed(state.knowledge, groups) == (
+        f"where a segment of {upper.name} begins or ends, one of {lower.name} does, too"
+    )
+    assert crossed(state.knowledge, groups[:1]) == ""
+
+
+def test_how_sure_a_segment_is_does_not_hang_on_the_place_of_its_borders():
+    doubt = np.zeros(200, dtype=np.uint8)
+    doubt[98:102] = 128
+    segments = [[0, 100, "a"], [100, 200, "b"]]
+    assert _least_sure(segments, doubt) == pytest.approx(1 - 2 * 128 / 255 / 100)
+    doubt[:4] = 255
+    assert _least_sure([[0, 4, "c"], [4, 200, "a"]], doubt) == 0
 
 
 def test_releasing_what_a_conflict_names_ends_it(suggester):

@@ -80,7 +80,10 @@ def _words(knowledge: Knowledge, name: str, labels: Any, borders: Any, start: in
     if said:
         shown = " or ".join(map(repr, said[:3])) + (" ..." if len(said) > 3 else "")
         return f"{name} is {shown} in {_steps(start, stop)}"
-    on = borders[cells.border[borders] == 1]
+    on, off = borders[cells.border[borders] == 1], borders[cells.border[borders] == 0]
+    if on.size and off.size:  # a border that was moved
+        between = _steps(int(off[0]), int(off[-1]) + 1)
+        return f"{name} has a border before step {int(on[0])} and none before {between}"
     if on.size:
         return f"{name} has a border before step {int(on[0])}"
     return f"{name} has no border before {_steps(int(borders[0]), int(borders[-1]) + 1)}"
@@ -89,6 +92,18 @@ def _words(knowledge: Knowledge, name: str, labels: Any, borders: Any, start: in
 def _steps(start: int, stop: int) -> str:
     """Steps in words; both ends belong to them."""
     return f"step {start}" if stop == start + 1 else f"steps {start} to {stop - 1}"
+
+
+def crossed(knowledge: Knowledge, groups: Sequence[Group]) -> str:
+    """The rule that two levels break whose borders do not fit together; empty if they contradict otherwise."""
+    order = [level.name for level in knowledge.levels]
+    for upper in groups:
+        for lower in groups:
+            above, below = knowledge.cells[upper.level].border, knowledge.cells[lower.level].border
+            on, off = upper.borders[above[upper.borders] == 1], lower.borders[below[lower.borders] == 0]
+            if order.index(upper.level) < order.index(lower.level) and np.intersect1d(on, off).size:
+                return f"where a segment of {upper.level} begins or ends, one of {lower.level} does, too"
+    return ""
 
 
 def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:

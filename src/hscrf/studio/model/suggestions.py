@@ -187,7 +187,7 @@ class Suggester:
         for level in self.levels:
             if level.name not in doubt:
                 doubt[level.name] = np.full(labels.length, BYTE, dtype=np.uint8)
-        entropy = posterior.entropy() / labels.length
+        entropy = max(0.0, posterior.entropy() / labels.length)  # what is certain may be off by a rounding error
         return Suggestion(self._segments(labels, knowledge), doubt, entropy, labels=labels)
 
     def _inferred(self, posterior: Posterior) -> tuple[Labels, dict[str, Any]]:

@@ -7,7 +7,7 @@ import { open } from "./dialogs.js";
 
 /** @param {import("./studio.js").Studio} studio */
 export function openBulk(studio) {
-  const least = make("input", { id: "least", type: "number", min: "0.5", max: "1", step: "0.01", value: "0.99" });
+  const least = make("input", { id: "least", type: "number", min: "0.5", max: "1", step: "0.01", value: "0.95" });
   const list = make("div", { className: "bulk-list", role: "status" });
   const accept = make("button", { type: "button", className: "main", disabled: true }, "Accept them");
   /** @type {any[]} */ let found = [];
@@ -27,7 +27,7 @@ export function openBulk(studio) {
     const rows = found.map((each) =>
       make("span", {}, `${each.name}, ${each.length} steps, least sure ${each.confidence}`),
     );
-    list.replaceChildren(make("b", {}, found.length ? words : "no sequence is as sure as that"), ...rows);
+    list.replaceChildren(make("b", {}, found.length ? words : await surest()), ...rows);
     accept.disabled = !found.length;
   };
   least.addEventListener("change", show);
@@ -37,7 +37,9 @@ export function openBulk(studio) {
       const { batch, accepted } = await tell("/api/bulk/accept", { confidence: Number(least.value), sequences });
       took(studio, accepted.length ? { batch, count: accepted.length } : null);
       await studio.refreshQueue();
-      studio.reload();
+      const next = studio.state.queue?.next;
+      if (next && accepted.includes(studio.state.view?.id)) studio.open(next);
+      else studio.reload();
       done(studio, accepted.length);
     } catch (error) {
       list.replaceChildren(make("p", {}, error instanceof Refused ? error.message : "the server does not answer"));
@@ -45,13 +47,20 @@ export function openBulk(studio) {
   });
   open(
     "Accept many sequences",
-    make("p", {}, "Sequences that are not done and of which the model is this sure at every step of every level:"),
-    make("div", { className: "form" }, make("label", { for: "least" }, "Probability of each step at least"), least),
+    make("p", {}, "Sequences that are not done and in which the model is this sure of every segment of every level:"),
+    make("div", { className: "form" }, make("label", { for: "least" }, "Mean probability of the steps of each segment, at least"), least),
     list,
     make("p", {}, accept),
     make("p", { className: "quiet" }, "Flagged and skipped sequences stay as they are. One undo takes all of it back."),
   );
   show();
+}
+
+/** Where none is as sure as asked for: the surest. */
+async function surest() {
+  const { sequences } = await ask("/api/bulk/preview?confidence=0.5");
+  const [first] = sequences;
+  return `no sequence is as sure as that${first ? `; the surest is ${first.name} with ${first.confidence}` : ""}`;
 }
 
 /** Remember what was accepted together last. @param {import("./studio.js").Studio} studio

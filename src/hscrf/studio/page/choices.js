@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { hatchingOf, hueOf } from "./colours.js";
 import { byId, make, onPress, soon } from "./dom.js";
 import { chosen, meanDoubt, nameOf, percent, stepsOf, whose } from "./segments.js";
+import { spanWords } from "./time.js";
 
 const DIGITS = 9;
 const PAUSE = 40; // milliseconds on a segment before the server is asked
@@ -170,6 +171,7 @@ export class Choices {
         { title: "Both ends belong to the segment; steps count from 0" },
         `${stepsOf(start, stop)} (${stop - start})`,
       ),
+      make("span", { className: "quiet" }, spanWords(start, stop, this.state.project?.rate, this.state.observations?.times)),
     ];
     if (!free) parts.push(sep(), whose(shown, selection.level, index));
     if (doubt)

@@ -24,7 +24,7 @@ export class Conflict {
     const items = conflict.items.filter((item) => !item.new).map((item) => make("li", {}, this.button(item)));
     this.element.replaceChildren(
       make("h3", {}, `These cannot be true together. Nothing is lost; release one (${keyFor("conflict")})`),
-      make("p", {}, conflict.items.map((item) => item.what).join(", and ") || conflict.message),
+      make("p", {}, conflict.items.map((item) => item.what).join(", and ") || conflict.message, conflict.rule && `: ${conflict.rule}`),
       make("ul", {}, ...items, make("li", {}, undo)),
     );
   }

@@ -25,7 +25,8 @@ function stack(rows, gap) {
 
 /** Tracks of a time sequence: axis, levels, doubt, tokens, channels; the channels share what height is left.
  * @param {string[]} levels @param {import("./types.js").Observations} seen @param {import("./window.js").Window} window
- * @param {number} width @param {number} height @param {boolean} sounds @param {number[]} order of the channels that are shown
+ * @param {number} width @param {number} height @param {number | null} sounds the highest frequency of the sound in kHz
+ * @param {number[]} order of the channels that are shown
  * @returns {Layout} */
 export function layTime(levels, seen, window, width, height, sounds, order) {
   const channels = order.length;
@@ -36,7 +37,7 @@ export function layTime(levels, seen, window, width, height, sounds, order) {
     row("doubt", "doubt", 34),
   ];
   if (seen.tokens) rows.push(row("tokens", "observed", 24));
-  if (sounds) rows.push(row("wave", "sound", 54), row("spectrum", "0-4 kHz", 64));
+  if (sounds !== null) rows.push(row("wave", "waveform", 54), row("spectrum", `0-${sounds} kHz`, height > 620 ? 96 : 64));
   const left = height - stack(rows, GAP) - GAP;
   const each = channels ? Math.max(34, Math.min(320, left / channels - GAP)) : 0;
   for (const i of order) rows.push(row("channel", seen.channels[i].name, each, i));

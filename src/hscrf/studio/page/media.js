@@ -3,7 +3,7 @@
 import { named } from "./api.js";
 import { byId, make, write } from "./dom.js";
 import { chosen } from "./segments.js";
-import { Sound, SAMPLES } from "./sound.js";
+import { Sound, samplesFor } from "./sound.js";
 import { Axis, seconds } from "./time.js";
 
 const LARGEST = 400e6; // bytes of a file whose waveform is drawn
@@ -80,11 +80,12 @@ export class Media {
     try {
       const answer = await fetch(source, { credentials: "same-origin" });
       if (Number(answer.headers.get("content-length")) > LARGEST) return;
-      const decoder = new OfflineAudioContext(1, 1, SAMPLES);
-      const sound = await decoder.decodeAudioData(await answer.arrayBuffer());
+      const content = await answer.arrayBuffer();
+      const rate = samplesFor(content);
+      const sound = await new OfflineAudioContext(1, 1, rate).decodeAudioData(content);
       if (id !== this.open) return;
       axis.fit(sound.duration);
-      this.tracks.sound = new Sound(sound.getChannelData(0), axis);
+      this.tracks.sound = new Sound(sound.getChannelData(0), rate, axis);
       this.tracks.resize();
       byId("tracks").dataset.sound = "drawn";
     } catch {

@@ -8,7 +8,10 @@ import { indexAt, nameOf, percent, WORDS } from "./segments.js";
 /** @typedef {import("./types.js").Line} Line */
 
 const GRIP = 5; // pixels on both sides of a border
-const EDGE = 1; // the same on a side without a label
+const PULL = 8; // pixels at which a drag snaps to a border of any level
+const WIDE = 8; // pixels of a step from which on a drag chooses all steps that it touches
+const TOUCH = 0.2; // share of a step at its edges that does not count as touched
+const MARGIN = 11; // pixels before the first step that count as its beginning
 const SLACK = 4; // pixels a press may slip and still be a click
 
 export class Pointer {
@@ -44,12 +47,10 @@ export class Pointer {
     return { x, y, line, row, exact, step };
   }
 
-  /** The border of a level under the pointer. Unlabelled steps next to it belong to the next segment: a drag over them
-   * chooses steps, unless it begins on the border itself. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
+  /** The border of a level under the pointer. @param {string} level @param {Line} line @param {number} x @returns {number | null} */
   borderAt(level, line, x) {
     const segments = this.state.shown?.segments[level] || [];
     const at = indexAt(segments, Math.floor(line.step(x)));
-    const grip = segments[at]?.[2] === null ? EDGE : GRIP;
     /** @type {number | null} */ let best = null;
     for (const index of [at, at + 1]) {
       if (index < 1 || index >= segments.length) continue;
@@ -60,18 +61,56 @@ export class Pointer {
         Math.abs(line.x(border) - line.x(segments[index - 1][0])),
       );
       const far = Math.abs(line.x(border) - x);
-      if (far <= Math.min(grip, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
+      if (far <= Math.min(GRIP, Math.max(1.5, room / 3)) && (best === null || far < Math.abs(line.x(best) - x)))
         best = border;
     }
     return best;
+  }
+
+  /** Whether a drag from a border chooses the unlabelled steps next to it, as for the next segment; from the labelled side
+   * it may also go back, and moves the border. @param {number} border @param {number} x of the pointer */
+  opens(border, x) {
+    const { level, line, x: from, step } = this.press;
+    const over = [border - 1, border].filter((each) => this.isOpen(level, each));
+    if (!over.length) return false;
+    if (this.tracks.layout.wraps) return this.isOpen(level, step); // words are wide enough to be hit
+    const side = Math.sign(line.x(over[0] + 0.5) - line.x(border));
+    return this.isOpen(level, step) || over.length > 1 || (x - from) * side > 0;
+  }
+
+  /** The border that a drag snaps to, which may be one of another level: segments must end where their parents end.
+   * @param {Line} line @param {number} x @param {string} [except] a level whose borders do not count @returns {number | null} */
+  snap(line, x, except = "") {
+    const { shown } = this.state;
+    if (!shown || this.tracks.layout.wraps) return null;
+    const borders = [0, shown.length];
+    const step = Math.max(0, Math.min(shown.length - 1, Math.floor(line.step(x))));
+    for (const [level, segments] of Object.entries(shown.segments))
+      if (level !== except && segments.length) borders.push(...segments[indexAt(segments, step)].slice(0, 2).map(Number));
+    const far = (/** @type {number} */ border) => Math.abs(line.x(border) - x);
+    const best = borders.reduce((near, border) => (far(border) < far(near) ? border : near));
+    return far(best) <= PULL ? best : null;
+  }
+
+  /** The steps between the press and the pointer. @param {ReturnType<Pointer["place"]>} place @param {boolean} free not snapped
+   * @returns {[number, number]} */
+  rangeTo({ line, x, exact, step }, free) {
+    const { press } = this;
+    const [low, high] = exact < press.exact ? [{ x, exact }, press] : [press, { x, exact }];
+    const slip = this.tracks.layout.wraps ? 0 : line.x(1) - line.x(0) >= WIDE ? TOUCH : 0.5;
+    const near = (/** @type {number} */ at) => (free ? null : this.snap(line, at));
+    const start = near(low.x) ?? Math.floor(low.exact + slip);
+    const stop = near(high.x) ?? Math.ceil(high.exact - slip);
+    const length = this.state.shown?.length ?? 1;
+    return start < stop ? [Math.max(0, start), Math.min(length, stop)] : [step, step + 1];
   }
 
   /** @param {PointerEvent} event */
   down(event) {
     if (event.button !== 0 || !this.state.shown) return;
     if (event.target instanceof Element && event.target.closest(".outline, .neighbour")) return;
-    const { x, line, row, step } = this.place(event);
-    if (x < GUTTER) {
+    const { x, line, row, step, exact } = this.place(event);
+    if (x < GUTTER - MARGIN) {
       if (row?.kind === "level") this.state.select({ level: row.name });
       return;
     }
@@ -79,10 +118,10 @@ export class Pointer {
     this.tracks.element.focus({ preventScroll: true });
     if (row?.kind === "level") {
       const border = this.borderAt(row.name, line, x);
-      this.press = { kind: border === null ? "choose" : "border", level: row.name, border, step, x };
-      if (border !== null) this.actions.carry(row.name, border, border);
+      const kind = border === null ? "choose" : "either";
+      this.press = { kind, level: row.name, border, step, x, exact, line };
     } else if (!this.tracks.layout.wraps) this.press = { kind: "pan", x, start: this.tracks.window.start, step };
-    else if (row?.kind === "tokens") this.press = { kind: "choose", level: this.state.selection.level, step, x };
+    else if (row?.kind === "tokens") this.press = { kind: "choose", level: this.state.selection.level, step, x, exact };
   }
 
   /** @param {PointerEvent} event */
@@ -93,16 +132,21 @@ export class Pointer {
     const place = this.place(event);
     if (!this.press) return this.hover(place);
     const press = this.press;
-    if (press.kind === "border") this.actions.carry(press.level, press.border, Math.round(place.exact));
+    if (press.kind === "either" && place.x !== press.x)
+      press.kind = !event.shiftKey && this.opens(press.border, place.x) ? "choose" : "border";
+    if (press.kind === "border") {
+      const near = event.altKey ? null : this.snap(place.line, place.x, press.level);
+      this.actions.carry(press.level, press.border, near ?? Math.round(place.exact));
+    }
     if (press.kind === "pan") this.pan(place.x);
     if (
       press.kind === "choose" &&
-      (press.range || Math.abs(place.x - press.x) > SLACK || this.tracks.layout.wraps) &&
-      place.step !== press.step
+      (press.range ||
+        ((Math.abs(place.x - press.x) > SLACK || this.tracks.layout.wraps) && place.step !== press.step))
     ) {
       press.range = true;
-      const [start, stop] = [Math.min(press.step, place.step), Math.max(press.step, place.step) + 1];
-      this.state.select({ level: press.level, step: place.step, range: [start, stop] });
+      const [start, stop] = this.rangeTo(place, event.altKey);
+      this.state.select({ level: press.level, step: Math.max(start, Math.min(stop - 1, place.step)), range: [start, stop] });
     }
   }
 
@@ -125,7 +169,7 @@ export class Pointer {
       const still = this.state.moving?.at === press.border;
       this.actions.then(() => {});
       if (still) this.state.select({ level: press.level, step: press.border });
-    } else if (press.kind === "choose" && !press.range) this.state.select({ level: press.level, step: press.step });
+    } else if ((press.kind === "choose" && !press.range) || press.kind === "either") this.state.select({ level: press.level, step: press.step });
     else if (press.kind === "pan" && !press.panned) this.state.select({ step: press.step });
   }
 
@@ -172,19 +216,27 @@ export class Pointer {
   hover({ x, line, row, step }) {
     const border = row?.kind === "level" && x > GUTTER ? this.borderAt(row.name, line, x) : null;
     const panning = row && row.kind !== "level" && !this.tracks.layout.wraps;
-    this.tracks.element.style.cursor = border !== null ? "col-resize" : panning ? "grab" : "default";
-    this.read(x < GUTTER ? explain(row) : this.describe(row, step, border));
+    const open = row?.kind === "level" && x > GUTTER - MARGIN && this.isOpen(row.name, step);
+    this.tracks.element.style.cursor = open ? "crosshair" : border !== null ? "col-resize" : panning ? "grab" : "default";
+    this.read(x < GUTTER - MARGIN ? explain(row) : this.describe(row, step, border));
     if (this.tracks.hover !== step) {
       this.tracks.hover = step;
       this.tracks.paintOver();
     }
   }
 
+  /** Whether a step has no label. @param {string} level @param {number} step */
+  isOpen(level, step) {
+    const segments = this.state.shown?.segments[level] || [];
+    return segments[indexAt(segments, step)]?.[2] === null;
+  }
+
   /** @param {import("./layout.js").Row | null} row @param {number} step @param {number | null} border */
   describe(row, step, border) {
     const { shown, observations, levels } = this.state;
     if (!shown || !observations) return "";
-    if (border !== null && row) return `border of ${row.name} before step ${border}: drag it`;
+    if (border !== null && row)
+      return `border of ${row.name} before step ${border}: drag it${this.isOpen(row.name, border) || this.isOpen(row.name, border - 1) ? " with Shift" : ""}`;
     const parts = [stepWords(step, this.state.project?.rate, this.state.observations?.times)];
     for (const level of row?.kind === "level" ? [row.name] : levels) {
       const index = indexAt(shown.segments[level], step);

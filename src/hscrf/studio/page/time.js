@@ -27,6 +27,15 @@ export function timeWords(step, rate, times) {
   return time === null || time === undefined ? "" : `${time < 0 ? "-" : ""}${seconds(Math.abs(time))}`;
 }
 
+/** From when to when steps last, "" where that is not known. @param {number} start @param {number} stop
+ * @param {number | null | undefined} rate @param {number[] | null | undefined} times */
+export function spanWords(start, stop, rate, times) {
+  if (!times && !rate) return "";
+  const last = times ? 2 * times[times.length - 1] - (times[times.length - 2] ?? times[0]) : 0; // the last step ends
+  const to = times && stop >= times.length ? seconds(Math.max(0, last)) : timeWords(stop, rate, times);
+  return `, ${timeWords(start, rate, times).replace(/ s$/, "")} to ${to}`;
+}
+
 /** A step, with its time where that is known.
  * @param {number} step @param {number | null | undefined} rate @param {number[] | null} [times] */
 export function stepWords(step, rate, times) {

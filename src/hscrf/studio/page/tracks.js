@@ -87,7 +87,7 @@ export class TrackView {
     } else {
       const order = channelOrder(this.state.project, seen);
       this.scales = channelScales(this.state.project);
-      this.layout = layTime(levels, seen, this.window, this.width, this.height, this.sound !== null, order);
+      this.layout = layTime(levels, seen, this.window, this.width, this.height, this.sound && this.sound.top, order);
     }
     this.paper.style.height = `${this.paperHeight}px`;
   }
@@ -228,13 +228,13 @@ export class TrackView {
   paintName(pen, line, row) {
     if (!row.name) return;
     const now = row.kind === "level" && row.name === this.state.selection.level;
-    const compact = this.layout.wraps;
-    pen.font = `${now ? "600 " : ""}${compact ? SMALL : FONT}`;
+    pen.font = `${now ? "600 " : ""}${this.layout.wraps ? SMALL : FONT}`;
     pen.fillStyle = colour(now ? "ink" : "quiet");
     pen.textBaseline = "middle";
     pen.textAlign = "right";
     const middle = line.top + row.top + row.height / 2;
-    pen.fillText(fitted(pen, row.name, GUTTER - 22), GUTTER - 12, middle);
+    if (pen.measureText(row.name).width > GUTTER - 22) pen.font = `${now ? "600 " : ""}${SMALL}`;
+    pen.fillText(fitted(pen, row.name, GUTTER - 18), GUTTER - 12, middle);
     if (row.kind === "channel" && row.height > 44) this.paintScale(pen, line, row);
     pen.textAlign = "left";
     pen.font = FONT;

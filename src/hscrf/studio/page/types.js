@@ -48,7 +48,7 @@
  * @property {Record<string, Uint8Array>} doubt
  * @property {number | null} entropy
  * @property {Record<string, [number, number][]>} changed
- * @property {{message: string, items: ConflictItem[]} | null} conflict
+ * @property {{message: string, rule: string, items: ConflictItem[]} | null} conflict
  * @property {Marks} marks
  * @property {{level: string, start: number, stop: number, border: boolean, said: Record<string, string | boolean>}[]} unsettled
  *    labels of steps, or whether there is a border before the first of them

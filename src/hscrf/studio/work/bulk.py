@@ -1,4 +1,4 @@
-"""Accepting many sequences at once: those with a confident model at every step; one undo for all."""
+"""Accepting many sequences at once: those with a confident model in every segment; one undo for all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hscrf.studio.work.workspace import TrackedSequence, Workspace
 def sure_ones(
     workspace: Workspace, confidence: Any, among: Collection[int] | None = None
 ) -> list[tuple[TrackedSequence, float]]:
-    """The sequences that wait and whose least probable step has at least this probability, the surest first.
+    """The sequences that wait and whose least sure segment has at least this probability, the surest first.
 
     Sequences that contradict themselves, lack a label, were skipped or flagged are left out: a person looks at them.
     What a model has said of a version of a sequence is remembered, so that each is decoded once.
@@ -43,7 +43,7 @@ def sure_ones(
 
 
 def preview(workspace: Workspace, confidence: Any) -> list[dict[str, Any]]:
-    """What would be accepted: each sequence with the probability of its least sure step."""
+    """What would be accepted: each sequence with the mean probability over the steps of its least sure segment."""
     return [
         {"id": tracked.id, "name": tracked.name, "length": tracked.length, "confidence": round(least, 4)}
         for tracked, least in sure_ones(workspace, confidence)

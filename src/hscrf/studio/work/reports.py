@@ -14,11 +14,15 @@ PAUSE = 300  # seconds without an event that count as work
 
 
 def progress(studio: Any) -> dict[str, Any]:
-    """Corrections of each accepted sequence in the order of acceptance, and the models with their quality."""
+    """Corrections of each accepted sequence in the order of acceptance, and the models with their quality.
+
+    Sequences that were accepted in bulk count as done only: nobody looked at what the model got wrong in them.
+    """
     rows: list[dict[str, Any]] = []
-    for tracked in studio.workspace.sequences.values():
+    accepted = [tracked for tracked in studio.workspace.sequences.values() if tracked.state.acceptance is not None]
+    for tracked in accepted:
         event = tracked.state.acceptance
-        if event is not None:
+        if "batch" not in event.body:
             rows.append(
                 {
                     "id": tracked.id,
@@ -35,7 +39,7 @@ def progress(studio: Any) -> dict[str, Any]:
     rows.sort(key=lambda row: row["at"])
     models = [_model_row(entry, rows) for entry in studio.database.models()]
     return {
-        "done": len(rows),
+        "done": len(accepted),
         "sequences": len(studio.workspace.sequences),
         "segments": sum(_confirmed(tracked) for tracked in studio.workspace.sequences.values()),
         "minutes": minutes_of(studio.database.event_times()),

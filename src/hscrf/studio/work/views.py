@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.studio.data.conflicts import Group
+from hscrf.studio.data.conflicts import Group, crossed
 from hscrf.studio.data.events import State
 from hscrf.studio.data.knowledge import Knowledge, Level, runs_of
 from hscrf.studio.model.suggestions import Suggestion
@@ -43,7 +43,7 @@ def view(
         "doubt": {level: base64.b64encode(row.tobytes()).decode("ascii") for level, row in suggestion.doubt.items()},
         "entropy": suggestion.entropy,
         "changed": changed or {level.name: [] for level in state.levels},
-        "conflict": conflict(suggestion.conflict, state.version) if suggestion.conflict else None,
+        "conflict": conflict(knowledge, suggestion.conflict, state.version) if suggestion.conflict else None,
         "marks": state.marks,
         "unsettled": state.unsettled(),
         "can_undo": state.can_undo,
@@ -102,8 +102,8 @@ def _boundary(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"level": body["level"], "on": [at] if body["on"] else [], "off": off if body["on"] else [[at, at + 1]]}
 
 
-def conflict(groups: Sequence[Group], newest: int) -> dict[str, Any]:
-    """Fixes that contradict each other, and how to release each."""
+def conflict(knowledge: Knowledge, groups: Sequence[Group], newest: int) -> dict[str, Any]:
+    """Fixes that contradict each other, the rule that their borders break, and how to release each."""
     said = " and ".join(group.words for group in groups)
     items = [
         {
@@ -117,4 +117,4 @@ def conflict(groups: Sequence[Group], newest: int) -> dict[str, Any]:
         }
         for group in groups
     ]
-    return {"message": f"these cannot all be: {said}", "items": items}
+    return {"message": f"these cannot all be: {said}", "rule": crossed(knowledge, groups), "items": items}

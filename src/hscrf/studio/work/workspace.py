@@ -40,7 +40,7 @@ class TrackedSequence:
     suggestion: Suggestion | None = None
     model: int | None = None  # that suggested it
     used: float = 0.0
-    least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, probability of its least sure step
+    least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, how sure its least sure segment is
     said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # what it has, of a version
 
 
@@ -318,7 +318,7 @@ class Workspace:
         self._make_room()
 
     def least_sure(self, tracked: TrackedSequence) -> float | None:
-        """The probability of the least sure step; None where something contradicts itself or has no label.
+        """How sure the least sure segment is; None where something contradicts itself or has no label.
 
         It is remembered for a version and a model.
         """
@@ -335,9 +335,14 @@ class Workspace:
             return tracked.least[2]
 
     def note_least(self, tracked: TrackedSequence, version: int, number: int | None, suggestion: Suggestion) -> None:
-        """Remember how sure the least sure step of a suggestion is."""
+        """Remember how sure the least sure segment of a suggestion is: the mean probability over its steps.
+
+        A single step would say too little of long segments: the exact place of their borders is hardly ever certain.
+        """
         unlabelled = any(label is None for segments in suggestion.segments.values() for _, _, label in segments)
-        least = 1 - max((float(np.max(row)) for row in suggestion.doubt.values()), default=BYTE) / BYTE
+        least = min(
+            (_least_sure(suggestion.segments[name], row) for name, row in suggestion.doubt.items()), default=0.0
+        )
         tracked.least = (version, number, None if suggestion.conflict or unlabelled else least)
 
     def said_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
@@ -424,6 +429,13 @@ class Workspace:
         tracked = self.tracked(sequence)
         in_force = {event.version for event in tracked.state.in_force}
         return [_told(event, in_force) for event in self.database.events(sequence)]
+
+
+def _least_sure(segments: list[list[Any]], doubt: Any) -> float:
+    """The least mean probability over the steps of a segment, from the doubts of the steps (T,) in bytes."""
+    starts = [start for start, _, _ in segments]
+    lengths = np.diff([*starts, len(doubt)])
+    return 1 - float(np.max(np.add.reduceat(doubt.astype(np.int64), starts) / lengths)) / BYTE
 
 
 def _unrated(label: str) -> dict[str, Any]:

@@ -171,7 +171,7 @@ CASES: dict[str, Callable[[], dict[str, Calls]]] = {
 def measure(calls: Calls, rounds: int) -> dict[str, float]:
     """Milliseconds of CPU time of each call, the best of rounds in which all take turns; the slow ones have fewer.
 
-    A turn of fast calls holds several of them, so that not all of them begin with caches that another system has filled.
+    A turn of fast calls holds several of them, so that not all begin with caches that another system has filled.
     """
     best, spent = dict.fromkeys(calls, float("inf")), dict.fromkeys(calls, 0.0)
     for _ in range(rounds):

@@ -19,7 +19,6 @@ from hscrf.studio.data.evidence import labels_of, levels_of
 from hscrf.studio.model import suggestions
 from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
 from hscrf.studio.work.queue import Candidate, is_random, ordered
-from hscrf.studio.work.workspace import _least_sure
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 LEVELS = levels_of(TOPOLOGY)
@@ -187,9 +186,11 @@ def test_how_sure_a_segment_is_does_not_hang_on_the_place_of_its_borders():
     doubt = np.zeros(200, dtype=np.uint8)
     doubt[98:102] = 128
     segments = [[0, 100, "a"], [100, 200, "b"]]
-    assert _least_sure(segments, doubt) == pytest.approx(1 - 2 * 128 / 255 / 100)
+    suggestion = Suggestion({"part": segments}, {"part": doubt}, None)
+    assert suggestion.least_sure() == pytest.approx(1 - 2 * 128 / 255 / 100, rel=1e-12)
     doubt[:4] = 255
-    assert _least_sure([[0, 4, "c"], [4, 200, "a"]], doubt) == 0
+    suggestion.segments["part"] = [[0, 4, "c"], [4, 200, "a"]]
+    assert suggestion.least_sure() == 0
 
 
 def test_releasing_what_a_conflict_names_ends_it(suggester):

@@ -313,6 +313,7 @@ def columns_of_sequence(x: Any, n: int) -> Read:
 
 
 def check_is_sequence(x: Any, n: int) -> None:
+    """Refuse sequence n if it is a string, a number, or something else without steps."""
     if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
         raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
 

@@ -48,6 +48,18 @@ class Suggestion:
     labels: Labels | None = None  # of the levels that the model has
     seconds: float = 0.0
 
+    def least_sure(self) -> float:
+        """The least mean probability over the steps of a segment, 0 without segments.
+
+        A single step would say too little of long segments: the exact place of their borders is hardly ever certain.
+        """
+        found = []
+        for level, doubt in self.doubt.items():
+            starts = [start for start, _, _ in self.segments[level]]
+            sums = np.add.reduceat(doubt.astype(np.int64), starts)
+            found.append(1 - float(np.max(sums / np.diff([*starts, len(doubt)]))) / BYTE)
+        return min(found, default=0.0)
+
     def profile(self) -> list[float]:
         """The share of steps that each label of each level has: what the sequence is made of."""
         if self.labels is None:

@@ -18,7 +18,7 @@ from hscrf.studio.data.label_edits import active, edited
 from hscrf.studio.data.project import Project
 from hscrf.studio.data.sequences import InputSequence
 from hscrf.studio.model.model_store import ModelStore
-from hscrf.studio.model.suggestions import BYTE, Suggester, Suggestion, changed, overlaid, unmodelled
+from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, unmodelled
 from hscrf.studio.work.notifications import Notifications
 from hscrf.studio.work.views import view
 from hscrf.studio.work.worker import Worker
@@ -335,15 +335,9 @@ class Workspace:
             return tracked.least[2]
 
     def note_least(self, tracked: TrackedSequence, version: int, number: int | None, suggestion: Suggestion) -> None:
-        """Remember how sure the least sure segment of a suggestion is: the mean probability over its steps.
-
-        A single step would say too little of long segments: the exact place of their borders is hardly ever certain.
-        """
+        """Remember how sure the least sure segment of a suggestion is."""
         unlabelled = any(label is None for segments in suggestion.segments.values() for _, _, label in segments)
-        least = min(
-            (_least_sure(suggestion.segments[name], row) for name, row in suggestion.doubt.items()), default=0.0
-        )
-        tracked.least = (version, number, None if suggestion.conflict or unlabelled else least)
+        tracked.least = (version, number, None if suggestion.conflict or unlabelled else suggestion.least_sure())
 
     def said_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
         """The levels and labels that a person or a file has given to a sequence; remembered for a version."""
@@ -429,13 +423,6 @@ class Workspace:
         tracked = self.tracked(sequence)
         in_force = {event.version for event in tracked.state.in_force}
         return [_told(event, in_force) for event in self.database.events(sequence)]
-
-
-def _least_sure(segments: list[list[Any]], doubt: Any) -> float:
-    """The least mean probability over the steps of a segment, from the doubts of the steps (T,) in bytes."""
-    starts = [start for start, _, _ in segments]
-    lengths = np.diff([*starts, len(doubt)])
-    return 1 - float(np.max(np.add.reduceat(doubt.astype(np.int64), starts) / lengths)) / BYTE
 
 
 def _unrated(label: str) -> dict[str, Any]:

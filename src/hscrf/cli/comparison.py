@@ -45,7 +45,7 @@ class Comparison:
 
 
 def truth_labels(documents: Sequence[Document], scheme: Mapping[str, str], lasting: bool = False) -> list[Labels]:
-    """Labels over all states of the documents; of a model, only whether its bottom segments last is used."""
+    """Labels over all states of the documents; ``lasting``: segments of the bottom may have several steps."""
     topology = loose_topology([document.labels for document in documents], scheme, lasting)
     return [to_labels(document, topology, scheme) for document in documents]
 

@@ -23,7 +23,7 @@ class Output:
     recipe: Recipe
     topology: Topology
     to: str | None = None  # the format; None: that of the input
-    source: str = ""  # the name of the input, whose separator a table keeps
+    source: str = ""  # the name of the input; a table keeps its separator
 
     def __post_init__(self) -> None:
         if self.to == "crfsuite" and len(self.recipe.levels) > 1:

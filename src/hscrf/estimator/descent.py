@@ -1,6 +1,6 @@
 """The first weights, and the descent from them: L-BFGS on many weights and on partial labels.
 
-Many weights have equal gradients throughout: those are one weight to L-BFGS (:mod:`hscrf.objective.ties`).
+Weights that have equal gradients in every iteration are one weight to L-BFGS (:mod:`hscrf.objective.ties`).
 
 The loss of partial labels has several optima. From zero weights, the sequences with partial labels are first assigned
 to arbitrary states, and it takes many iterations to bring these in line with the complete ones. So the complete
@@ -44,7 +44,7 @@ def first_weights(
 ) -> Floats:
     """The weights that training starts from: former ones, zeros, or random ones if a level has no labels at all.
 
-    Without any labels of a level, all its states would stay equal from zeros on.
+    From zeros, all states of a level without labels would stay equal.
     """
     if former is not None:
         carried = carry_over(former, blocks, encoder, topology)
@@ -97,7 +97,7 @@ def descend_from_complete(
 
 
 def ties_of(objective: ShardedLoss, weights: Floats) -> Tied | None:
-    """The loss of weights of which equal ones are one; None if these weights differ where they should be equal."""
+    """The loss with one weight for each set of weights that stay equal; None if these weights differ within a set."""
     tied = Tied(objective, tied_sets(objective))
     same = tied.whole(tied.joined(weights))
     return tied if np.allclose(same, weights, rtol=1e-9, atol=1e-12) else None

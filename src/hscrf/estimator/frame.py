@@ -1,7 +1,7 @@
 """The frame, which ``fit`` learns before any weight: names, scales, states, rules, and pairs of features and states.
 
-Data are packed in the frame that they teach: lists here, other stores (:class:`hscrf.estimator.contract.Store`) by
-themselves.
+Lists are packed here, in the frame that is learned from them. Other stores pack themselves
+(:class:`hscrf.estimator.contract.Store`).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Frame:
         return {**self.__dict__, "rules": None}
 
     def update(self, X: Sequence[Any], Y: Sequence[Any], offset: int = 0) -> Part:
-        """Learn from one more part, whose first sequence has the number ``offset``; give it back packed."""
+        """Learn from one more part, whose first sequence has the number ``offset``; return it packed."""
         observations = self.encoder.update(X)
         labels = self.statistics.update(Y, packed_lengths(observations), offset)
         check_steps(observations, labels, offset=offset)
@@ -149,7 +149,7 @@ class Frame:
         return numbers
 
     def settle(self, longest: int, *parts: Part) -> list[Part]:
-        """End the first pass over data whose longest sequence has that many steps.
+        """End the first pass; ``longest`` is the number of steps of the longest sequence.
 
         Parts that ``update`` of this frame packed come back in their final form.
         """
@@ -160,7 +160,7 @@ class Frame:
         return [self.final(part) for part in parts]
 
     def final(self, part: Part, numbers: Numbers | None = None) -> Part:
-        """A part that ``update`` of this frame packed, in its final form, once the frame is settled.
+        """Return a part in its final form, once the frame is settled; ``update`` of this frame has packed it.
 
         If a frame that was merged into this one packed it, ``numbers`` are the final ones of that frame's names.
         """
@@ -171,7 +171,7 @@ class Frame:
         return Part(self.encoder.final(part.observations, numbers), labels, part.offset)
 
     def observe(self, part: Part, meetings: Meetings) -> None:
-        """Begin the second pass, or go on with it, by a part in its final form."""
+        """Continue the second pass with a part in its final form; the first part begins the pass."""
         self.meetings = meetings if self.meetings is None else self.meetings
         self.meetings.update(part.observations, part.labels)
 

@@ -163,7 +163,7 @@ class Predictor(Calibrated):
         return Stream(scorer, expanded(self.topology_), self._shown_stacks, lag, marginals)
 
     def _shown_stacks(self, states: Ints) -> Shown:
-        """The labels that users see for stacks of the engine's states (D, n)."""
+        """The states that users see, from those of the engine (D, n)."""
         own = shown(self.topology_, states.astype(np.int32))
         labels = self._shown(Labels.unchecked(self.topology_, own, np.ones(states.shape, np.int8)))
         return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)

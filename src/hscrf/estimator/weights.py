@@ -44,7 +44,7 @@ def carry_over(
 
 
 def strongest_copies(topology: Topology, d: int, table: Floats) -> Floats:
-    """Weights of parents and children (S, U) or (S, U, U) from those of their hidden children: the strongest copy's."""
+    """Weights of parents and children, (S, U) or (S, U, U): for each child the largest one of its hidden copies."""
     copies = copies_of(topology)
     if copies is not None:
         for axis in range(1, table.ndim):

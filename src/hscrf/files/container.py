@@ -7,8 +7,8 @@ r"""One container for models and checkpoints: a JSON header and named arrays in 
                           (and from the beginning of the file) at a multiple of "align", if that is there
     32 bytes              SHA-256 of everything before
 
-Numbers of the frame are little-endian too. Nothing in a file is executed, and nothing is believed before its checksum
-and its sizes have been checked.
+The numbers before the JSON text are little-endian too. Nothing in a file is executed, and nothing is used before the
+checksum and the sizes have been checked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def write_container(path: File, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], align: int = 1) -> str:
-    """Write a header (anything JSON can say) and arrays; the old file stays until the new one is complete.
+    """Write a header (of JSON values) and arrays; the old file stays until the new one is complete.
 
     Arrays begin at multiples of ``align`` bytes. Returns the checksum.
 

@@ -107,14 +107,14 @@ def _scheme(item: Field) -> Any:
 
 
 def check_scheme(header: Field, asked: Any) -> None:
-    """Raise a ``ContentError`` unless the file says what training found where it was to find the scheme."""
+    """Raise a ``ContentError`` unless the file has the scheme that training found, where it was given as "auto"."""
     if asked == "auto" or (isinstance(asked, Mapping) and "auto" in asked.values()):
         for scheme in header["scheme"].items().values():
             scheme.choice("plain", "bio", "bioes")
 
 
 def _solver(item: Field) -> Any:
-    """A solver by its name, or with its options; for one that a file cannot hold, where it is defined."""
+    """A solver by its name, or with its options; of a class that is not ours, only the name of the class."""
     if isinstance(item.value, Mapping) and list(item.value) == ["other"]:
         return {"other": item["other"].read(str)}
     return item.choice(*SOLVERS) if isinstance(item.value, str) else item.one_of(CLASSES)
@@ -162,7 +162,7 @@ def check_tables(topology: Topology) -> None:
 
 
 def check_encoder(given: Field, kinds: Sequence[str]) -> tuple[int | None, int | None]:
-    """The number of named features, or of numeric columns, of sound settings; None for the other."""
+    """Check the settings; return the numbers of named features and of numeric columns, None for an absent kind."""
     given["min_count"].read(float)
     given["standardize"].read(bool)
     kind = given["kind"].choice(*kinds)

@@ -18,7 +18,7 @@ from hscrf.io.timelines import MOST_BYTES, PlaceError, Timeline, check_size, dec
 
 ENDINGS = (".eaf", ".textgrid", ".boris", ".csv", ".tsv", ".json", ".zip")
 MOST_FILES = 10_000  # of an archive
-UNPACKED = 4  # times as many bytes as a file may have: an archive, unpacked
+UNPACKED = 4  # the files of an archive may have this many times the bytes of one file
 
 
 def read_annotations(
@@ -94,7 +94,7 @@ def _table(content: bytes, file: str) -> list[Timeline]:
 
 
 def _archive(content: bytes, file: str, most_bytes: int) -> Iterator[Timeline | PlaceError | DataFileError]:
-    """All files of an archive in memory: nothing is written, and no more is unpacked than an archive may hold."""
+    """The files of an archive, unpacked in memory up to a limit of bytes in all."""
     left = most = UNPACKED * most_bytes
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

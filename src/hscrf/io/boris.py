@@ -47,7 +47,7 @@ def write_boris(sequences: Iterable[Labelled], rate: float | None = None, date: 
         events: list[tuple[float, int, list[Any]]] = []
         for start, stop, level, label, _ in sequence.spans:
             behaviors.setdefault(str(label), set()).add(level)
-            for border, rank in ((start, 1), (stop, 0)):  # at one time, what stops comes before what starts
+            for border, rank in ((start, 1), (stop, 0)):  # at equal times, stops come before starts
                 time = round(axis.seconds(border), 6)
                 events.append((time, rank, [time, level, str(label), "", ""]))
         events.sort(key=lambda event: event[:2])

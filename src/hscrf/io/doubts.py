@@ -14,8 +14,11 @@ from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import is_decimal_comma
 
 ALMOST = 0.9  # of the cells of a column
-DISTINCT = 20  # numbers in a column that make it one of measurements, not of codes
-OFTEN, AGAIN = 20, 4  # steps for each value of text, and of numbers, that tell the labels by no chance
+DISTINCT = 20  # a column with at least this many different numbers holds measurements, not codes
+OFTEN, AGAIN = (
+    20,
+    4,
+)  # steps per different value, of text and of numbers, from which on a match with the labels is no accident
 PREFIX = re.compile("[BIESLU]-")
 TAG = re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL)
 SIGNS = {",": "comma", ";": "';'", "|": "'|'", "\t": "tab"}
@@ -111,7 +114,7 @@ def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) 
 
 
 def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
-    """Whether each label has its own value in a column, as a code of labels does."""
+    """Whether the values of a column and the labels determine each other, as a code of labels does."""
     pairs = {
         (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))
         for cell, label in zip(cells, labels, strict=True)
@@ -147,7 +150,7 @@ def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:
 
 
 def _advice(recipe: Recipe, commas: bool) -> str:
-    """What makes numbers of text."""
+    """How to turn the text into numbers."""
     if recipe.format == "columns":
         return "a table (--format table, with a header line) has numbers"
     if recipe.format == "jsonl":

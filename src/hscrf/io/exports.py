@@ -147,7 +147,7 @@ def spacy_line(sequence: Labelled) -> str:
 
 
 def _spacy_tokens(text: str, places: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """The tokens that spaCy has of a text, and the number of each of ours among them.
+    """The tokens of a text as spaCy cuts it, and for each of our tokens its number among them.
 
     A token has at most one space after it; more white space is a token of its own there.
     """
@@ -182,7 +182,7 @@ def _write_brat(path: str, sequences: Iterable[Labelled]) -> list[str]:
 
 
 def _for_brat(sequence: Labelled) -> tuple[str, list[tuple[int, int]]]:
-    """The text of a sequence and the places of its steps; words of its own have no white space inside."""
+    """The text of a sequence and the places of its steps; without a text its words, in which _ replaces white space."""
     if sequence.text is not None:
         return sequence.written()
     return joined([re.sub(r"\s", "_", word) for word in sequence.words])
@@ -240,7 +240,7 @@ def _write_each(path: str, sequences: Iterable[Labelled], form: str, rate: float
 
 
 def file_name(number: int, name: str) -> str:
-    """A safe name for the file of a sequence: its number, and its name as far as that is letters and digits.
+    """A safe name for the file of a sequence: its number, and the letters and digits of its name.
 
     >>> file_name(3, "day 3/a")
     '0003_day_3_a'

@@ -23,7 +23,7 @@ class Lexicon(NamedTuple):
         return max((entry.count(" ") + 1 for entry in self.entries), default=1)
 
     def marks(self, words: Sequence[str]) -> list[str | None]:
-        """What the lexicon says of each word: "B" where an entry begins, "I" inside one, None elsewhere.
+        """Mark each word: "B" where an entry begins, "I" inside one, None elsewhere.
 
         >>> Lexicon("cities", ("New York", "York", "Paris")).marks(["in", "New", "York", "City"])
         [None, 'B', 'I', None]
@@ -31,7 +31,7 @@ class Lexicon(NamedTuple):
         phrases, longest = _phrases(self)
         words = [word.lower() for word in words] if self.lower else words
         found: list[str | None] = [None] * len(words)
-        end = 0  # where the phrases that have begun end
+        end = 0  # where the phrases found so far end
         for t in range(len(words)):
             size = next((n for n in range(longest, 0, -1) if " ".join(words[t : t + n]) in phrases), 0)
             inside = t < end

@@ -50,7 +50,7 @@ def _cell_text(cell: TemplateCell, columns: Sequence[str]) -> str:
 
 
 def _balanced(argument: str) -> str:
-    """A regular expression whose braces close each other; with a backslash they mean the same where they do not."""
+    """A regular expression for a pattern: unmatched braces get a backslash, which does not change the meaning."""
     try:
         if _end_of_cell(argument + "}", 0) == len(argument):
             return argument

@@ -272,7 +272,7 @@ class Recipe:
             raise
 
     def _columns(self, document: Document) -> Any:
-        """What a model of a table sees: numbers where that has them, text elsewhere; cells may be missing."""
+        """The observations of a model of a table: numbers in numeric columns, text in others; cells may be missing."""
         names, numeric = self.features or (), set(self.numeric or ())
         cells: dict[str, list[Any]] = {name: [] for name in names}
         for t, token in enumerate(document.tokens):
@@ -311,7 +311,7 @@ class Recipe:
         return row
 
     def _named(self, rows: Any) -> Any:
-        """Rows of numbers that know the names of a table's columns."""
+        """Rows of numbers with the names of the table's columns."""
         names = self.features or ()
         if len(names) != rows.shape[1] or names == tuple(map(str, range(len(names)))):
             return rows

@@ -77,7 +77,7 @@ def named_columns(columns: Sequence[str], features: Sequence[str]) -> Columns:
 
 
 def default_template(features: Sequence[str]) -> Template:
-    """A good template for words and their company: the first column in full, the others in a window.
+    """A template for words: all kinds of features of the first column, and windows over the others.
 
     >>> default_template(["word"]).apply([["The"], ["cat"]])[0][:6]
     ['word[-2]=_B-2', 'word[-1]=_B-1', 'word[0]=The', 'word[1]=cat', 'word[2]=_B+1', 'word[-1]|word[0]=_B-1|The']
@@ -246,7 +246,7 @@ _MACRO = re.compile(r'%([xXmMtT])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\
 
 
 def _from_macros(text: str, columns: Columns) -> Template:
-    """U is for tokens, B for pairs of labels, * for both; B alone needs no saying, label pairs always have weights."""
+    """U is for tokens, B for pairs of labels, * for both. B alone is ignored: label pairs always have weights."""
     features: list[Feature] = []
     pairs: list[Feature] = []
     for number, raw in enumerate(text.splitlines(), start=1):

@@ -61,7 +61,7 @@ class Template:
         return [[text for text in texts if text is not None] for texts in zip(*columns, strict=True)]
 
     def _strings(self, feature: Feature, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
-        """One feature of every token; None where a cell shows nothing, as an affix that is longer than its word."""
+        """One feature of every token; None where a cell is empty, such as an affix that is longer than the word."""
         parts: list[Sequence[str | None]] = []
         for part in feature:
             parts.append([part] * len(rows) if isinstance(part, str) else self._shifted(part, rows, seen))

@@ -85,7 +85,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int, int]]:
         if at and (own == BLANK or kind == BLANK or not (own == JOINS or open_)):
             yield start, at, kind
             start, kind = at, own
-        elif kind in (BLANK, JOINS):  # of a mark without a character before it, the character after it
+        elif kind in (BLANK, JOINS):  # a mark without a character before it has the kind of the character after it
             kind = own
         open_ = sign == "\u200d" or kind == JOINS
     if text:

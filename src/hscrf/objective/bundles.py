@@ -60,8 +60,8 @@ class Bundle:
 class Bundles(Sequence[Bundle]):
     """All sequences of a loss in fixed bundles, each within a shard.
 
-    Bundles of a shard are made together when the first of them is needed. Where shards are in memory all of them are
-    kept (``stays``), else those of the last shard: ``spans`` are the ranges of bundles of one shard.
+    The bundles of a shard are made together, when the first of them is needed. If the shards are in memory (``stays``),
+    all bundles are kept, otherwise those of the shard that was used last. ``spans`` gives the bundles of each shard.
     """
 
     def __init__(self, shards: Sequence[Any], order: Ints, size: int, explained: Explained, stays: bool) -> None:

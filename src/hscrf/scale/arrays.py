@@ -43,7 +43,7 @@ def observations_in(arrays: Mapping[str, NDArray[Any]], features: int) -> Observ
 
 
 def joined_observations(parts: Sequence[Observations]) -> Observations:
-    """Observations one behind the other."""
+    """Observations joined in their order."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])

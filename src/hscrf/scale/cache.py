@@ -31,7 +31,7 @@ class Cache:
     """Sets of packed data in a folder, by key.
 
     A set is made in a folder of its own, with every file flushed, and then renamed: a killed process leaves no
-    set that looks complete. The next process that packs here removes its remains.
+    set that looks complete. The next process that packs here removes the unfinished folder.
     """
 
     def __init__(self, folder: str) -> None:
@@ -52,7 +52,7 @@ class Cache:
         return header, arrays
 
     def difference(self, settings: dict[str, Any], sources: Sequence[Source]) -> list[str]:
-        """The settings in which a set of the same sources differs from these; of several sets those of the nearest."""
+        """The settings that differ in a set of the same sources; of several sets the one with fewest differences."""
         found: list[list[str]] = []
         for name in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
             with contextlib.suppress(OSError, FileFormatError, KeyError):
@@ -86,7 +86,7 @@ class Cache:
             _remove(lock)
 
     def _begun(self) -> tuple[str, Any]:
-        """The name of a new folder, and the lock that says that it is in use: it is held before the folder is there."""
+        """The name of a new folder, and its lock, which is taken first: a folder without a lock may be removed."""
         while True:
             work = os.path.join(self.folder, f"{UNFINISHED}{secrets.token_hex(8)}")
             lock = open(work + LOCK, "ab")  # noqa: SIM115

@@ -122,7 +122,7 @@ class Cluster:
         futures = [self.submit(function, item, *arguments) for item in items]
         for k, future in enumerate(futures):
             yield self.result(future)
-            futures[k] = None  # its result need not be kept
+            futures[k] = None  # releases its result
 
     def result(self, future: Any) -> Any:
         """Wait for a result as long as a worker computes it."""
@@ -201,7 +201,7 @@ class ClusterLoss(StoredLoss):
             return cluster.sum(evaluate, len(self.shards), *arguments)
 
     def plain(self) -> StoredLoss:
-        """The same without the cluster."""
+        """The same loss, evaluated without the cluster."""
         plain = object.__new__(StoredLoss)
         plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("cluster", "sent")})
         return plain

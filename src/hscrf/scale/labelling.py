@@ -187,7 +187,7 @@ class Labelling:
         return counts["right", ALL] / counts["known", ALL] if counts["known", ALL] else float("nan")
 
     def report(self, tolerance: int = 0) -> tuple[dict[str, Any], int]:
-        """The numbers of :func:`hscrf.metrics.report`, and the number of sequences they are of."""
+        """The numbers of :func:`hscrf.metrics.report`, and the number of sequences that were counted."""
         counts = added_counts(self._each(measured, self.model.coef_, tolerance))
         topology = self.model.topology_
         return report_of(counts, topology.levels[topology.n_states[0] == 1 :]), counts["total",]
@@ -253,7 +253,7 @@ def measured(file: SequencesFile, model: Model, weights: Floats, tolerance: int)
 
 
 def write_labels(file: SequencesFile, model: Model, weights: Floats, folder: str, loss: str) -> str:
-    """Write the best labels of a file as JSON Lines, whole or not at all; its name."""
+    """Write the best labels of a file as JSON Lines, whole or not at all; return its name."""
     path = os.path.join(folder, f"{file.number:06d}.jsonl")
     with replaced(path) as name, open(name, "w", encoding="utf-8") as output:
         for place, labels in zip(file.places(), best_labels(file, model, weights, loss), strict=True):

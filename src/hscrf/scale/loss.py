@@ -57,7 +57,7 @@ class StoredShard:
 
     @cached_property
     def items(self) -> Sequence[Any]:
-        """Numbers of chunks in the file or, of a subset, of the sequences of chunks that are made when asked for."""
+        """What :meth:`chunk` takes: numbers of chunks in the file or, in a subset, the numbers of their sequences."""
         return range(self.file.chunks) if self.which is None else self._cut(self.which)
 
     @property
@@ -92,7 +92,7 @@ class StoredShard:
 
     def count_bundles(self, order: Ints, size: int) -> int:
         """Return the number of bundles, from the manifest if possible."""
-        if order.size < self.file.count and 0 < self.file.complete < self.file.count:  # it is a question of which
+        if order.size < self.file.count and 0 < self.file.complete < self.file.count:  # it depends on them
             return len(self.deal(order, size))
         return count_of_bundles(order.size, min(self.file.complete, order.size), size)
 
@@ -197,7 +197,7 @@ class StoredLoss(ShardedLoss):
         return [np.frombuffer(digests.encode(), dtype=np.uint8), *weights]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without threads, and without what only the process that fits needs."""
+        """Leave out threads, and attributes that only the fitting process needs."""
         return {**self.__dict__, "workers": None, "places": None}
 
 

@@ -13,11 +13,11 @@ LARGEST = 32 << 20  # bytes; blocks above are given back at once
 
 @cache
 def keep_memory() -> bool:
-    """Let the C library use the memory of one chunk again for the next; whether it had to be told.
+    """Let the C library reuse the memory of one chunk for the next; return whether that was necessary.
 
     Dask starts workers with MALLOC_TRIM_THRESHOLD_, so that free memory goes back to the system at once. With it glibc
-    also takes every array of a chunk from the system, which clears the pages first: a third of an evaluation. At most
-    64 MB of free memory are kept, which is the default of glibc.
+    also requests every array of a chunk from the system, which clears the pages first: a third of the time of an
+    evaluation. At most 64 MB of free memory are kept, as by default in glibc.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return False

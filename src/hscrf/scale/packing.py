@@ -1,7 +1,9 @@
-"""From sources to shards on disk: one pass over the text, which learns the frame, and one over what it packed.
+"""Pack sources into shards on disk, in two passes.
 
-Either pass may be dealt to several processes. What comes out has the same bits as one process gives: frames are merged
-in the order of the sources, and shards are cut by the lengths of all sequences.
+The first pass reads the text, learns the frame, and packs the sequences with provisional numbers. The second converts
+them to their final form and writes the shards. Several processes may share either pass. The shards have the same bits
+as those of one process: frames are merged in the order of the sources, and the lengths of all sequences determine the
+cuts.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ from hscrf.scale.spool import SpoolFile, remove
 from hscrf.scale.stretches import Learned, Settings, Stretch, count_hashes, learn, new_frame, widest, write_counts
 from hscrf.topology import Topology
 
-BATCH = 1 << 15  # steps of named features that are packed at a time: as dicts they weigh far more than packed
-MANY = 10_000_000  # names, of about 150 bytes each, after which rare ones are sought before any is kept
-WORTH = 1 << 19  # steps from which on several processes write the shards: fewer are written before they have begun
+BATCH = 1 << 15  # steps of named features that are packed at a time: feature dicts take far more memory
+MANY = 10_000_000  # names (about 150 bytes each); if there are more, an extra pass finds the rare ones
+WORTH = 1 << 19  # steps from which on several processes write shards: starting them takes time
 
 
 class Packer:
@@ -63,7 +65,7 @@ class Packer:
         self.settings = Settings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any], Frame]:
-        """Write all shards; what there is to know of them, as a header and arrays, and the settled frame."""
+        """Write all shards; return their description (a header and arrays) and the settled frame."""
         with waiting("packing", self.model.verbose) as line:
             several = self._stretches()
             try:
@@ -238,7 +240,7 @@ class Disagreement(Exception):
 
 
 def drafts_of(learned: Sequence[Learned]) -> list[Draft]:
-    """The sequences of all stretches cut into shards, as :func:`shard_bounds` cuts lists; shards without any go."""
+    """Cut the sequences of all stretches into shards, as :func:`shard_bounds` does; empty shards are left out."""
     good = np.concatenate([own.good for own in learned])
     before = np.append(0, np.cumsum(good))  # good sequences before each
     lengths = np.concatenate([own.lengths for own in learned]).tolist()
@@ -254,7 +256,7 @@ def drafts_of(learned: Sequence[Learned]) -> list[Draft]:
 
 
 def slice_of(piece: SpoolFile, stretch: int, begin: int, stop: int) -> Slice:
-    """The part of a piece between two places, which may lie outside of it."""
+    """The part of a piece between two positions, which may lie outside of it."""
     return Slice(piece, max(begin, 0), min(stop, piece.count), stretch)
 
 

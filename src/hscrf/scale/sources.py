@@ -18,7 +18,7 @@ from hscrf.errors import DataFileError, InfeasibleError, SequenceError, several
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
-LEAST = 32 << 20  # bytes of files from which several processes read them
+LEAST = 32 << 20  # bytes of files from which on several processes read them
 STRETCHES = 2  # stretches for each process: one that finishes early takes another
 SEEN = 100  # sequences of the first file that determine the features
 Skip = Callable[[Exception], object]
@@ -170,9 +170,10 @@ class PartSource:
 
 
 def stretches_of(sources: Sequence[Source], size: int) -> list[tuple[int, Sequence[Source]]]:
-    """Neighbouring sources for ``size`` processes: the number of the first of each stretch, and its sources.
+    """Divide sources into stretches of neighbours for ``size`` processes.
 
-    There is one stretch if one process reads the sources as fast, or if only this one can.
+    Returns the number of the first source of each stretch, and its sources. All sources are one stretch if several
+    processes would not be faster, or if only this process can read them.
     """
     if size == 1 or not all(source.travels() for source in sources):
         return [(0, sources)]

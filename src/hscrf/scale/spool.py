@@ -66,7 +66,7 @@ class SpoolFile:
 
 
 def plain(observations: Observations) -> Observations:
-    """The same, without values if all of them are one: some sequences of a piece as if they had been packed alone."""
+    """The same without values if all values are one, as if these sequences had been packed alone."""
     x = observations.sparse
     if isinstance(x, Sparse) and x.data.size and (x.data == 1).all():
         return Observations(

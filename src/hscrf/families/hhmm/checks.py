@@ -1,4 +1,4 @@
-"""What a hierarchical HMM asks of its arguments, its topology and its probabilities."""
+"""Check the arguments, the topology and the probabilities of a hierarchical HMM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_components(n: Any, topology: Topology | None) -> None:
-    """Raise unless the number of states, if there is one, is one and stands alone."""
+    """Raise unless ``n_components``, if given, is a positive integer and no topology is given."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise ValueError(f"n_components is {n!r}, expected the number of states")
     if n is not None and topology is not None:

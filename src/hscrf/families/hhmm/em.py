@@ -58,7 +58,7 @@ class Expectation:
 
 
 def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
-    """Counts of the events that partial labels tell for sure."""
+    """Counts of the events that partial labels determine."""
     counts = {key: np.zeros(shape) for key, shape in scorer.shapes(known.states.shape[1]).items()}
     for key, table in counts.items():
         find = partial(family_events, scorer.topology) if key[0] in FAMILY else own_events
@@ -84,7 +84,7 @@ def dense(block: Block, values: Floats) -> Floats:
 
 
 def proportions(counts: Floats, former: Floats) -> Floats:
-    """Counts as shares of their last axis; where there are none, the former shares."""
+    """Counts divided by their sums over the last axis; the former shares where a sum is zero."""
     total = counts.sum(axis=-1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), former)
 

@@ -126,7 +126,7 @@ class EmissionEncoder(ObservationEncoder):
         lowest, highest = int(names.min()), int(names.max())
         few = lowest > -(2**63) and highest < 2**63 - 1 and highest - lowest < 4 * symbols.size
         if few and np.can_cast(symbols.dtype, np.int64):
-            table = np.full(highest - lowest + 3, -1, dtype=np.int32)  # with room for what is below and above
+            table = np.full(highest - lowest + 3, -1, dtype=np.int32)  # with room for numbers below and above the range
             table[names - lowest + 1] = codes
             return table[np.clip(symbols.astype(np.int64), lowest - 1, highest + 1) - (lowest - 1)]
         order = np.argsort(names)

@@ -275,7 +275,7 @@ class HHMM(SequenceEstimator, Predictor):
         complete: bool,
         rng: np.random.Generator,
     ) -> Floats:
-        """Parameters to begin with: the labels that are known, and chance where there are none."""
+        """The first parameters: from the known labels, and random where there are none."""
         even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
         if complete:
             return even
@@ -320,7 +320,7 @@ class HHMM(SequenceEstimator, Predictor):
         return self.smoothing * float(np.concatenate(tables).sum())
 
     def _maximise(self, statistics: Floats, former: Floats) -> Floats:
-        """The M step: the most likely parameters for expected counts; what was never met keeps its former value."""
+        """The M step: the most likely parameters for expected counts; those without counts keep their former values."""
         *tables, (emission, moments) = self._pieces(statistics)
         counts = {block.key: dense(block, piece + self.smoothing) for block, piece in tables}
         before = {block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former)[:-1]}

@@ -414,7 +414,6 @@ class HSCRF(SequenceEstimator, Predictor):
     def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also gives the starting weights."""
         if not isinstance(self.c2, str):
-            check_penalties(self.c1, self.c2)
             self.c2_, self.factors_, self.penalties_, self.penalty_reason_ = self.c2, {}, [], ""
             return weights
         weighting, options = self._weighting(), (self.random_state, self.verbose, self._plain_c2, groups)

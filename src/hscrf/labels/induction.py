@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.errors import LabelError
-from hscrf.hierarchy import in_order
+from hscrf.hierarchy import Hierarchy, in_order
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import Known, known_lengths, pack_labels
@@ -234,12 +234,13 @@ class LabelStatistics:
         return self.scheme if isinstance(self.scheme, str) else self.scheme.get(level, "plain")
 
     def _limited_levels(self) -> list[str]:
-        """Names of the limited levels, which may be given by index too; the root has no limit."""
+        """Names of the limited levels; the root has no limit."""
         return self._named(self.limited)
 
     def _named(self, levels: Collection[Any]) -> list[str]:
-        frame = Topology({level: ["any"] for level in self.levels or ()})
-        return [frame.levels[frame.level(level)] for level in levels if frame.level(level) > 0]
+        """Names of levels, which may be given by index too, without the root."""
+        known = Hierarchy(("root", *(self.levels or ())), ())
+        return [known.levels[known.level(level)] for level in levels if known.level(level) > 0]
 
     def _collect(self, y: Any, n: int) -> None:
         """Collect the names in the labels of one sequence."""

@@ -99,10 +99,9 @@ BOTH = [*ON, 3.2, 10]
     ],
     ids=["equal", "mixed", "perhaps strong", "perhaps weak", "strong", "weak", "between", "beyond", "up", "down"],
 )
-def test_what_is_better_beyond_noise_leads_away_from_the_plain_penalty(errors, path, c2, factors, monkeypatch):
-    monkeypatch.setattr(penalties, "SOLVER", Invented)
+def test_what_is_better_beyond_noise_leads_away_from_the_plain_penalty(errors, path, c2, factors):
     weighting = penalties.Weighting(["transitions", "tag"], [1, 1], [1.0, 1.0])
-    search = penalties.Search(Invented(errors), weighting, 0.0, np.zeros(2))
+    search = penalties.Search(Invented(errors), weighting, 0.0, np.zeros(2), solver=Invented)
     search.run()
     assert [entry["c2"] for entry in search.path if entry["group"] is None] == path
     assert penalties.chosen(search.path) == (c2, factors)
@@ -110,24 +109,23 @@ def test_what_is_better_beyond_noise_leads_away_from_the_plain_penalty(errors, p
     assert ("was kept" in search.reason) == ((c2, factors) == (0.1, {}))
 
 
-def test_the_plain_penalty_of_a_family_is_kept(monkeypatch):
-    monkeypatch.setattr(penalties, "SOLVER", Invented)
+def test_the_plain_penalty_of_a_family_is_kept():
     weighting = penalties.Weighting(["tag"], [2], [1.0])
-    search = penalties.Search(Invented(lambda a, b: 9 * SAME), weighting, 0.0, np.zeros(2), plain=1.0)
+    search = penalties.Search(Invented(lambda a, b: 9 * SAME), weighting, 0.0, np.zeros(2), plain=1.0, solver=Invented)
     search.run()
     assert penalties.chosen(search.path) == (1.0, {})
 
 
-def test_the_reason_says_by_how_much(monkeypatch):
-    monkeypatch.setattr(penalties, "SOLVER", Invented)
+def test_the_reason_says_by_how_much():
     weighting = penalties.Weighting(["tag"], [2], [1.0])
-    search = penalties.Search(Invented(lambda a, b: (8 if a == 1.0 else 10) * SAME), weighting, 0.0, np.zeros(2))
+    search = penalties.Search(
+        Invented(lambda a, b: (8 if a == 1.0 else 10) * SAME), weighting, 0.0, np.zeros(2), solver=Invented
+    )
     search.run()
     assert search.reason == "c2 = 1 was chosen: 20.0 % fewer held-out errors than c2 = 0.1 (4.0 standard errors)"
 
 
-def test_groups_are_held_out_together(monkeypatch):
-    monkeypatch.setattr(penalties, "SOLVER", Invented)
+def test_groups_are_held_out_together():
     held = []
 
     class Noted(Invented):
@@ -137,7 +135,7 @@ def test_groups_are_held_out_together(monkeypatch):
 
     names = list("abcdabcdeeeeabcd")
     weighting = penalties.Weighting(["tag"], [2], [1.0])
-    search = penalties.Search(Noted(lambda a, b: 9 * SAME), weighting, 0.0, np.zeros(2), groups=names)
+    search = penalties.Search(Noted(lambda a, b: 9 * SAME), weighting, 0.0, np.zeros(2), groups=names, solver=Invented)
     assert sorted(n for part in held for n in part) == list(range(16))
     assert len(held) == penalties.MORE_FOLDS
     for part in held:

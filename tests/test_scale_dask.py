@@ -83,14 +83,14 @@ def test_bad_sequences_are_counted_on_a_cluster(clients):
     assert "part 1, sequence 3" in shards.problems[0]
 
 
-def test_the_last_worker_is_not_given_up(clients, monkeypatch, capsys):
+def test_the_last_worker_is_not_given_up(clients, capsys):
     """A worker that shows no sign of life is waited for as long as there is no other."""
-    monkeypatch.setattr(cluster, "FROZEN", -1.0)
     far = cluster.Cluster(clients(1))
+    far.frozen = -1.0
     far._look_after_workers()
     assert "no living workers" in capsys.readouterr().err
     assert len(far.workers()) == 1
-    monkeypatch.setattr(cluster, "GONE", -1.0)
+    far.gone = -1.0
     with pytest.raises(cluster.ClusterError, match="can be resumed"):
         far._look_after_workers()
 

@@ -244,12 +244,11 @@ def test_workers_of_a_cluster(files, monkeypatch, capsys):
         assert "packing here" in capsys.readouterr().err
 
 
-def test_stretches_are_neighbours_of_about_equal_size(files, monkeypatch):
+def test_stretches_are_neighbours_of_about_equal_size(files):
     folder, _, _ = files
     found = sources.stretches_of(shards_in(folder, "a").sources, 2)
     assert [first for first, _ in found] == np.cumsum([0, *(len(own) for _, own in found[:-1])]).tolist()
     assert 3 <= len(found) <= 4
     assert sum(len(own) for _, own in found) == 6
     assert len(sources.stretches_of([sources.PartSource("part 0", lambda: None, 0)] * 4, 2)) == 1, "a lambda stays here"
-    monkeypatch.setattr(sources, "LEAST", 1 << 30)
-    assert len(sources.stretches_of(shards_in(folder, "a").sources, 2)) == 1
+    assert len(sources.stretches_of(shards_in(folder, "a").sources, 2, least=1 << 30)) == 1

@@ -228,7 +228,7 @@ def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, ca
     driver = None
     try:
         for kind, chosen in ((signal.SIGKILL, mortal), (signal.SIGSTOP, mortal), (signal.SIGKILL, pids)):
-            monkeypatch.setattr(cluster, "FROZEN", 4.0 if kind == signal.SIGSTOP else 60.0)
+            monkeypatch.setattr(cluster.Cluster, "frozen", 4.0 if kind == signal.SIGSTOP else 60.0)
             hit = real.hit_one_that_evaluates(kind, chosen)
             driver = driver or real.driver(tmp_path)  # it gets ready while others wait
             far = clone(model).fit(shards, client=real.client)
@@ -261,7 +261,7 @@ def kill_the_driver(folder, workers, driver):
 
 def lose_all(folder, workers, monkeypatch, capsys):
     """Without any worker training waits, says so, and ends; it is resumed without a cluster."""
-    monkeypatch.setattr(cluster, "GONE", 1.0)
+    monkeypatch.setattr(cluster.Cluster, "gone", 1.0)
     model = hscrf.HSCRF(c2=1e-9, solver=hscrf.LBFGS(max_iter=2))
     shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
     for process in workers.processes:

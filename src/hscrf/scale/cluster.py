@@ -20,8 +20,6 @@ from hscrf.scale.memory import keep_memory
 
 TASKS = 2  # tasks for each thread of the cluster: a worker that finishes early takes more
 LOOK = 1.0  # seconds between two checks of the workers during a wait
-FROZEN = 60.0  # seconds without a heartbeat after which other workers get the tasks
-GONE = 120.0  # seconds without any worker after which training ends
 LIBRARIES = ("hscrf", "numpy")
 
 
@@ -32,9 +30,12 @@ class ClusterError(RuntimeError):
 class Cluster:
     """The workers of a client. The results have the same bits even if some workers fail.
 
-    A task whose worker dies runs again on another one. A worker without a heartbeat for FROZEN seconds is
-    removed. Without any worker for GONE seconds, or if the same task kills several workers, a ClusterError is raised.
+    A task whose worker dies runs again on another one. A worker without a heartbeat for ``frozen`` seconds is removed. If
+    there is no worker for ``gone`` seconds, or the same task kills several workers, a ClusterError is raised.
     """
+
+    frozen = 60.0  # seconds without a heartbeat after which other workers get the tasks
+    gone = 120.0  # seconds without any worker after which training ends
 
     def __init__(self, client: Any, n_jobs: int = 1) -> None:
         self.client, self.n_jobs = client, n_jobs
@@ -140,21 +141,21 @@ class Cluster:
                 raise ClusterError("the scheduler is gone; training can be resumed from its checkpoint") from None
 
     def _look_after_workers(self) -> None:
-        """Remove frozen workers while others live; raise an error after GONE seconds without a living worker."""
+        """Remove frozen workers while others live; raise an error after ``gone`` seconds without a living worker."""
         now = time.time()
         known = self.workers()
-        frozen = [address for address, worker in known.items() if now - worker["last_seen"] > FROZEN]
+        frozen = [address for address, worker in known.items() if now - worker["last_seen"] > self.frozen]
         if len(known) > len(frozen):
             self.alone_since = None
             for address in frozen:
-                say(f"worker {address} has shown no sign of life for {FROZEN:.0f} s: others take its work")
+                say(f"worker {address} has shown no sign of life for {self.frozen:.0f} s: others take its work")
                 self.client.run_on_scheduler(remove_worker, address=address)
         elif self.alone_since is None:
             self.alone_since = time.monotonic()
-            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {GONE:.0f} s for one")
-        elif time.monotonic() - self.alone_since > GONE:
+            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {self.gone:.0f} s for one")
+        elif time.monotonic() - self.alone_since > self.gone:
             told = "training can be resumed from its checkpoint"
-            raise ClusterError(f"the cluster has had no workers for {GONE:.0f} s; {told}")
+            raise ClusterError(f"the cluster has had no workers for {self.gone:.0f} s; {told}")
 
 
 def result_of(future: Any) -> Any:

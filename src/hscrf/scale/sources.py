@@ -169,18 +169,20 @@ class PartSource:
         return self
 
 
-def stretches_of(sources: Sequence[Source], size: int) -> list[tuple[int, Sequence[Source]]]:
+def stretches_of(sources: Sequence[Source], size: int, least: int | None = None) -> list[tuple[int, Sequence[Source]]]:
     """Divide sources into stretches of neighbours for ``size`` processes.
 
     Returns the number of the first source of each stretch, and its sources. All sources are one stretch if several
     processes would not be faster, or if only this process can read them.
+    ``least`` is the number of bytes from which on several processes are faster, ``LEAST`` if it is None.
     """
     if size == 1 or not all(source.travels() for source in sources):
         return [(0, sources)]
+    least = LEAST if least is None else least
     states = [source.state() for source in sources]
-    sizes = [LEAST if state is None else state["size"] for state in states]  # the size of a part is unknown
+    sizes = [least if state is None else state["size"] for state in states]  # the size of a part is unknown
     total = sum(sizes)
-    if total < LEAST or not total:
+    if total < least or not total:
         return [(0, sources)]
     middles = np.cumsum(sizes) - 0.5 * np.array(sizes)
     groups = (middles * (size * STRETCHES) / total).astype(np.int64)

@@ -88,6 +88,7 @@ class Search:
     verbose: int = 0
     plain: float = 0.1  # the penalty to keep unless another is significantly better
     groups: Any = None  # of the sequences; None: each is one by itself
+    solver: Any = None  # of the folds; None: SOLVER
 
     def __post_init__(self) -> None:
         n = self.objective.n_parts
@@ -158,7 +159,7 @@ class Search:
         errors, weights, n_iter = np.zeros(self.objective.n_parts), [], 0
         penalties = self.weighting.each(self.c1, {}), self.weighting.each(c2, factors)
         for (rest, held_out), start in zip(self.folds, self.best.weights, strict=True):
-            result = SOLVER.minimize(rest, start, *penalties)
+            result = (self.solver or SOLVER).minimize(rest, start, *penalties)
             if result.reason == INTERRUPTED:
                 raise KeyboardInterrupt
             weights.append(result.weights)

@@ -84,6 +84,8 @@ def draw_pictures(app):
 def tidy_docstring(app, what, name, obj, options, lines):
     """``|w|`` is a magnitude, no substitution; a name that ends in an underscore is no reference."""
     for k, line in enumerate(lines):
+        if re.match(r"\w+(, \w+)*( :|$)", line):  # the name of a parameter or an attribute
+            continue
         if not line.lstrip().startswith(">>>"):
             line = re.sub(r"(?<![`\w])(\w*[a-z]_)(?![`\w])", r"``\1``", line)
             lines[k] = re.sub(r"(?<!`)\|(\w+)\|", r"\\|\1\\|", line)

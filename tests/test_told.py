@@ -143,6 +143,19 @@ def test_labels_in_feature_dicts_are_warned_of(shell):
         assert "column 'chunk' looks like BIO labels, but is taken for a feature" in told
 
 
+@pytest.mark.parametrize("steady", [True, False])
+def test_a_time_that_is_a_feature_is_warned_of(shell, steady):
+    times = [0.02 * (t % 60) for t in range(120)]  # of two sequences
+    if not steady:
+        times[70] = times[69]
+    rows = [f"{'ab'[t // 60]},{times[t]:.2f},{x},{s}" for t, (x, s) in enumerate(zip(NUMBERS, STATES, strict=True))]
+    Path("days.csv").write_text("\n".join(["sequence,t,x,state", *rows]) + "\n")
+    told = shell("fit", "days.csv", "-m", "m", "--levels", "state", *QUICK)[2]
+    assert ("column 't' rises at every step, but is taken for a feature: --time t if it is the time" in told) == steady
+    assert "column 'x' rises" not in told
+    assert "rises" not in shell("fit", "days.csv", "-m", "m", "--levels", "state", "--time", "t", *QUICK)[2]
+
+
 def test_text_that_tells_the_label_is_warned_of(shell):
     codes = {"A": "G1", "B": "G2", "C": "G3"}
     Path("days.csv").write_text(csv_of({"x": NUMBERS, "code": [codes[s] for s in STATES], "state": STATES}))

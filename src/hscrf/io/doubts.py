@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from hscrf.io.documents import Document
@@ -38,6 +39,8 @@ def doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
         line = label_doubt(shown, cells, documents)
         if not line and name not in (recipe.numeric or ()):
             line = number_doubt(shown, cells, recipe)
+        if not line and recipe.format == "table" and recipe.time is None and rises(cells, documents):
+            line = f"{shown} rises at every step, but is taken for a feature: --time {name} if it is the time"
         if line:
             yield line
 
@@ -121,6 +124,15 @@ def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
         if label not in ("?", None) and not is_empty_cell(cell)
     }
     return len({cell for cell, _ in pairs}) == len({label for _, label in pairs}) == len(pairs) > 1
+
+
+def rises(cells: Sequence[Any], documents: Sequence[Document]) -> bool:
+    """Whether numbers grow at every step of every sequence, as times do."""
+    ends = set(accumulate(len(document.tokens) for document in documents))
+    steps = [t for t in range(1, len(cells)) if t not in ends]
+    if len(steps) < OFTEN or not all(isinstance(cell, float) for cell in cells):
+        return False
+    return all(cells[t - 1] < cells[t] for t in steps)
 
 
 def number_doubt(name: str, cells: Sequence[Any], recipe: Recipe) -> str:

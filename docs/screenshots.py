@@ -21,6 +21,7 @@ PICTURES = {  # name: (demonstration, size, colours, what the person does, what 
     "studio_conflict": ("citations", LAPTOP, "light", ["contradict"], None),
     "studio_deuteranopia": ("days", LAPTOP, "light", ["n"], "deuteranopia"),
     "studio_grey": ("days", LAPTOP, "light", ["n"], "achromatopsia"),
+    "studio_sound": ("recordings", LAPTOP, "light", ["ArrowDown", "n", "ArrowRight"], None),
 }
 
 
@@ -48,14 +49,57 @@ def write_blanks(folder):
 
 
 def start(which, folder):
-    """A server on a demonstration."""
+    """A server on a demonstration, or on recordings."""
     from hscrf.studio.demonstration import demo
     from hscrf.studio.server.serving import Server
     from hscrf.studio.server.studio import Studio
 
-    server = Server(Studio(demo(which), str(folder / f"{which}.sqlite")), 0)
+    project = recordings(folder) if which == "recordings" else demo(which)
+    server = Server(Studio(project, str(folder / f"{which}.sqlite")), 0)
     server.start()
     return server
+
+
+def recordings(folder, count=6, frequency=16_000, rate=20):
+    """Recordings of hums, whistles and beeps; all but one are labelled."""
+    import wave
+
+    import numpy as np
+
+    from hscrf import Labels, Topology
+    from hscrf.io import read_audio
+    from hscrf.studio.data.project import Project
+    from hscrf.studio.data.sequences import InputSequence
+
+    pitches = {"hum": (150, 150), "whistle": (900, 2500), "beep": (1500, 1500)}
+    topology = Topology({"phase": ["quiet", "song"], "sound": list(pitches)}, max_duration={"sound": None})
+    rng, items, media = np.random.default_rng(4), [], {}
+    for n in range(count):
+        parts = [(name, int(rng.integers(14, 50))) for _ in range(3) for name in ("hum", "whistle", "beep")]
+        pieces = []
+        for name, steps in parts:
+            time = np.arange(steps * frequency // rate) / frequency
+            low, high = pitches[name]
+            pieces.append(0.4 * np.sin(2 * np.pi * (low * time + (high - low) * time**2 / (2 * time[-1]))))
+        sound = np.concatenate(pieces) + 0.02 * rng.normal(size=sum(map(len, pieces)))
+        path = folder / f"recording_{n}.wav"
+        with wave.open(str(path), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(frequency)
+            file.writeframes((32_000 * sound).astype("<i2").tobytes())
+        document = read_audio(path, rate)
+        tree = []
+        for name, steps in parts:
+            phase = "quiet" if name == "hum" else "song"
+            if not tree or tree[-1][0] != phase:
+                tree.append((phase, []))
+            tree[-1][1].append((name, steps))
+        labels = Labels.from_tree(topology, tree) if n else None
+        items.append(InputSequence(path.stem, document.tokens, np.array(document.tokens), labels))
+        media[path.stem] = str(path)
+    names = document.columns
+    return Project(items, topology, column_names=names, kind="time", rate=rate, media=media, name="labels.sqlite")
 
 
 def wait_for_model(page):
@@ -91,6 +135,8 @@ def take(browser, context, url, picture, path):
     page.emulate_media(color_scheme=colours, reduced_motion="reduce")
     page.goto(url)
     wait_for_model(page)
+    if picture[0] == "recordings":
+        page.wait_for_selector("#tracks[data-sound]")
     if eyes:
         context.new_cdp_session(page).send("Emulation.setEmulatedVisionDeficiency", {"type": eyes})
     for key in hands:
@@ -109,7 +155,7 @@ def main(folder):
 
     with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for which in ("days", "citations"):
+        for which in ("days", "citations", "recordings"):
             server = start(which, Path(work))
             context = browser.new_context()
             context.new_page().goto(server.url)

@@ -76,12 +76,12 @@ def execute(source, page, line, space):
     return printed.getvalue()
 
 
-KINDS = {  # of fenced blocks -> what executes or reads them; consoles are the only ones that nothing executes
+KINDS = {  # of fenced blocks -> what executes or reads them
     "python": "test_python_blocks_run_and_print_what_is_shown",
     "text": "test_python_blocks_run_and_print_what_is_shown: output, or the content of a file",
     "sh": "test_shell_commands_run",
     "toml": "test_shell_commands_run: files that the commands read",
-    "console": "nothing: commands that open the studio; tests/test_studio_cli.py has similar ones",
+    "console": "tests/test_studio_docs.py, in docs/studio.md",
     "docker": "test_the_container_serves_the_model: no container engine is needed",
     "{eval-rst}": "Sphinx",
     "{commands}": "docs/extensions/commands.py",
@@ -105,8 +105,10 @@ def never_executed(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_block_is_executed_but_for_consoles(page):
-    assert list(never_executed(page.read_text(encoding="utf-8"))) == []
+def test_every_block_is_executed(page):
+    text = page.read_text(encoding="utf-8")
+    assert list(never_executed(text)) == []
+    assert page.name == "studio.md" or "```console" not in text
 
 
 def test_blocks_that_are_not_executed_are_found():

@@ -47,7 +47,7 @@ function row(project, depth, label) {
     name: field("name", { maxlength: 200, placeholder: "new label" }, label),
     hue,
     key: field("key", { maxlength: 1, size: 2, placeholder: "key" }, look.key || ""),
-    words: field("description", { maxlength: 2000, placeholder: "what it means" }, look.words || ""),
+    words: field("description", { className: "meaning", maxlength: 2000, placeholder: "what it means" }, look.words || ""),
     parents,
     remove,
   };
@@ -84,7 +84,7 @@ function drawn(row, level) {
         ...row.parents.map((box) => make("label", {}, box, ` ${box.dataset.parent}`)),
       )
     : make("span");
-  const remove = row.remove ? make("label", {}, row.remove, " remove") : make("span");
+  const remove = row.remove ? make("label", { className: "remove" }, row.remove, " remove") : make("span");
   return make("div", { className: "edit-label" }, swatch, row.name, row.key, row.hue, row.words, parents, remove);
 }
 

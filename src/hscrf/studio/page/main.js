@@ -290,7 +290,7 @@ byId("tracks").addEventListener("contextmenu", (/** @type {MouseEvent} */ event)
 });
 byId("files").addEventListener("click", () => openFiles(say));
 byId("settings").addEventListener("click", () =>
-  openSettings(state, say, ...tokenFields(studio), ...textFields(relook), make("span", {}, "Keys"), changeKeys()),
+  openSettings(state, say, ...tokenFields(studio), ...(state.project?.kind === "text" ? textFields(relook) : []), make("span", {}, "Keys"), changeKeys()),
 );
 
 /** Words have another size, or other sequences are shown around or not. */

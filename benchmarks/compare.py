@@ -4,14 +4,14 @@
     python benchmarks/compare.py [--quick] [--torch] [--dynamax] [--only NAME ...] [--output FILE] [--here]
 
 It makes an environment of its own (``build/compare``), installs hscrf from this checkout with its compiled core,
-CRFsuite and hmmlearn, and on demand PyTorch with pytorch-crf (``--torch``, a large download) and dynamax with JAX
-(``--dynamax``). Then it runs the scripts of this folder. Systems take turns, on one thread unless a table says
-otherwise; only ratios mean anything.
+CRFsuite and hmmlearn, and on demand PyTorch with pytorch-crf, torch-struct and flash-semicrf (``--torch``, a large
+download) and dynamax with JAX (``--dynamax``). Then it runs the scripts of this folder. Systems take turns, on one
+thread unless a table says otherwise; only ratios mean anything.
 
     hmms       benchmarks/hmms.py: hmmlearn and dynamax (--dynamax) on the grid of HiddenMarkovModels.jl's comparison
     families   benchmarks/families.py: CRFsuite, hmmlearn, product labels
     learning   benchmarks/learning.py: CRFsuite on CoNLL-2000 (downloaded if HSCRF_DATA does not have it)
-    torch      benchmarks/neural.py: pytorch-crf, with --torch
+    torch      benchmarks/neural.py: pytorch-crf, torch-struct and flash-semicrf, with --torch
     growth     benchmarks/engine.py: time and memory of hscrf alone as sequences grow
 
 ``--here`` uses the environment of this interpreter instead and installs nothing.
@@ -29,6 +29,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 TORCH = ("torch==2.13.0", "safetensors>=0.4", "pytorch-crf")
+WITHOUT_DEPENDENCIES = ("torch-struct", "flash-semicrf")  # they ask for more than the comparison needs
 FETCH = "import os; from hscrf import datasets; datasets.fetch_conll2000(folder=os.environ['FOLDER'])"
 FAILED = "The script ended with an error"
 TITLES = {
@@ -47,6 +48,9 @@ def install(python: str, extra: list[str], folder: Path) -> str:
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
     command = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*command, f"{ROOT}[benchmarks,data]", *extra], check=True)
+    for package in WITHOUT_DEPENDENCIES if TORCH[0] in extra else ():
+        if subprocess.run([*command, "--no-deps", package], check=False).returncode:
+            print(f"{package} is left out: it could not be installed", file=sys.stderr)
     return str(inside)
 
 

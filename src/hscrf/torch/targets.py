@@ -69,7 +69,7 @@ class Target:
     def size(self) -> int:
         """A bound on the bytes that these labels take with all that is derived from them."""
         depth, steps = self.known.states.shape
-        return steps * (5 * depth + 3 * depth + sum(expanded(self.topology).n_states) + 16 * len(PARTS) * depth)
+        return steps * (5 * depth + 3 * depth + sum(expanded(self.topology).n_states) + 24 * len(PARTS) * depth)
 
     @cached_property
     def is_complete(self) -> bool:

@@ -165,25 +165,40 @@ def by_key(keys: Sequence[Key], arrays: Sequence[Floats]) -> dict[Key, Floats]:
     }
 
 
+class PathCells(NamedTuple):
+    """Which cells of the arrays complete labels use."""
+
+    cells: dict[Key, Ints]  # by key: flat indices into its array
+    sequences: dict[Key, Ints]  # by key: the sequence that each cell belongs to
+    sequence: Ints  # those of all keys
+
+
 class Path:
     """The score of complete labels of each sequence: a sum of cells of the values."""
 
     def __init__(self, topology: Topology, known: Known) -> None:
         self.topology, self.known = topology, known
         self.sequence_of = np.repeat(np.arange(known.offsets.size - 1), np.diff(known.offsets))
-        self._cells: dict[Any, tuple[Ints, Ints]] = {}
+        self._kept: dict[Any, PathCells] = {}
 
-    def cells(self, key: Key, values: Values) -> tuple[Ints, Ints]:
-        """Flat indices into the array of a key, and the sequence that each belongs to."""
-        deciding = (key, ("duration", key[1]), ("segment", key[1]))  # where durations are open, these set the limit
-        shapes = {other: values[other].shape for other in deciding if other in values}
-        kept = (key, *shapes.items())
-        if kept not in self._cells:
+    def cells(self, values: Values) -> PathCells:
+        """The cells of the arrays that the labels use; found once for all values of these shapes."""
+        shapes = {key: array.shape for key, array in values.items()}
+        kept = tuple(shapes.items())
+        if kept not in self._kept:
+            self._kept[kept] = self._find_cells(shapes)
+        return self._kept[kept]
+
+    def _find_cells(self, shapes: Mapping[Key, tuple[int, ...]]) -> PathCells:
+        cells, sequences = {}, {}
+        for key, shape in shapes.items():
             if key[0] in ("duration", "segment"):
-                self._check_durations(key, shapes[key])
-            cells, steps = events(self.topology, shapes, self.known, key)
-            self._cells[kept] = cells, self.sequence_of[steps]
-        return self._cells[kept]
+                self._check_durations(key, shape)
+            deciding = (key, ("duration", key[1]), ("segment", key[1]))  # where durations are open, these set the limit
+            own = {other: shapes[other] for other in deciding if other in shapes}
+            cells[key], steps = events(self.topology, own, self.known, key)
+            sequences[key] = self.sequence_of[steps]
+        return PathCells(cells, sequences, np.concatenate(list(sequences.values())))
 
     def _check_durations(self, key: Key, shape: tuple[int, ...]) -> None:
         """Raise if a segment is longer than the table of scores."""
@@ -202,24 +217,20 @@ class Path:
             raise Impossible(n, problem)
 
     def log_z(self, values: Values) -> Floats:
-        scores, sequences = [], []
-        for key, array in values.items():
-            cells, sequence = self.cells(key, values)
-            scores.append(array.reshape(-1)[cells])
-            sequences.append(sequence)
-        found = np.bincount(np.concatenate(sequences), np.concatenate(scores), self.known.offsets.size - 1)
-        return found.astype(np.float64, copy=False)
+        found = self.cells(values)
+        scores = np.concatenate([array.reshape(-1)[found.cells[key]] for key, array in values.items()])
+        return np.bincount(found.sequence, scores, self.known.offsets.size - 1).astype(np.float64, copy=False)
 
     def subtract_counts(self, counts: dict[Key, Floats], weights: Floats | None) -> None:
         """Subtract the counts of the labels, each sequence's times its weight."""
+        found = self.cells(counts)
         for key, array in counts.items():
-            cells, sequence = self.cells(key, counts)
-            amounts = None if weights is None else weights[sequence]
+            amounts = None if weights is None else weights[found.sequences[key]]
             flat = array.reshape(-1)
             if has_time_axis(key, array.shape):
-                flat[cells] -= 1.0 if amounts is None else amounts
+                flat[found.cells[key]] -= 1.0 if amounts is None else amounts
             else:
-                flat -= np.bincount(cells, amounts, flat.size)
+                flat -= np.bincount(found.cells[key], amounts, flat.size)
 
 
 class Ratio:

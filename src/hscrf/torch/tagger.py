@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from hscrf import metrics
 from hscrf.arrays import Floats, generator
-from hscrf.fillers import usual_fillers
+from hscrf.labels.followers import FillerNeighbours
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
@@ -224,7 +224,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
         if self.max_duration:
             topology = topology.limited(self.max_duration)
         if self.fillers == "auto":
-            topology = topology if topology.remembers else topology.remembering(usual_fillers(topology))
+            neighbours = FillerNeighbours()
+            neighbours.update(labels)
+            topology = topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
         else:
             topology = topology.remembering(self.fillers or {})
         return topology, over(labels, topology)

@@ -25,10 +25,9 @@ from hscrf.estimator.contract import Learner, Store
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
-from hscrf.labels.followers import FillerNeighbours
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import SegmentLengths, pack_labels, pack_possible
+from hscrf.labels.packed import FillerNeighbours, SegmentLengths, pack_labels, pack_possible
 from hscrf.labels.schemes import schemes_in
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
@@ -103,10 +102,10 @@ class Frame:
 
     Notes
     -----
-    The first pass (``update``) learns feature names and counts, means and variances of columns, and the mean lengths of
-    segments (``lengths``), and what comes before and after fillers. From labels it learns states, children, successors and longest durations. ``settle`` fixes
-    them as ``encoder`` and ``topology``. The second pass (``observe``) learns which features meet which states.
-    ``blocks`` returns the blocks of weights.
+    The first pass (``update``) learns feature names and counts, means and variances of columns, the mean lengths of
+    segments (``lengths``), and what comes before and after fillers (``neighbours``). From labels it learns states,
+    children, successors and longest durations. ``settle`` fixes them as ``encoder`` and ``topology``. The second pass
+    (``observe``) learns which features meet which states. ``blocks`` returns the blocks of weights.
 
     In either pass a part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds
     what the other frame learned from later parts. The result does not depend on the parts: it is that of one pass over

@@ -37,8 +37,8 @@ from hscrf.features.specifications import (
 )
 from hscrf.files.checkpoint import Checkpoint
 from hscrf.labels.columns import schemes_of
-from hscrf.labels.followers import FillerNeighbours
 from hscrf.labels.induction import LabelStatistics
+from hscrf.labels.packed import FillerNeighbours
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 
 from hscrf import metrics
 from hscrf.arrays import Floats, generator
-from hscrf.labels.followers import FillerNeighbours
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import FillerNeighbours
 from hscrf.labels.reading import over
 from hscrf.labels.schemes import schemes_in
 from hscrf.observations.readers import length_of
@@ -49,8 +49,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
     max_duration : dict from level to int, optional
         Longest segments of some levels.
     fillers : None, "auto", or dict from level to states
-        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O". They make
-        the layer slower.
+        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O"
+        where the labels show that memory pays. They make the layer slower.
     scheme : str or dict, default "auto"
         How label columns are written: "plain", "bio" or "bioes".
     children : {"auto", "seen", "all"}

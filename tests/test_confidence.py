@@ -362,7 +362,7 @@ def test_confidence_adds_up_the_hidden_copies_of_a_filler():
     """Fillers that remember have several hidden states; the user sees one."""
     X = [[[letter] for letter in word] for word in ("abcab", "babca", "cabab")]
     Y = [{"phrase": ["B-P", "O", "O", "B-Q", "O"], "tag": list("xyzxy")}] * 3
-    model = HSCRF(c2=1.0, fillers="auto").fit(X, Y)
+    model = HSCRF(c2=1.0, fillers={"phrase": "O"}).fit(X, Y)
     assert model.topology_.remembers
     (posterior,) = model.posterior(X[:1])
     table = posterior.segment("phrase")

@@ -13,7 +13,8 @@ import enumeration as twin
 import hscrf
 from fitting import loss_of
 from hscrf.cli import main
-from hscrf.fillers import Copy, copies_of, expanded, hidden, shown
+from hscrf.fillers import Copy, copies_of, expanded, hidden, shown, usual_fillers
+from hscrf.labels.packed import FillerNeighbours
 from test_twin import to_labels, to_topology
 
 CASES = [(depth, seed) for depth in (2, 3, 4) for seed in range(25)]
@@ -213,6 +214,11 @@ def data(draw):
     return [*X, [["w=a"], ["w=a"], ["w=,"], ["w=b"], ["w=,"]]], [*Y, every]
 
 
+def all_fillers(Y):
+    """Every "O" of the labels; "auto" takes only those for which memory pays."""
+    return usual_fillers(hscrf.learn_topology(Y))
+
+
 def leaks(value):
     """Whether a copy is anywhere in a value that a user sees."""
     if isinstance(value, Copy):
@@ -227,9 +233,9 @@ def leaks(value):
 @given(data())
 def test_no_copy_is_ever_seen(case):
     X, Y = case
-    model = hscrf.HSCRF(fillers="auto", solver=hscrf.LBFGS(max_iter=4)).fit(X, Y)
+    model = hscrf.HSCRF(fillers=all_fillers(Y), solver=hscrf.LBFGS(max_iter=4)).fit(X, Y)
     topology = model.topology_
-    assert topology.filler_names == {"top": ["O"], "low": ["O"]} if "O" in topology.states[1] else True
+    assert topology.filler_names == all_fillers(Y)
     sizes = dict(zip(topology.levels, topology.n_states, strict=True))
     posteriors = model.posterior(X, Y)
     predicted = [
@@ -271,7 +277,7 @@ def test_no_copy_is_ever_seen(case):
 @given(data())
 def test_no_copy_is_in_records_reports_and_files(case):
     X, Y = case
-    model = hscrf.HSCRF(fillers="auto", solver=hscrf.LBFGS(max_iter=3)).fit(X, Y)
+    model = hscrf.HSCRF(fillers=all_fillers(Y), solver=hscrf.LBFGS(max_iter=3)).fit(X, Y)
     levels = model.topology_.levels[1:]
     shown_states = {str(name) for names in model.topology_.states for name in names} | {"?"}
     predicted = model.predict(X, confidence=True)
@@ -301,7 +307,7 @@ def test_no_copy_is_in_records_reports_and_files(case):
 def test_known_labels_stay_and_sets_narrow():
     X = [[["w=a"], ["w=,"], ["w=b"], ["w=,"], ["w=a"]]] * 2
     Y = [["B-X", "O", "B-Y", "O", "B-X"], ["B-Y", "O", "B-X", "O", "O"]]
-    model = hscrf.HSCRF(fillers="auto").fit(X, Y)
+    model = hscrf.HSCRF(fillers={"label": "O"}).fit(X, Y)
     topology = model.topology_
     found = model.predict(X[:1], evidence=[["O", "?", "?", "O", "O"]])[0]
     assert [found.column()[t] for t in (0, 3, 4)] == ["O", "O", "O"]
@@ -334,12 +340,49 @@ def test_a_filler_remembers_what_came_before():
     assert after["X"] > after["Y"]
 
 
+def test_fillers_remember_only_where_that_says_something():
+    """Beside a filler that tells what comes next, one whose neighbours are independent of each other."""
+    rng = np.random.default_rng(0)
+    X, Y = second_order_data(200)
+    loose = [[f"B-{rng.choice(['X', 'Y'])}", "O", f"B-{rng.choice(['X', 'Y'])}"] for _ in X]
+    assert hscrf.HSCRF().fit(X, Y).topology_.filler_names == {"label": ["O"]}
+    assert not hscrf.HSCRF().fit(X, loose).topology_.remembers
+    both = [{"phrase": ["B-P"] + ["I-P"] * 2, "told": y, "loose": other} for y, other in zip(Y, loose, strict=True)]
+    assert hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=1)).fit(X, both).topology_.filler_names == {"told": ["O"]}
+
+
+def test_neighbours_of_fillers_are_counted_under_one_parent_where_they_are_known():
+    topology = hscrf.Topology({"top": ["P", "Q", "O"], "low": ["x", "y", "O"]}, max_duration={"low": None})
+    tops = [["B-P", "I-P", "I-P", "B-Q", "I-Q"], ["B-P", "I-P", "I-P", "?", "?"], ["O", "O", "O", "B-Q", "I-Q"]]
+    lows = [["B-x", "O", "O", "O", "B-y"], ["O", "B-y", "O", "?", "O"], ["B-x", "O", "B-y", "B-y", "O"]]
+    labels = [
+        hscrf.Labels.from_columns(topology, {"top": top, "low": low}, scheme="bio")
+        for top, low in zip(tops, lows, strict=True)
+    ]
+    found = FillerNeighbours()
+    found.update(labels)
+    assert found.counts["low"] == {
+        ("O", "P", "x", None): 1,  # the run of O is cut where P ends
+        ("O", "Q", None, "y"): 1,
+        ("O", "P", None, "y"): 1,  # the others of this sequence have unknown neighbours
+        ("O", "O", "x", "y"): 1,
+        ("O", "Q", "y", None): 1,
+    }
+    assert found.counts["top"] == {("O", "root", None, "Q"): 1}
+    parts = FillerNeighbours()
+    for y in labels:
+        part = FillerNeighbours()
+        part.update([y])
+        parts.merge(part)
+    assert (parts.counts, parts.runs) == (found.counts, found.runs)
+
+
 @pytest.mark.parametrize("margin", [0.0, 0.7])
 def test_the_gradient_is_that_of_the_loss(margin):
     X, Y = second_order_data(4)
     Y = [Y[0], ["O", "?", "B-X"], ["?", "O", "?"], Y[3]]
     model = hscrf.HSCRF(
-        fillers="auto",
+        fillers={"label": "O"},
         margin=margin,
         features=[hscrf.Token("label"), hscrf.Start("label"), hscrf.Trans("root"), hscrf.End("root")],
     )
@@ -358,7 +401,7 @@ def test_the_gradient_is_that_of_the_loss(margin):
 
 def test_a_model_that_remembers_is_saved_loaded_and_pickled(tmp_path):
     X, Y = second_order_data(20)
-    model = hscrf.HSCRF(fillers="auto").fit(X, Y)
+    model = hscrf.HSCRF(fillers={"label": "O"}).fit(X, Y)
     model.save(tmp_path / "m.hscrf")
     loaded = hscrf.load(tmp_path / "m.hscrf")
     assert loaded.topology_ == model.topology_
@@ -376,7 +419,7 @@ def test_a_stream_gives_what_predict_gives(observed):
     X = [[[f"w={rng.choice(WORDS)}"] for _ in range(9)] for _ in range(8)]
     Y = [bio(rng.choice(TAGS, size=9).tolist()) for _ in X]
     parts = [hscrf.Token("label"), hscrf.Start("label"), hscrf.Trans("root"), hscrf.Init("root", observed=observed)]
-    model = hscrf.HSCRF(fillers="auto", features=parts).fit(X, Y)
+    model = hscrf.HSCRF(fillers={"label": "O"}, features=parts).fit(X, Y)
     stream = model.stream(lag=20, marginals=True)
     for x, labels, marginals in zip(X, model.predict(X), model.predict_marginals(X), strict=True):
         steps = list(stream.run(x))
@@ -418,7 +461,9 @@ def test_contradictory_evidence_names_what_is_shown():
     X, Y = second_order_data(6)
     topology = hscrf.learn_topology(Y)
     arguments = {**topology.to_dict(), "successors": {"label": {"O": ["X"], "X": ["O"]}}}
-    model = hscrf.HSCRF(hscrf.Topology.from_dict(arguments), fillers="auto").fit([X[0][:1]] * 2, [["B-X"], ["O"]])
+    model = hscrf.HSCRF(hscrf.Topology.from_dict(arguments), fillers={"label": "O"}).fit(
+        [X[0][:1]] * 2, [["B-X"], ["O"]]
+    )
     with pytest.raises(hscrf.InfeasibleError) as caught:
         model.predict([X[0]], evidence=[["B-X", "?", "B-Y"]])
     assert "Copy" not in str(caught.value)
@@ -439,15 +484,15 @@ def test_no_copy_is_written_by_the_shell(tmp_path, capsys):
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(12):
+        low = [["X", "a"], ["Y", "b"]][rng.integers(2)]  # the same after a comma, so that it is worth remembering
         for t in range(4):
-            low = [["X", "a"], ["Y", "b"]][rng.integers(2)]
             lines += [f"{low[1]} {'B' if t % 2 == 0 else 'I'}-P B-{low[0]}", f", {'I-P' if t % 2 == 0 else 'O'} O"]
         lines.append("")
     (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
     train, model, shards = (str(tmp_path / name) for name in ("train.txt", "m.hscrf", "shards"))
     fit = ["fit", train, "-m", model, "--levels", "top=2,low=3", "--max-iter", "5", "--shards", shards]
     assert main(fit) == 0
-    assert hscrf.load(model).topology_.filler_names == {"top": ["O"], "low": ["O"]}
+    assert hscrf.load(model).topology_.filler_names == {"low": ["O"]}
     capsys.readouterr()
     for kind in ("columns", "jsonl", "table", "segments", "spacy", "brat"):
         extra = ["--marginals", "--k-best", "3", "--samples", "2"] if kind == "jsonl" else []

@@ -27,7 +27,7 @@ from hscrf.features.occurrences import Occurrences
 from hscrf.features.specifications import Specification
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import SegmentLengths, pack_labels, pack_possible
+from hscrf.labels.packed import FillerNeighbours, SegmentLengths, pack_labels, pack_possible
 from hscrf.labels.schemes import schemes_in
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
@@ -39,7 +39,7 @@ from hscrf.observations.readers import cut_apart
 from hscrf.progress import waiting
 from hscrf.topology import Topology
 
-Rules = Callable[[Topology, int], Topology]
+Rules = Callable[[Topology, int, FillerNeighbours], Topology]
 
 
 class Part(NamedTuple):
@@ -96,16 +96,16 @@ class Frame:
         Learns states and rules from the labels.
     scheme : str or mapping
         How label columns are written, by level; never "auto".
-    rules : callable (learned topology, longest sequence) -> Topology, or None
+    rules : callable (learned topology, longest sequence, neighbours of fillers) -> Topology, or None
         Adds the rules of the model to the learned topology. It is not pickled: a frame that comes from another process
         is merged into one that has it.
 
     Notes
     -----
-    The first pass (``update``) learns feature names and counts, means and variances of columns, and the mean lengths of
-    segments (``lengths``). From labels it learns states, children, successors and longest durations. ``settle`` fixes
-    them as ``encoder`` and ``topology``. The second pass (``observe``) learns which features meet which states.
-    ``blocks`` returns the blocks of weights.
+    The first pass (``update``) learns feature names and counts, means and variances of columns, the mean lengths of
+    segments (``lengths``), and what comes before and after fillers (``neighbours``). From labels it learns states,
+    children, successors and longest durations. ``settle`` fixes them as ``encoder`` and ``topology``. The second pass
+    (``observe``) learns which features meet which states. ``blocks`` returns the blocks of weights.
 
     In either pass a part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds
     what the other frame learned from later parts. The result does not depend on the parts: it is that of one pass over
@@ -120,6 +120,7 @@ class Frame:
         self.scheme = scheme
         self.rules = rules
         self.lengths = SegmentLengths()
+        self.neighbours = FillerNeighbours()
         self.topology: Topology | None = None  # until settled
         self.narrowed = False  # whether the model adds rules to the learned ones
         self.meetings: Any = None  # until the second pass
@@ -133,6 +134,7 @@ class Frame:
         labels = self.statistics.update(Y, packed_lengths(observations), offset)
         check_steps(observations, labels, offset=offset)
         self.lengths.update(labels)
+        self.neighbours.update(labels)
         return Part(observations, labels, offset)
 
     def merge(self, other: Frame) -> Numbers | None:
@@ -146,6 +148,7 @@ class Frame:
         numbers = self.encoder.merge(other.encoder)
         self.statistics.merge(other.statistics)
         self.lengths.merge(other.lengths)
+        self.neighbours.merge(other.neighbours)
         return numbers
 
     def settle(self, longest: int, *parts: Part) -> list[Part]:
@@ -154,7 +157,7 @@ class Frame:
         Parts that ``update`` of this frame packed come back in their final form.
         """
         learned = self.statistics.topology()
-        self.topology = learned if self.rules is None else self.rules(learned, longest)
+        self.topology = learned if self.rules is None else self.rules(learned, longest, self.neighbours)
         self.narrowed = self.topology.remembering({}) != learned.remembering({})
         self.encoder.settle()
         return [self.final(part) for part in parts]

@@ -36,9 +36,9 @@ from hscrf.features.specifications import (
     without_scores,
 )
 from hscrf.files.checkpoint import Checkpoint
-from hscrf.fillers import usual_fillers
 from hscrf.labels.columns import schemes_of
 from hscrf.labels.induction import LabelStatistics
+from hscrf.labels.packed import FillerNeighbours
 from hscrf.objective.margin import Costs, equal_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
@@ -89,7 +89,7 @@ class HSCRF(SequenceEstimator, Predictor):
         occur in training, as in CRFsuite; others then score 0.
     fillers : "auto", None, or dict of str to state or list of states
         States that remember the last other state under their parent, ``{"part": "O"}``. "auto" takes those of the
-        topology, or the states named "O" at levels with other states.
+        topology, or the states named "O" where the training labels show that memory pays (see the guide).
     standardize, warm_start : bool
         Whether numeric columns are centred and scaled; whether ``fit`` starts from the weights of the former one.
     missing : {"indicator", "refuse"}
@@ -309,15 +309,15 @@ class HSCRF(SequenceEstimator, Predictor):
         encoder = ObservationEncoder(self.min_count, self.standardize, self.missing)
         return Frame(encoder, self._statistics(scheme), scheme, self._ruled)
 
-    def _ruled(self, learned: Topology, longest: int) -> Topology:
+    def _ruled(self, learned: Topology, longest: int, neighbours: FillerNeighbours) -> Topology:
         """The learned topology with the rules of the model; ``longest`` is the length of the longest sequence."""
-        return self._remembering(self._narrowed(learned).shortened(longest))
+        return self._remembering(self._narrowed(learned).shortened(longest), neighbours)
 
-    def _remembering(self, topology: Topology) -> Topology:
+    def _remembering(self, topology: Topology, neighbours: FillerNeighbours) -> Topology:
         """The topology with the fillers of the option ``fillers``."""
         if self.fillers != "auto":
             return topology.remembering(self.fillers or {})
-        return topology if topology.remembers else topology.remembering(usual_fillers(topology))
+        return topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
 
     def _costs(self) -> Costs:
         """The costs of wrong states under the margin, by level of the topology."""

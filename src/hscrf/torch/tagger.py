@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 
 from hscrf import metrics
 from hscrf.arrays import Floats, generator
-from hscrf.fillers import usual_fillers
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import FillerNeighbours
 from hscrf.labels.reading import over
 from hscrf.labels.schemes import schemes_in
 from hscrf.observations.readers import length_of
@@ -49,8 +49,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
     max_duration : dict from level to int, optional
         Longest segments of some levels.
     fillers : None, "auto", or dict from level to states
-        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O". They make
-        the layer slower.
+        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O"
+        where the labels show that memory pays. They make the layer slower.
     scheme : str or dict, default "auto"
         How label columns are written: "plain", "bio" or "bioes".
     children : {"auto", "seen", "all"}
@@ -224,7 +224,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
         if self.max_duration:
             topology = topology.limited(self.max_duration)
         if self.fillers == "auto":
-            topology = topology if topology.remembers else topology.remembering(usual_fillers(topology))
+            neighbours = FillerNeighbours()
+            neighbours.update(labels)
+            topology = topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
         else:
             topology = topology.remembering(self.fillers or {})
         return topology, over(labels, topology)

@@ -182,7 +182,21 @@ class DynamicCRF(HSCRF):
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
     def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence, whose labels and marginals are those of all levels."""
+        """Return an answer about the posterior of each sequence, whose labels and marginals are those of all levels.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels or None
+            Known labels of each sequence.
+        answer : callable
+            ``answer(posterior, n)`` of the posterior of sequence n.
+
+        Returns
+        -------
+        list
+            The answers, in the order of the sequences.
+        """
         return super().ask_posteriors(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:

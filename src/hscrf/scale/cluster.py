@@ -30,8 +30,8 @@ class ClusterError(RuntimeError):
 class Cluster:
     """The workers of a client. The results have the same bits even if some workers fail.
 
-    A task whose worker dies runs again on another one. A worker without a heartbeat for ``frozen`` seconds is removed. If
-    there is no worker for ``gone`` seconds, or the same task kills several workers, a ClusterError is raised.
+    A task whose worker dies runs again on another one. A worker without a heartbeat for ``frozen`` seconds is
+    removed. Without workers for ``gone`` seconds, or if the same task kills several workers, a ClusterError is raised.
     """
 
     frozen = 60.0  # seconds without a heartbeat after which other workers get the tasks

@@ -94,7 +94,21 @@ class NeuralPredictor(PosteriorAnswers):
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
     def ask_posteriors(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence."""
+        """Return an answer about the posterior of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels or None
+            Known labels of each sequence.
+        answer : callable
+            ``answer(posterior, n)`` of the posterior of sequence n.
+
+        Returns
+        -------
+        list
+            The answers, in the order of the sequences.
+        """
         self._check_fitted()
         found = self._answer(X, evidence, self.crf_.posteriors)
         return answers_of(enumerate(found), answer, _asked_name(evidence))

@@ -16,7 +16,7 @@ PAUSE = 300  # seconds without an event that count as work
 def progress(studio: Any) -> dict[str, Any]:
     """Corrections of each accepted sequence in the order of acceptance, and the models with their quality.
 
-    Sequences that were accepted in bulk count as done only: nobody looked at what the model got wrong in them.
+    Sequences that were accepted in bulk count as done only: their corrections are unknown.
     """
     rows: list[dict[str, Any]] = []
     accepted = [tracked for tracked in studio.workspace.sequences.values() if tracked.state.acceptance is not None]

@@ -53,9 +53,7 @@ class Document:
     extra: dict[str, Any] = field(default_factory=dict)  # other columns or keys: predictions, times, ...
     name: str = ""  # of the sequence, where the format has one
     comments: tuple[str, ...] = ()
-    places: tuple[int, ...] = field(
-        default=(), compare=False
-    )  # the steps that comments stand before, if not all the 0th
+    places: tuple[int, ...] = field(default=(), compare=False)  # the step after each comment; none: all before step 0
     separator: str = field(default="", compare=False)  # of the columns of the file
     decimal: str = field(default=".", compare=False)  # the sign in its numbers
     columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order

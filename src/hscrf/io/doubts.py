@@ -16,10 +16,8 @@ from hscrf.observations.columns import is_decimal_comma
 
 ALMOST = 0.9  # of the cells of a column
 DISTINCT = 20  # a column with at least this many different numbers holds measurements, not codes
-OFTEN, AGAIN = (
-    20,
-    4,
-)  # steps per different value, of text and of numbers, from which on a match with the labels is no accident
+OFTEN = 20  # steps per different text from which on a match with the labels is no accident
+AGAIN = 4  # the same for numbers
 PREFIX = re.compile("[BIESLU]-")
 TAG = re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL)
 SIGNS = {",": "comma", ";": "';'", "|": "'|'", "\t": "tab"}

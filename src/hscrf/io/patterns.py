@@ -21,9 +21,7 @@ HEAD = """\
 # cluster of [cluster.NAME], or its first N characters. A pattern whose cell shows nothing gives no feature.
 """
 _CELL = re.compile(r"(.+?)\[([+-]?\d+)\](?::(.*))?", re.DOTALL)
-_ODD = re.compile(
-    r"[{}]|\[[+-]?\d+\]"
-)  # characters that a column's name cannot have in a cell: its number is used instead
+_ODD = re.compile(r"[{}]|\[[+-]?\d+\]")  # a column with this in its name has its number in cells
 
 
 def pattern_text(feature: Feature, columns: Sequence[str]) -> str:

@@ -21,13 +21,9 @@ from hscrf.topology import Topology
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
 CHILDREN = ("auto", "seen", "all")
 ENOUGH = 20  # known children suffice from this number of runs on, if at most 1 in this number occurs only once
-
-
 LONG = 100  # steps: a level with longer segments gets open durations, if they are enabled
-SHARE, LEAST = (
-    0.75,
-    50,
-)  # the explicit durations of an opened level cover 3 in 4 segments, and at least this number of steps
+SHARE = 0.75  # of the segments of an opened level have explicit durations
+LEAST = 50  # steps: explicit durations reach at least to this length
 
 
 def explicit_duration(lengths: Mapping[int, int]) -> int:

@@ -146,9 +146,8 @@ def _side(
             codes[id(one.topology)] = _code(f"{what}[{n}]", one.topology, level, names)
         d, code = codes[id(one.topology)]
         states.append(code[one.states[d]])
-        inner = np.where(
-            one.ends[d, :-1] == WITH_PARENT, np.int8(0), one.ends[d, :-1]
-        )  # a run is scored as one segment
+        # a run is scored as one segment
+        inner = np.where(one.ends[d, :-1] == WITH_PARENT, np.int8(0), one.ends[d, :-1])
         ends.append(np.append(inner, np.int8(1)))
     return np.concatenate(states), np.concatenate(ends)
 

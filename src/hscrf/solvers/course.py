@@ -51,9 +51,7 @@ class Result:
     converged: bool  # a stopping rule was met: neither out of iterations nor interrupted
     n_iter: int
     reason: str
-    history: list[
-        dict[str, Any]
-    ]  # per iteration: iteration, loss, gradient_norm, seconds, score (development, or None)
+    history: list[dict[str, Any]]  # of each iteration: its number, loss, gradient_norm, seconds, score (or None)
     kept: int | None = None  # the iteration whose weights these are, if development data chose it
     state: Mapping[str, Any] | None = None  # for resuming, if the solver has a state and checkpoints are on
 

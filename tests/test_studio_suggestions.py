@@ -12,7 +12,7 @@ from hscrf import HSCRF, InfeasibleError, Labels, Topology
 from hscrf.datasets import make_activities
 from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
-from hscrf.studio.data.conflicts import crossed, groups_of, only
+from hscrf.studio.data.conflicts import crossed, groups_of, knowledge_of
 from hscrf.studio.data.database import Event
 from hscrf.studio.data.events import Invalid, State
 from hscrf.studio.data.evidence import labels_of, levels_of
@@ -230,11 +230,11 @@ def test_conflicts_are_minimal_and_real(events):
         assert not suggester.suggest(1, knowledge, state.version).conflict
         return
     groups = groups_of(knowledge, state.version)
-    core = smallest_core(groups, lambda some: suggester.possible(potentials, only(knowledge, some)))
-    assert not suggester.possible(potentials, only(knowledge, core))
+    core = smallest_core(groups, lambda some: suggester.possible(potentials, knowledge_of(knowledge, some)))
+    assert not suggester.possible(potentials, knowledge_of(knowledge, core))
     for group in core:
         rest = [other for other in core if other is not group]
-        assert suggester.possible(potentials, only(knowledge, rest))
+        assert suggester.possible(potentials, knowledge_of(knowledge, rest))
     with pytest.raises(InfeasibleError):
         small_model().predict([X[1]], evidence=[labels_of(knowledge, TOPOLOGY)])
 

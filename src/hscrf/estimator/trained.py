@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hscrf.estimator.predictor import Predictor
 from hscrf.files.content import Field, naming
-from hscrf.files.model import OBSERVATIONS, check_model, check_scheme, read_scheme
+from hscrf.files.model import OBSERVATIONS, check_found_scheme, check_model, read_scheme
 
 LEARNERS = ("HSCRF", "ChainCRF", "SemiCRF")  # classes that predict as a plain predictor does
 
@@ -33,6 +33,6 @@ def predictor_of(
         model.topology, model.n_jobs = None, 1
         model.scheme = read_scheme(content["parameters"])
         check_model(content, OBSERVATIONS)
-        check_scheme(content, model.scheme)
+        check_found_scheme(content, model.scheme)
         model.restore(header, arrays, {})
     return model

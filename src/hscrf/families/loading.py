@@ -22,9 +22,9 @@ from hscrf.files.container import read_container
 from hscrf.files.content import ContentError, Field, array_of, naming
 from hscrf.files.model import (
     OBSERVATIONS,
+    check_found_scheme,
     check_kind,
     check_model,
-    check_scheme,
     check_weights,
     plain_name,
     read_parameters,
@@ -75,7 +75,7 @@ def model_of(
         classes = {cls.__name__: cls for cls in MODELS[name]._feature_classes}
         parameters = read_parameters(content["parameters"], MODELS[name], classes)
         checked = check_model(content, ("symbols", "dense") if name == "HHMM" else OBSERVATIONS, name == "HHMM")
-        check_scheme(content, parameters.get("scheme", "plain"))
+        check_found_scheme(content, parameters.get("scheme", "plain"))
         if name in RULES:
             RULES[name](content, *checked)
         if "solver" in parameters:

@@ -106,7 +106,7 @@ def _scheme(item: Field) -> Any:
     return value
 
 
-def check_scheme(header: Field, asked: Any) -> None:
+def check_found_scheme(header: Field, asked: Any) -> None:
     """Raise a ``ContentError`` unless the file has the scheme that training found, where it was given as "auto"."""
     if asked == "auto" or (isinstance(asked, Mapping) and "auto" in asked.values()):
         for scheme in header["scheme"].items().values():

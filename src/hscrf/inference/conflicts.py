@@ -33,7 +33,7 @@ def conflict(evidence: Labels, possible: Callable[[Labels | None], bool]) -> lis
 
     Labels are tried in the order of time; halving finds each member in O(log n) inferences.
     """
-    core = smallest_core(known_facts(evidence), lambda facts: possible(only(evidence, facts)))
+    core = smallest_core(known_facts(evidence), lambda facts: possible(with_facts(evidence, facts)))
     return [cell_of(evidence, fact) for fact in core]
 
 
@@ -74,7 +74,7 @@ def known_facts(labels: Labels) -> list[Fact]:
     return sorted(facts)
 
 
-def only(labels: Labels, facts: list[Fact]) -> Labels:
+def with_facts(labels: Labels, facts: list[Fact]) -> Labels:
     """Labels with only some facts known."""
     states = np.full_like(labels.states, -1)
     ends = np.full_like(labels.ends, -1)

@@ -72,7 +72,7 @@ class Cluster:
             for address, future in futures.items():
                 while address not in found and address in self.workers():
                     try:
-                        found[address] = result_of(future)
+                        found[address] = result_in_time(future)
                     except TimeoutError:
                         self._look_after_workers()
                     except (KilledWorker, CancelledError):
@@ -131,7 +131,7 @@ class Cluster:
 
         while True:
             try:
-                return result_of(future)
+                return result_in_time(future)
             except TimeoutError:
                 self._look_after_workers()
             except KilledWorker as error:
@@ -158,7 +158,7 @@ class Cluster:
             raise ClusterError(f"the cluster has had no workers for {self.gone:.0f} s; {told}")
 
 
-def result_of(future: Any) -> Any:
+def result_in_time(future: Any) -> Any:
     """The result of a task, or an error if there is none yet after a short time."""
     from distributed import TimeoutError
 

@@ -50,7 +50,7 @@ class SpoolFile:
         labels = [labels_in(arrays, self.topology, n) for n in range(begin, stop)]
         if stop - begin < self.count:
             observations = observations.take(np.arange(begin, stop))
-        part = Part(plain(observations), labels, 0)
+        part = Part(without_ones(observations), labels, 0)
         return PlacedPart(part, arrays["source"][begin:stop], arrays["place"][begin:stop])
 
     def columns(self, begin: int, stop: int) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ class SpoolFile:
             return {name: found[name] for name in names or found.files}
 
 
-def plain(observations: Observations) -> Observations:
+def without_ones(observations: Observations) -> Observations:
     """The same without values if all values are one, as if these sequences had been packed alone."""
     x = observations.sparse
     if isinstance(x, Sparse) and x.data.size and (x.data == 1).all():

@@ -106,7 +106,7 @@ def crossed(knowledge: Knowledge, groups: Sequence[Group]) -> str:
     return ""
 
 
-def only(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:
+def knowledge_of(knowledge: Knowledge, groups: Sequence[Group]) -> Knowledge:
     """The knowledge of some groups."""
     found = Knowledge(knowledge.levels, knowledge.length)
     for group in groups:
@@ -125,10 +125,10 @@ def feasible(knowledge: Knowledge, newest: int, possible: Callable[[Knowledge], 
         return knowledge, []
     groups = groups_of(knowledge, newest)
     first: list[Group] = []
-    while groups and not possible(only(knowledge, groups)):
-        core = smallest_core(groups, lambda some: possible(only(knowledge, some)))
+    while groups and not possible(knowledge_of(knowledge, groups)):
+        core = smallest_core(groups, lambda some: possible(knowledge_of(knowledge, some)))
         if not core:
             return Knowledge(knowledge.levels, knowledge.length), first
         first = first or core
         groups = [group for group in groups if group is not core[-1]]
-    return only(knowledge, groups), first
+    return knowledge_of(knowledge, groups), first

@@ -174,7 +174,7 @@ class DurationBlock(Block):
 
 @dataclass(frozen=True)
 class TailBlock(Block):
-    """A weight for each state: what ``longest`` steps beyond the longest explicit duration score.
+    """A weight for each state: the score of ``longest`` steps beyond the longest explicit duration.
 
     score[s] = w[s] / longest; gradient[s] = counts[s] / longest.
     """

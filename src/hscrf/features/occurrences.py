@@ -169,7 +169,7 @@ class ConstantCells:
 
 
 class SegmentValues:
-    """How many values a segment function returns: counted for the first step of the first sequence."""
+    """The number of values of a segment function, found by a call for the first step of the first sequence."""
 
     def __init__(self, function: SegmentFunction) -> None:
         self.function = function

@@ -99,7 +99,7 @@ class Posterior:
 
     @property
     def batch(self) -> Batch:
-        """The engine's view: a batch of one sequence."""
+        """The sequence as the engine takes it: a batch of one."""
         found: Batch = self._once("batch", self._batch)
         return found
 

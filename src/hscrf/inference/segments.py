@@ -104,7 +104,7 @@ def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked, togethe
 
 
 def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: Asked) -> Evidence:
-    """The evidence, and one segment in each sequence; ``asked.sequence`` is ignored."""
+    """The evidence with one segment more in each sequence; ``asked.sequence`` is ignored."""
     d, size = asked.level, topology.n_states[asked.level]
     may_end, may_go_on = evidence.may_end.copy(), evidence.may_go_on.copy()
     allowed = list(evidence.allowed)

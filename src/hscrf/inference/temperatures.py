@@ -1,4 +1,4 @@
-"""Temperatures calibrate the probabilities of a model: of the predictions with probability p, a share p is right.
+"""Temperatures calibrate the probabilities of a model: a share p of the predictions with probability p is right.
 
 A temperature belongs to a level and changes only the probabilities that are reported, never the joint distribution,
 the potentials or the labels that are decoded. The probabilities p of the states of a step become

@@ -337,7 +337,7 @@ class LabelStatistics:
 
 
 def check_alike(level: str, names: Collection[Any]) -> None:
-    """Refuse states that are written alike, as 1 and "1" are."""
+    """Refuse different states with the same text, such as 1 and "1"."""
     seen: dict[str, Any] = {}
     for name in names:
         other = seen.setdefault(str(name), name)
@@ -368,7 +368,7 @@ def names_in_column(column: Any, scheme: str) -> set[str]:
 def shows_enough(runs: Counter[Any]) -> bool:
     """Whether the known children of a parent, or of all parents of a level, are likely complete; see ``ENOUGH``.
 
-    The share of runs that occur only once estimates how likely the next run is of a new kind (Good and Turing).
+    The share of runs that occur only once estimates the probability that the next is of a new kind (Good and Turing).
 
     >>> shows_enough(Counter(walk=15, sit=6)), shows_enough(Counter(walk=15, run=1)), shows_enough(Counter(walk=9))
     (True, False, False)

@@ -79,7 +79,7 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name
         raise LabelError(str(error)).of_sequence(n, name) from None
 
 
-# -- many sequences: a table of tags for each level, whatever the number of steps
+# -- many sequences: the columns of a level are read as one
 
 
 def read_many(

@@ -84,7 +84,7 @@ def scheme_of(scheme: Any, level: str) -> str:
     return scheme.get(level, "plain") if isinstance(scheme, Mapping) else scheme
 
 
-# -- tags that continue nothing, prefixes that are not read
+# -- warnings: tags that continue no segment, prefixes that are not read
 
 
 def is_stray(before: str | None, tag: str | None, within: str, t: int) -> bool:
@@ -97,7 +97,7 @@ def is_stray(before: str | None, tag: str | None, within: str, t: int) -> bool:
 
 
 def stray_tags(level: str, column: Any, scheme: str) -> Iterator[tuple[int, str]]:
-    """Steps and descriptions of the labels of a column that continue nothing.
+    """Steps and descriptions of the labels of a column that continue no segment.
 
     >>> list(stray_tags("chunk", ["B-NP", "I-VP", "I-VP"], "bio"))
     [(1, "level 'chunk' has I-VP after B-NP, which begins a segment as B-VP would")]

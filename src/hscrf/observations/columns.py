@@ -15,8 +15,8 @@ from hscrf.arrays import Floats
 from hscrf.errors import ObservationError, several
 
 INDICATOR = "{} is missing"  # the feature of a column without a value at a step
-LARGEST = 1e100  # a number: squares are finite
-SHOWN = 6  # names that a line shows
+LARGEST = 1e100  # absolute value of a number: its square is finite
+SHOWN = 6  # names in one line of a message
 MOSTLY = 0.5  # a column holds numbers if a larger share of its known cells does; text among them is an error
 Column = Floats | list[Any]  # numbers with NaN where missing, or a list of text, numbers and None
 
@@ -54,7 +54,7 @@ class Table:
 
 
 class Rows(NamedTuple):
-    """The steps of some sequences below each other."""
+    """The steps of all sequences as one table."""
 
     columns: list[str]  # names of all columns
     texts: list[int]  # the columns that hold text

@@ -140,7 +140,7 @@ class ObservationEncoder:
         return sparse
 
     def _growing(self) -> dict[str, int]:
-        """The names known so far, with a new number for each name that is looked up first."""
+        """The names known so far; an unknown name gets the next number when it is looked up."""
         if self.sieve is not None:
             return Sieved(self.names, self.sieve)
         found: defaultdict[str, int] = defaultdict(None, self.names)

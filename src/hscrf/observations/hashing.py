@@ -1,4 +1,4 @@
-"""Names as 64 bits each."""
+"""Hashes of feature names, 64 bits each."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from hscrf.observations.packed import Sparse
 
 
 class Lookup:
-    """Finds the numbers of names by their hashes, in a table that holds no strings: two misses of the cache at most.
+    """Finds the numbers of names by their hashes, in a table without strings: at most two cache misses for a name.
 
-    Two names are taken for the same if their hashes of 64 bits agree: for a million names looked up among a million,
-    the odds of one mistake are 1 in 18 million.
+    Names with the same hash of 64 bits are treated as equal. For a million names looked up among a million, the
+    probability of a mistake is 1 in 18 million.
     """
 
     def __init__(self, hashes: Hashes) -> None:
@@ -32,7 +32,7 @@ class Lookup:
         """The known names of feature dicts or strings; with ``refuse`` a missing value is an error."""
         try:
             found = find_strings(X, self.hashes, self.numbers) if kind == "strings" else None
-        except TypeError:  # of a name without a hash; the error below says where it is
+        except TypeError:  # a name has no hash; the error below says where it is
             found = None
         if found is None:  # not lists of lists of lists
             return self._find(*hash_items(X, kind, refuse))

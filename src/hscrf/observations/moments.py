@@ -37,7 +37,7 @@ class Moments:
 
     @classmethod
     def in_shards(cls, rows: Floats, lengths: Sequence[int]) -> Moments:
-        """The same shard by shard, merged in their order: the bits of data that come in shards."""
+        """The same, computed shard by shard and merged in order: the same bits as for data that come in shards."""
         at = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         parts = [cls.of(rows[at[begin] : at[stop]]) for begin, stop in shard_bounds(lengths)]
         return reduce(cls.merged, parts)

@@ -24,10 +24,10 @@ from hscrf.observations.kernels import (
     spread_weights,
 )
 
-MANY = 16  # times as many
-OFTEN = 6  # entries make a feature a frequent one
+MANY = 16  # features for each entry; with more, only the features that occur are counted
+OFTEN = 6  # entries from which on a feature is a frequent one
 SPARSE = 8  # a single pair takes as long as this many cells of a table
-LARGEST = 1 << 20  # numbers in a table
+LARGEST = 1 << 20  # numbers in a table of weights of frequent features
 SHARD = 1 << 19  # steps of a shard, about half a million
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 

@@ -58,7 +58,7 @@ def dump_solver(solver: str | Solver) -> str | dict[str, Any]:
 
 
 def known_solver(solver: str | Solver | Mapping[str, str]) -> str | Solver:
-    """The solver of a model from a file; the default instead of a solver of the user, which no file can hold.
+    """The solver of a model from a file; the default one in place of a class of the user, which no file can hold.
 
     A warning says so: weights and predictions do not depend on the solver, only a further ``fit`` does.
     """

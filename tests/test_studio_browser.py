@@ -819,8 +819,13 @@ def test_text_wraps_and_its_bars_are_worked_with(new_tab, tmp_path):
         assert tab.view()["segments"]["field"][0] == [0, 7, "author"]
         edge = last["x"] + last["width"]
         wanted = spans.nth(9).bounding_box()
-        tab.saves(lambda: tab.drag((edge, row), (wanted["x"] + wanted["width"] - 2, row)))
+        # from the labelled word the border moves; from the next word a drag chooses words
+        tab.saves(lambda: tab.drag((edge - 2, row), (wanted["x"] + wanted["width"] - 2, row)))
         assert tab.view()["segments"]["field"][0][:2] == [0, 10]
+        after = spans.nth(12).bounding_box()
+        tab.drag((wanted["x"] + wanted["width"] + 2, row), (after["x"] + 3, row))
+        tab.fix("2")
+        assert tab.view()["segments"]["field"][:2] == [[0, 10, "author"], [10, 13, "title"]]
 
 
 def test_roles_names_and_order_of_focus(tab):

@@ -1,5 +1,6 @@
 """What the page shows in its states: nothing labelled, accepted, accepted in bulk, a first model, narrow windows."""
 
+import json
 import os
 
 import pytest
@@ -151,9 +152,17 @@ def test_the_side_does_not_say_that_the_first_model_waits(page_on):
     tab.wait_text("#about", "model 1")
     tab.page.click("#train")
     tab.wait_text("#training", "model 2, trained on 4 sequences: takes over with the next sequence", timeout=90_000)
+    former, held = tab.ask("/api/project"), []
+    assert former["waiting"]["number"] == 2
+    tab.page.route("**/api/news", lambda route: held.append(route))
     tab.page.reload()
     tab.page.wait_for_selector("html[data-painted]")  # opening a sequence lets it take over
     tab.wait_match("#training", "model 2, trained on 4 sequences(?!: takes over)")
+    greeting = f"event: hello\ndata: {json.dumps(former)}\n\n"  # made before, heard after
+    held[0].fulfill(content_type="text/event-stream", body=greeting)
+    tab.wait_text("#saved", "offline")  # it was heard, and the connection ended after it
+    tab.wait_match("#training", "model 2, trained on 4 sequences(?!: takes over)")
+    tab.page.unroute_all(behavior="ignoreErrors")
 
 
 # -- narrow windows and large zoom: 640 x 400 CSS pixels are 1280 x 800 at 200 %

@@ -166,7 +166,8 @@ export class Studio {
     }
   }
 
-  /** @param {number | null} model */
+  /** A model that waits is in use once a sequence was opened with it; news of its waiting may come after that.
+   * @param {number | null} model of the open sequence */
   tookOver(model) {
     const { waiting, project } = this.state;
     if (!waiting || !project || model === null || model < waiting.number) return;
@@ -298,6 +299,7 @@ export class Studio {
       else project.model = { ...data, status: "ready" };
       this.say(`${data.words} is ready${data.waiting ? ": takes over with the next sequence" : ""}`);
       state.say("training project");
+      this.tookOver(state.view?.model ?? null);
       this.drawSpark();
     } else if (name === "training_failed") {
       project.training = { running: false, words: data.words };
@@ -330,6 +332,7 @@ export class Studio {
     this.state.project = project;
     this.state.waiting = project.waiting;
     this.state.say("project");
+    this.tookOver(this.state.view?.model ?? null);
     this.outbox?.flush();
     this.refreshQueueSoon();
     if (!this.outbox?.fixes.length) this.reload();

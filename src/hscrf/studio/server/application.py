@@ -224,9 +224,11 @@ class Routes:
         return await self.project(request)
 
     async def notifications(self, request: Request) -> Response:
-        hello = await run_in_threadpool(self.studio.project_view, self._name(request))
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         key, name = self._browser(request), self._announced(request)
+
+        async def hello() -> dict[str, Any]:
+            return await run_in_threadpool(self.studio.project_view, self._name(request))
 
         async def listen() -> AsyncIterator[str]:
             self.studio.claims.arrive(key, name)

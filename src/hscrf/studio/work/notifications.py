@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 PAUSE = 15.0  # seconds of silence after which a comment keeps the connection open
@@ -42,8 +42,8 @@ class Notifications:
             for listener in list(self._listeners):
                 self._deliver(listener, None)
 
-    async def listen(self, hello: dict[str, Any]) -> AsyncIterator[str]:
-        """The news from now on as server-sent events, after a greeting."""
+    async def listen(self, hello: Callable[[], Awaitable[dict[str, Any]]]) -> AsyncIterator[str]:
+        """The news from now on as server-sent events, after a greeting: nothing happens unheard in between."""
         queue: asyncio.Queue[str | None] = asyncio.Queue(LONGEST)
         listener = (asyncio.get_running_loop(), queue)
         with self._guard:
@@ -51,7 +51,7 @@ class Notifications:
                 return
             self._listeners.add(listener)
         try:
-            yield event("hello", hello, self.number)
+            yield event("hello", await hello(), self.number)
             while True:
                 try:
                     text = await asyncio.wait_for(queue.get(), PAUSE)

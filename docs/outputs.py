@@ -1,7 +1,8 @@
 """Runs the Python blocks of pages and writes what they print into the pages: ``python docs/outputs.py PAGE ...``.
 
-A block ``text`` after a block ``python`` is replaced by what the block prints. Pictures that the blocks save, and that
-the page shows from ``images/``, are copied there. The tests run the same blocks and compare (tests/test_docs.py).
+A block ``text`` after a block ``python`` is replaced by what the block prints. A comment between them states the
+tolerance of the tests for numbers with a decimal point or a percent sign. Pictures that the blocks save, and that the
+page shows from ``images/``, are copied there. The tests run the same blocks and compare (tests/test_docs.py).
 """
 
 import contextlib
@@ -14,7 +15,10 @@ import tempfile
 from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parent / "images"
-BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:(?P<between>\n(?:<!-- [^\n]* -->\n\n)?)```text\n(?P<shown>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def refresh(page):
@@ -32,7 +36,7 @@ def refresh(page):
         if match["shown"] is None:
             return match[0]
         output = "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
-        return f"```python\n{match['code']}```\n\n```text\n{output}\n```\n"
+        return f"```python\n{match['code']}```\n{match['between']}```text\n{output}\n```\n"
 
     home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

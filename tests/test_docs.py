@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 
 from torching import require_torch
@@ -48,11 +49,24 @@ FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILIN
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)]*))?\)")
 
 
+TOLERANCE = re.compile(r"<!-- tolerance: (?P<tolerance>[\d.]+) -->\n+\Z")
+MEASURED = re.compile(r"\d+\.\d+%?|\d+%")
+
+
 def blocks(page):
     """Kind, content and line of the fenced blocks of a page."""
     text = page.read_text(encoding="utf-8")
     for match in FENCE.finditer(text):
         yield match["kind"].strip(), match["body"], text.count("\n", 0, match.start()) + 2
+
+
+def tolerances(page):
+    """Line of a block -> the tolerance that a comment before it states."""
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        stated = TOLERANCE.search(text, 0, match.start())
+        if stated:
+            yield text.count("\n", 0, match.start()) + 2, float(stated["tolerance"])
 
 
 def name(path):
@@ -132,18 +146,45 @@ def tidy(text):
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def measured(text):
+    """The numbers of a text that have a decimal point or a percent sign, as fractions."""
+    return [float(found.rstrip("%")) / (100 if "%" in found else 1) for found in MEASURED.findall(text)]
+
+
+def is_shown(printed, shown, tolerance):
+    """Whether both texts are equal; measured numbers may differ by ``tolerance``, all else may not."""
+    if not tolerance:
+        return tidy(printed) == tidy(shown)
+    return MEASURED.sub("#", tidy(printed)) == MEASURED.sub("#", tidy(shown)) and np.allclose(
+        measured(printed), measured(shown), rtol=0, atol=tolerance + 1e-9
+    )
+
+
+def test_only_measured_numbers_may_differ_and_by_the_tolerance_only(tmp_path):
+    assert is_shown("F1 0.848 of 12, 51%\n", "F1 0.85 of 12, 53%", 0.02)
+    assert not is_shown("F1 0.848 of 12, 51%", "F1 0.85 of 12, 54%", 0.02)
+    assert not is_shown("F1 0.848 of 12", "F1 0.85 of 13", 0.02)
+    assert not is_shown("F1 0.848", "F1 0.85", 0)
+    page = tmp_path / "page.md"
+    page.write_text("```python\n1\n```\n\n<!-- tolerance: 0.02 -->\n\n```text\n1\n```\n\n```text\n1\n```\n")
+    assert dict(tolerances(page)) == {8: 0.02}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     require_data(page)
     if page.stem == "neural":
         require_torch()
     monkeypatch.chdir(tmp_path)
-    space, printed = {"__name__": "__main__"}, None
+    space, printed, stated = {"__name__": "__main__"}, None, dict(tolerances(page))
     for kind, body, line in blocks(page):
         if kind == "python":
             printed = execute(body, page, line, space)
         elif kind == "text" and printed is not None:
-            assert tidy(printed) == tidy(body), f"{name(page)}, line {line}"
+            tolerance = stated.get(line, 0)
+            assert is_shown(printed, body, tolerance), (
+                f"{name(page)}, line {line}: shown\n{body}\nprinted (tolerance {tolerance})\n{printed}"
+            )
             printed = None
         else:
             printed = None

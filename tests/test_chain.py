@@ -153,7 +153,7 @@ def test_round_trip_and_clone(tmp_path):
 
 
 def test_a_hierarchy_is_no_chain():
-    with pytest.raises(ValueError, match="is no chain"):
+    with pytest.raises(ValueError, match="is not a chain"):
         hscrf.ChainCRF().fit(X[:1], [{"a": Y[0], "b": Y[0]}])
 
 

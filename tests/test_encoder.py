@@ -164,7 +164,7 @@ BAD = [
     ([[{"a": 1}], [{}, ["b"]]], r"X\[1\]\[1\] is a list, expected a feature dict"),
     ([[{"a": 1}, {"a": np.inf}]], r"X\[0\]\[1\]\['a'\] is inf, expected a finite number, or None"),
     ([[{"a": 1}, {"a": [1, 2]}]], r"X\[0\]\[1\]\['a'\] is a list, expected a string, number or bool"),
-    ([[3, 4]], r"X\[0\]\[0\] is a int, expected a feature dict, strings or numbers"),
+    ([[3, 4]], r"X\[0\]\[0\] is an int, expected a feature dict, strings or numbers"),
     (
         [np.zeros((2, 2)), np.array([[0, 1], [2, -np.inf]])],
         r"X\[1\] is -inf at step 1 in column 'x1'",

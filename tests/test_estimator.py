@@ -984,7 +984,7 @@ FIT = {
         X,
         Y,
         InfeasibleError,
-        r"Y\[0\]: phrase 'NP' from 0 to 3 lasts 3 steps; expected 1 to 2",
+        r"Y\[0\]: phrase 'NP' from 0 to 3 lasts 3 steps; expected at most 2",
     ),
     "broken nesting": (
         HSCRF(),
@@ -1172,7 +1172,7 @@ def test_not_fitted_either(tmp_path):
     ("options", "X", "Y", "message"),
     [
         ({}, iter([]), [["a"]], "X is a list_iterator, expected a list of sequences"),
-        ({}, [[["w"]]], iter([]), "Y is a list_iterator, expected a list of sequences"),
+        ({}, [[["w"]]], iter([]), "Y is a list_iterator, expected a list with the labels of each sequence"),
         ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is no segment \(start, stop, state\), and a state"),
         ({"topology": {"tag": ["a"]}}, [[["w"]]], [["a"]], "topology is a dict, expected a Topology or None"),
         ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one per core"),

@@ -186,7 +186,7 @@ def test_topologies_from_labels():
     ("given", "message"),
     [
         (pandas.DataFrame({"tag": ["x"]}), "Y is one table without a column 'sequence'"),
-        ({"tag": ["x"]}, "Y is a dict, expected a list of sequences"),
+        ({"tag": ["x"]}, "Y is a dict, expected a list with the labels of each sequence"),
     ],
 )
 def test_what_is_no_list_of_sequences(given, message):
@@ -308,7 +308,9 @@ def test_limits_of_durations():
     model = HSCRF(max_duration={"phrase": {"P": 3}}, solver=SOLVER).fit(X, Y)
     assert model.topology_.max_duration[1][0] == 3
     assert "Duration('phrase')" not in names_of(model)  # Q has no limit
-    with pytest.raises(hscrf.InfeasibleError, match=r"Y\[2\]: phrase 'P' from 1 to 4 lasts 3 steps; expected 1 to 2"):
+    with pytest.raises(
+        hscrf.InfeasibleError, match=r"Y\[2\]: phrase 'P' from 1 to 4 lasts 3 steps; expected at most 2"
+    ):
         HSCRF(max_duration={"phrase": 2}).fit(X, Y)
     for arguments, message in (
         ({"durations": "gamma"}, "durations is 'gamma', expected a dict"),

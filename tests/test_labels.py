@@ -432,7 +432,7 @@ BLANK = cells(UNIT)
             PERSISTING,
             cells(PERSISTING, tag={1: 0}),
             cells(PERSISTING, tag={0: 0, 1: 0, 2: 1}),
-            "tag 'N' from 0 to 3 lasts 3 steps; expected 1 to 2",
+            "tag 'N' from 0 to 3 lasts 3 steps; expected at most 2",
         ),
     ],
 )

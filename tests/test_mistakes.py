@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hscrf import HHMM, HSCRF, ChainCRF, DynamicCRF, SemiCRF, Topology
+from hscrf import HHMM, HSCRF, ChainCRF, DynamicCRF, SemiCRF, Token, Topology, marginals
 from hscrf.errors import LabelError
 
 ROWS = [np.arange(12.0).reshape(6, 2)] * 3
@@ -110,11 +110,45 @@ def test_development_data_are_a_pair():
         HSCRF().fit(ROWS, NESTED, development=ROWS)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patience": "a"}, "patience is 'a', expected a whole number of at least 1"),
+        ({"callback": 3}, "callback is 3, expected a function of an entry of the history"),
+        ({"sample_weight": ["a"] * 3}, "sample_weight is ['a', 'a', 'a'], expected a number for each sequence"),
+    ],
+)
+def test_arguments_of_fit_are_checked(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        HSCRF().fit(ROWS, NESTED, **options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: HSCRF(features=Token("act")).fit(ROWS, NESTED), "expected a list such as [Token('act')]"),
+        (lambda: HSCRF(children="none").fit(ROWS, NESTED), "children is 'none', expected 'auto', 'seen' or 'all'"),
+        (lambda: HSCRF().fit(ROWS, NESTED).score(ROWS), "Y is None, expected a list with the labels of each sequence"),
+        (lambda: HSCRF().fit(3, NESTED), "X is an int, expected a list of sequences"),
+        (lambda: marginals(3), "potentials is an int, expected Potentials"),
+    ],
+)
+def test_values_of_a_wrong_type_are_named(wrong, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wrong()
+
+
+def test_posteriors_and_marginals_are_shown_in_a_line():
+    (posterior,) = HSCRF().fit(ROWS, NESTED).posterior(ROWS[:1], evidence=NESTED[:1])
+    assert repr(posterior) == "Posterior(6 steps, root > act > step, with evidence)"
+    assert re.fullmatch(r"Marginals\(6 steps, root > act > step, log_partition [\d.]+\)", repr(posterior.marginals))
+
+
 # -- schemes
 
 
 def test_a_wrong_scheme_is_not_blamed_on_a_sequence():
-    with pytest.raises(ValueError, match=r"^scheme is 'boi'; expected 'plain', 'bio' or 'bioes'$"):
+    with pytest.raises(ValueError, match=r"^scheme is 'boi'; expected 'auto', 'plain', 'bio' or 'bioes'$"):
         HSCRF(scheme="boi").fit(ROWS, NESTED)
     with pytest.raises(ValueError, match=r"^scheme names the unknown level: 'acts' \(did you mean 'act'\?\)"):
         HSCRF(scheme={"acts": "bio"}).fit(ROWS, NESTED)

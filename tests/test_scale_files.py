@@ -459,7 +459,7 @@ def test_bad_parts_are_named():
     ("make", "message"),
     [
         (lambda: Shards.from_files("nothing/*.jsonl", ["a"]), "no file matches"),
-        (lambda: Shards.from_parts([3]), "parts\\[0\\] is a int"),
+        (lambda: Shards.from_parts([3]), "parts\\[0\\] is an int"),
         (lambda: Shards.from_parts([], errors="maybe"), "errors is 'maybe'"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([lambda: 3])), "part 0 returned a int"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([])), "there is no sequence"),

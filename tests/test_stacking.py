@@ -216,7 +216,7 @@ def test_wrong_arguments():
     X, Y = numbers(4)
     for options, message in (
         ({"crf": DynamicCRF()}, "crf is a DynamicCRF, expected an HSCRF"),
-        ({"crf": 3}, "crf is a int, expected an HSCRF"),
+        ({"crf": 3}, "crf is an int, expected an HSCRF"),
         ({"classifier": CRF}, "expected an estimator with predict_proba"),
         ({"window": -1}, "window is -1"),
         ({"cv": 1}, "cv is 1, expected a number of folds"),

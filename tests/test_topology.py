@@ -137,7 +137,7 @@ def test_topologies_differ_by_content(other):
         ({}, {}, "levels is empty; expected at least one level below the root"),
         (["tag"], {}, "levels is a list; expected a mapping"),
         ({"root": ["a"]}, {}, "'root', which is added by itself"),
-        ({1: ["a"]}, {}, "level name 1 is a int; expected a string"),
+        ({1: ["a"]}, {}, "level name 1 is an int; expected a string"),
         ({"tag": []}, {}, "level 'tag' is empty"),
         (LEVELS, {"root": []}, "level 'root' is empty"),
         ({"tag": "NV"}, {}, "level 'tag' is the string 'NV'; expected a list"),

@@ -210,3 +210,15 @@ def several(count: int, what: str) -> str:
     ('1 step', '2 steps')
     """
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def a_type(value: object) -> str:
+    """Return the type of a value with its article, for messages; None is None.
+
+    >>> a_type(3), a_type({}), a_type(None)
+    ('an int', 'a dict', 'None')
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"

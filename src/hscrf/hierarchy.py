@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
+from hscrf.errors import a_type
 
 State = Any  # a name: a string, or another hashable such as an integer
 UNLIMITED = int(np.iinfo(np.int64).max)
@@ -118,14 +119,14 @@ def _has_hash(name: object) -> bool:
 def check_level_names(levels: Mapping[str, Sequence[str]]) -> None:
     """Raise an error unless levels are named by strings, none of them "root"."""
     if not isinstance(levels, Mapping):
-        raise ValueError(f"levels is a {type(levels).__name__}; expected a mapping from level to state names")
+        raise ValueError(f"levels is {a_type(levels)}; expected a mapping from level to state names")
     if not levels:
         raise ValueError("levels is empty; expected at least one level below the root")
     if "root" in levels:
         raise ValueError("levels names 'root', which is added by itself; give its classes as root=[...]")
     for level in levels:
         if not isinstance(level, str):
-            raise ValueError(f"level name {level!r} is a {type(level).__name__}; expected a string")
+            raise ValueError(f"level name {level!r} is {a_type(level)}; expected a string")
 
 
 # -- tables of a topology: a row for each state

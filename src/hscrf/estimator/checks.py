@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hscrf.arrays import Ints
-from hscrf.errors import several
+from hscrf.errors import a_type, several
 from hscrf.features.specifications import BY_LENGTH
-from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.schemes import stray_line, unread_lines
@@ -30,7 +29,7 @@ def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
     """Raise an error unless X and Y are lists of the same number of sequences."""
     for name, given in (("X", X), ("Y", Y)):
         if not hasattr(given, "__len__"):
-            raise ValueError(f"{name} is a {type(given).__name__}, expected a list of sequences")
+            raise ValueError(f"{name} is {a_type(given)}, expected a list of sequences")
     check_several(X)
     if len(X) != len(Y):
         raise ValueError(f"X has {several(len(X), 'sequence')} but Y has {len(Y)}")
@@ -40,6 +39,8 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
     """Raise an error unless features are specifications of these classes with valid penalties."""
     if isinstance(features, str):
         raise ValueError(f"features is the string {features!r}, expected a list such as [{features!r}]")
+    if not isinstance(features, Sequence | None):
+        raise ValueError(f"features is {features!r}, expected a list such as [{features!r}]")
     for k, spec in enumerate(features or ()):
         if isinstance(spec, str) and spec == "default":
             continue
@@ -87,7 +88,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     if options.get("n_init", 1) < 1:
         raise ValueError(f"n_init is {options['n_init']!r}, expected a whole number of at least 1")
     if not isinstance(options.get("topology"), Topology | None):
-        raise ValueError(f"topology is a {type(options['topology']).__name__}, expected a Topology or None")
+        raise ValueError(f"topology is {a_type(options['topology'])}, expected a Topology or None")
     check_seed(options.get("random_state"))
     check_scheme_names(options.get("scheme", "plain"))
 
@@ -103,16 +104,20 @@ def check_scheme_names(scheme: Any) -> None:
     if not isinstance(scheme, str | Mapping):
         raise ValueError(f"scheme is {scheme!r}, expected a name or a dict by level")
     for name in [scheme] if isinstance(scheme, str) else scheme.values():
-        if name != "auto":
-            check_scheme(name)
+        if name not in ("auto", "plain", "bio", "bioes"):
+            raise ValueError(f"scheme is {name!r}; expected 'auto', 'plain', 'bio' or 'bioes'")
 
 
-def check_development(development: Any) -> None:
-    """Raise an error unless development data are a pair (X, Y) or shards."""
+def check_run(development: Any, patience: Any, callback: Any) -> None:
+    """Raise an error for wrong arguments of ``fit``, before any work."""
+    if not isinstance(patience, int | np.integer) or isinstance(patience, bool) or patience < 1:
+        raise ValueError(f"patience is {patience!r}, expected a whole number of at least 1")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback is {callback!r}, expected a function of an entry of the history")
     if development is None or hasattr(development, "scorer_for"):
         return
     if not (isinstance(development, tuple | list) and len(development) == 2):
-        raise ValueError(f"development is a {type(development).__name__}, expected a pair (X, Y)")
+        raise ValueError(f"development is {a_type(development)}, expected a pair (X, Y)")
 
 
 def check_margin(margin: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.errors import InfeasibleError
+from hscrf.errors import InfeasibleError, a_type
 from hscrf.estimator.checks import (
     check_lengths,
     check_steps,
@@ -272,7 +272,7 @@ def data_of(X: Any, Y: Any, lengths: Any = None, client: Any = None) -> Store | 
             raise ValueError(f"X is {type(X).__name__}, which have labels and lengths of their own: expected no other")
         return X.on_cluster(client)
     if client is not None:
-        raise ValueError(f"client is given, but X is a {type(X).__name__}: a cluster works on hscrf.scale.Shards")
+        raise ValueError(f"client is given, but X is {a_type(X)}: a cluster works on hscrf.scale.Shards")
     if Y is None:
         raise ValueError("Y is None, expected labels of each sequence")
     return Lists(*cut_apart(lengths, ("X", X), ("Y", Y)))

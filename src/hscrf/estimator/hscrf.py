@@ -12,9 +12,9 @@ from hscrf import solvers
 from hscrf.arrays import Floats
 from hscrf.engine.cost import foresee, telling_of_logarithms
 from hscrf.estimator.checks import (
-    check_development,
     check_durations,
     check_options,
+    check_run,
     check_specifications,
     unchanged_on_failure,
     warn_of_weights,
@@ -208,7 +208,7 @@ class HSCRF(SequenceEstimator, Predictor):
         self
         """
         self._check_arguments(groups)
-        check_development(development)
+        check_run(development, patience, callback)
         warn_of_weights(sample_weight)
         data = data_of(X, Y, lengths, client)
         with unchanged_on_failure(self), telling_of_logarithms(self), Workers(self.n_jobs) as workers:

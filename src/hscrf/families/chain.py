@@ -108,7 +108,7 @@ class ChainCRF(HSCRF):
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2 or not topology.unit_bottom:
-            raise ValueError(f"{topology} is no chain, expected one level below the root with segments of length 1")
+            raise ValueError(f"{topology} is not a chain, expected one level below the root with segments of length 1")
         return topology
 
     def _default_features(self) -> Sequence[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
-from hscrf.errors import Cell, InfeasibleError, LabelError, SequenceError
+from hscrf.errors import Cell, InfeasibleError, LabelError, SequenceError, a_type
 from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.features.occurrences import Occurrences
@@ -60,7 +60,7 @@ class CombinationStatistics:
     def _collect(self, y: Any, n: int) -> None:
         """Collect the names of levels and states of one sequence."""
         if not isinstance(y, Mapping):
-            raise ValueError(f"Y[{n}] is a {type(y).__name__}, expected a dict from level to a list of labels")
+            raise ValueError(f"Y[{n}] is {a_type(y)}, expected a dict from level to a list of labels")
         first = not self.states
         for level, column in y.items():
             if level not in self.states and not first:
@@ -229,7 +229,7 @@ def step_labels(topology: Topology, y: Any) -> Labels:
             raise ValueError("labels with segments that go on, but here every segment has one step")
         return y
     if not isinstance(y, Mapping):
-        raise ValueError(f"labels are a {type(y).__name__}, expected a dict from level to a list of labels")
+        raise ValueError(f"labels are {a_type(y)}, expected a dict from level to a list of labels")
     lengths = {level: len(column) for level, column in y.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"levels differ in length: {lengths}")

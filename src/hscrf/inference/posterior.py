@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, generator
 from hscrf.engine import Batch, Evidence, Expectations
-from hscrf.errors import InfeasibleError
+from hscrf.errors import InfeasibleError, a_type, several
 from hscrf.fillers import masked, shown, summed
 from hscrf.inference.conflicts import infeasible
 from hscrf.labels.labels import Labels
@@ -53,6 +53,8 @@ class Posterior:
     """
 
     def __init__(self, potentials: Potentials, evidence: Labels | None = None) -> None:
+        if not isinstance(potentials, Potentials):
+            raise ValueError(f"potentials is {a_type(potentials)}, expected Potentials")
         if evidence is not None:
             check_fit(potentials, evidence, "evidence")
         self.topology, self.length = potentials.topology, potentials.length
@@ -90,6 +92,10 @@ class Posterior:
             "potentials", lambda: Potentials.from_arrays(self.topology, self.length, self.values)
         )
         return found
+
+    def __repr__(self) -> str:
+        known = "" if self.evidence is None else ", with evidence"
+        return f"Posterior({several(self.length, 'step')}, {' > '.join(self.topology.levels)}{known})"
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """Compute a value once. Before Python 3.12, ``cached_property`` has one lock for all posteriors."""
@@ -293,8 +299,12 @@ class Marginals:
     log_partition: float
     state: dict[str, Floats]  # level -> (T, S): the level is in state s at t
     ending: dict[str, Floats]  # level -> (T,): a segment of the level has its last step at t
-    posterior: Posterior = field(repr=False)
-    names: dict[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of states, where not the topology's
+    posterior: Posterior
+    names: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # of states, where not the topology's
+
+    def __repr__(self) -> str:
+        steps = several(self.posterior.length, "step")
+        return f"Marginals({steps}, {' > '.join(self.state)}, log_partition {self.log_partition:.6g})"
 
     @property
     def counts(self) -> Potentials:
@@ -352,7 +362,7 @@ def values_of(potentials: Potentials) -> dict[Key, Floats]:
 def check_fit(potentials: Potentials, labels: Labels, what: str) -> None:
     """Raise unless labels are of the same topology and length as the potentials."""
     if not isinstance(labels, Labels):
-        raise ValueError(f"{what} is a {type(labels).__name__}, expected Labels")
+        raise ValueError(f"{what} is {a_type(labels)}, expected Labels")
     if labels.topology != potentials.topology:
         raise ValueError(f"{what} has {labels.topology}, but the potentials have {potentials.topology}")
     if labels.length != potentials.length:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.errors import LabelError, several
+from hscrf.errors import LabelError, a_type, several
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import by_level, is_segments
 
@@ -32,7 +32,7 @@ def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[An
     if _is_frame(Y):
         Y = _sequences(Y, name)
     if isinstance(Y, Labels | Mapping | str) or not hasattr(Y, "__len__"):
-        raise ValueError(f"{name} is a {type(Y).__name__}, expected a list of sequences")
+        raise ValueError(f"{name} is {a_type(Y)}, expected a list with the labels of each sequence")
     return [_one(y, n, levels, name) for n, y in enumerate(Y)]
 
 

@@ -113,7 +113,7 @@ class LabelStatistics:
         self.limited, self.opened = frozenset(self.limited), frozenset(self.opened)
         self.levels = None if self.levels is None else tuple(self.levels)
         if self.children not in CHILDREN:
-            raise ValueError(f"children is {self.children!r}, expected {', '.join(map(repr, CHILDREN))}")
+            raise ValueError(f"children is {self.children!r}, expected 'auto', 'seen' or 'all'")
 
     def update(self, Y: Sequence[Any], lengths: Sequence[int], offset: int = 0) -> list[Labels]:
         """Add the labels of a part of the data to the statistics, and return them as Labels.

@@ -153,7 +153,9 @@ def _segment_cells(labels: Labels, d: int, start: int, stop: int) -> list[Cell]:
 
 
 def _range(low: int, high: int) -> str:
-    return f"at least {low}" if high == np.iinfo(np.int64).max else f"{low} to {high}"
+    if high == np.iinfo(np.int64).max:
+        return f"at least {low}"
+    return f"at most {high}" if low == 1 else f"{low} to {high}"
 
 
 def known_segments(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.errors import several
+from hscrf.errors import a_type, several
 from hscrf.inference.posterior import Marginals
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
@@ -240,7 +240,7 @@ def _of_segments(
     """Probability (n,) of each predicted segment, and whether the truth has it."""
     for n, y in enumerate(predicted):
         if not isinstance(y, Labels):
-            raise ValueError(f"predicted[{n}] is a {type(y).__name__}; expected Marginals, or Labels with confidence")
+            raise ValueError(f"predicted[{n}] is {a_type(y)}; expected Marginals, or Labels with confidence")
     pairs = pairs_of(y_true, predicted, scheme)
     chosen = chosen_level(pairs, level)
     chances: list[float] = []

@@ -154,7 +154,10 @@ def checked_weights(sample_weight: Any, size: int) -> Floats:
     """A weight for each sequence; one if none are given."""
     if sample_weight is None:
         return np.ones(size)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight is {sample_weight!r}, expected a number for each sequence") from None
     if weights.shape != (size,):
         raise ValueError(f"sample_weight has shape {weights.shape}, expected ({size},), a weight for each sequence")
     bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))

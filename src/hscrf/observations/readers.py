@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.errors import ObservationError, several
+from hscrf.errors import ObservationError, a_type, several
 from hscrf.observations.columns import INDICATOR, Table, is_missing
 from hscrf.observations.packed import Sparse
 
@@ -27,7 +27,7 @@ KINDS = {
 def kind_of(X: Sequence[Any]) -> str:
     """The kind of observations, found from the first sequence: dicts, strings, dense (rows of columns), matrix."""
     if not hasattr(X, "__len__"):
-        raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
+        raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     check_several(X)
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
@@ -43,8 +43,8 @@ def kind_of(X: Sequence[Any]) -> str:
         return "dicts"
     if isinstance(item, str):
         raise ValueError(
-            "X[0][0] is a string, expected a feature dict or a list of feature strings for each step; "
-            "hscrf.io.TokenFeatures().fit_transform(X) makes them from words"
+            "X[0][0] is a string, expected a feature dict or a list of feature strings for each step: [X] if X is one "
+            "sequence; hscrf.io.TokenFeatures().fit_transform(X) makes features from words"
         )
     if isinstance(item, np.ndarray):
         return "dense"
@@ -52,13 +52,13 @@ def kind_of(X: Sequence[Any]) -> str:
         return "dense"
     if isinstance(item, Iterable):
         return "strings"
-    raise ValueError(f"X[0][0] is a {type(item).__name__}, expected a feature dict, strings or numbers")
+    raise ValueError(f"X[0][0] is {a_type(item)}, expected a feature dict, strings or numbers")
 
 
 def check_several(X: Any) -> None:
     """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
     if isinstance(X, Mapping):
-        raise ValueError(f"X is a {type(X).__name__}, expected a list of sequences")
+        raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols
     if rows or hasattr(X, "columns") or hasattr(X, "tocsr"):
         shape = " by ".join(map(str, X.shape))
@@ -77,9 +77,9 @@ def lengths_of(X: Sequence[Any]) -> list[int]:
         return list(map(len, X))
     for n, x in enumerate(X):
         if isinstance(x, Mapping):
-            raise ValueError(f"X[{n}] is a {type(x).__name__}, expected a sequence of steps; [X] if X is one sequence")
+            raise ValueError(f"X[{n}] is {a_type(x)}, expected a sequence of steps; [X] if X is one sequence")
         if not hasattr(x, "shape") and not hasattr(x, "__len__"):
-            raise ValueError(f"X[{n}] is a {type(x).__name__}, expected a sequence of steps")
+            raise ValueError(f"X[{n}] is {a_type(x)}, expected a sequence of steps")
     return list(map(length_of, X))
 
 
@@ -203,7 +203,7 @@ def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]
     None and NaN are missing values and have an indicator.
     """
     if not isinstance(item, Mapping):
-        raise ValueError(f"X[{n}][{t}] is a {type(item).__name__}, expected a feature dict as in X[0][0]")
+        raise ValueError(f"X[{n}][{t}] is {a_type(item)}, expected a feature dict as in X[0][0]")
     names = []
     for name, value in item.items():
         if isinstance(value, str):
@@ -214,8 +214,8 @@ def read_dict(item: Any, n: int, t: int, values: Any, refuse: bool) -> list[str]
             try:
                 amount = float("nan") if is_missing(value) else float(value)
             except (TypeError, ValueError):
-                kind = type(value).__name__
-                raise ValueError(f"X[{n}][{t}][{name!r}] is a {kind}, expected a string, number or bool") from None
+                problem = f"X[{n}][{t}][{name!r}] is {a_type(value)}, expected a string, number or bool"
+                raise ValueError(problem) from None
             if amount != amount:
                 if refuse:
                     told = "is missing, expected a value (missing='refuse')"
@@ -258,7 +258,7 @@ def _pieces(value: Any, name: str, borders: Sequence[int]) -> list[Any]:
         columns = {key: _pieces(column, f"{name}[{key!r}]", borders) for key, column in value.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if not hasattr(value, "__len__") and not hasattr(value, "shape"):
-        raise ValueError(f"{name} is a {type(value).__name__}, expected a stack of {borders[-1]} steps")
+        raise ValueError(f"{name} is {a_type(value)}, expected a stack of {borders[-1]} steps")
     steps = length_of(value)
     if steps == len(borders) - 1 and steps != borders[-1]:
         return list(value)

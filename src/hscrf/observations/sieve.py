@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
+from hscrf.errors import a_type
 from hscrf.observations.packed import Sparse
 
 SLOTS = 1 << 27  # counters of a byte
@@ -49,7 +50,7 @@ class Sieve:
 def hash_name(name: str) -> int:
     """The hash of a name; it is the same in all processes, unlike Python's."""
     if not isinstance(name, str):
-        raise TypeError(f"the feature {name!r} is a {type(name).__name__}, expected a string")
+        raise TypeError(f"the feature {name!r} is {a_type(name)}, expected a string")
     return crc32(name.encode(errors="surrogatepass"))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.errors import several
+from hscrf.errors import a_type, several
 from hscrf.inference.verbs import Marginals
 from hscrf.labels.labels import Labels
 from hscrf.plots.curves import whole_ticks
@@ -144,7 +144,7 @@ def _check_group(n: int, group: _Group) -> None:
         if other is None:
             continue
         if not isinstance(other, Labels):
-            raise TypeError(f"{name}[{n}] is a {type(other).__name__}; expected Labels")
+            raise TypeError(f"{name}[{n}] is {a_type(other)}; expected Labels")
         if other.length != group.labels.length:
             raise ValueError(
                 f"labels[{n}] has {several(group.labels.length, 'step')} but {name}[{n}] has {other.length}"
@@ -159,7 +159,7 @@ def _check_group(n: int, group: _Group) -> None:
 def _check_marginals(n: int, marginals: Marginals, labels: Labels) -> None:
     """They are to give a probability to every state that is drawn."""
     if not isinstance(marginals, Marginals):
-        raise TypeError(f"marginals[{n}] is a {type(marginals).__name__}; expected Marginals")
+        raise TypeError(f"marginals[{n}] is {a_type(marginals)}; expected Marginals")
     for d, level in enumerate(labels.topology.levels):
         given = marginals.state.get(level, np.empty(0))
         shape, expected = given.shape, (labels.length, labels.topology.n_states[d])

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.errors import a_type
 from hscrf.estimator.contract import Learner, Model
 from hscrf.estimator.frame import Frame, Part
 from hscrf.features.specifications import Segment
@@ -152,7 +153,7 @@ class Shards:
         """
         for k, part in enumerate(parts):
             if not callable(part) and not hasattr(part, "compute"):
-                raise ValueError(f"parts[{k}] is a {type(part).__name__}, expected a function or a delayed object")
+                raise ValueError(f"parts[{k}] is {a_type(part)}, expected a function or a delayed object")
         return cls([PartSource(f"part {k}", part, k) for k, part in enumerate(parts)], cache, errors, key)
 
     @property

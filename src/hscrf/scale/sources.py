@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hscrf.errors import DataFileError, InfeasibleError, SequenceError, several
+from hscrf.errors import DataFileError, InfeasibleError, SequenceError, a_type, several
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
@@ -130,7 +130,7 @@ class PartSource:
         """Compute the part and yield its sequences."""
         made = self.part.compute() if hasattr(self.part, "compute") else self.part()
         if not isinstance(made, tuple | list) or len(made) != 2:
-            raise ValueError(f"{self.name} returned a {type(made).__name__}, expected a pair (X, Y)")
+            raise ValueError(f"{self.name} returned {a_type(made)}, expected a pair (X, Y)")
         X, Y = made
         if Y is not None and len(X) != len(Y):
             raise ValueError(f"{self.name} has {several(len(X), 'sequence')} in X but {len(Y)} in Y")

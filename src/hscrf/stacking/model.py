@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hscrf.arrays import Floats
+from hscrf.errors import a_type
 from hscrf.estimator.answers import Answer, PosteriorAnswers
 from hscrf.estimator.contract import Scheme
 from hscrf.estimator.hscrf import HSCRF
@@ -179,7 +180,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
     def _check_arguments(self) -> None:
         check_window(self.window)
         if self.crf is not None and (not isinstance(self.crf, HSCRF) or isinstance(self.crf, DynamicCRF)):
-            raise ValueError(f"crf is a {type(self.crf).__name__}, expected an HSCRF, a ChainCRF or a SemiCRF")
+            raise ValueError(f"crf is {a_type(self.crf)}, expected an HSCRF, a ChainCRF or a SemiCRF")
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
             raise ValueError(f"classifier is {self.classifier!r}, expected an estimator with predict_proba")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hscrf.errors import InfeasibleError, LabelError
 from hscrf.labels.labels import Labels
+from hscrf.labels.packed import closed_labels
 from hscrf.labels.reading import as_labels, is_segments, read_labels, read_many
 from hscrf.topology import Topology
 
@@ -204,6 +205,26 @@ def test_closure_keeps_sets_and_score():
     closed = Labels(UNIT, *[np.full((3, 2), -1)] * 2, sets, score=2.0).closed()
     np.testing.assert_array_equal(closed.allowed["tag"], sets["tag"])
     assert closed.score == 2.0
+
+
+def test_labels_closed_together_are_those_closed_one_by_one():
+    sets = {"tag": np.array([[True, True, False], [False, True, True]])}
+    some = [
+        Labels(UNIT, cells(UNIT, phrase={0: 0}, tag={2: 1}), cells(UNIT)),
+        Labels(UNIT, *[np.full((3, 2), -1)] * 2, sets, score=2.0),
+        Labels(UNIT, cells(UNIT, 4, tag={1: 2}), cells(UNIT, 4, phrase={0: 0})),
+    ]
+    for one, other in zip(closed_labels(some, range(3)), some, strict=True):
+        expected = other.closed()
+        assert one == expected
+        assert one.score == expected.score
+        assert not one.states.flags.writeable
+        for level, allowed in one.allowed.items():
+            np.testing.assert_array_equal(allowed, expected.allowed[level])
+    wrong = Labels(UNIT, cells(UNIT, phrase={1: 0}, tag={1: 1}), cells(UNIT))
+    with pytest.raises(InfeasibleError, match="is no child of") as caught:
+        closed_labels([*some, wrong], [5, 6, 7, 8])
+    assert caught.value.sequence == 8
 
 
 # ------------------------------------------------------------------------------

@@ -85,13 +85,18 @@ class Labels:
 
     @classmethod
     def unchecked(
-        cls, topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], score: float | None = None
+        cls,
+        topology: Topology,
+        states: NDArray[np.int32],
+        ends: NDArray[np.int8],
+        score: float | None = None,
+        allowed: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> Labels:
         """Return labels that are known to be valid, such as decoded ones: nothing is checked or copied.
 
         Parameters
         ----------
-        topology, states, ends, score
+        topology, states, ends, score, allowed
             As in the constructor, with states of int32 and ends of int8.
 
         Returns
@@ -99,7 +104,9 @@ class Labels:
         Labels
         """
         labels = object.__new__(cls)
-        labels.__dict__.update(topology=topology, states=states, ends=ends, score=score, allowed=None, posterior=None)
+        labels.__dict__.update(
+            topology=topology, states=states, ends=ends, score=score, allowed=allowed, posterior=None
+        )
         return labels
 
     @classmethod

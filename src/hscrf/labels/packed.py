@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -59,20 +60,20 @@ class Known:
 def pack_possible(labels: Sequence[Labels]) -> Known:
     """The same as :func:`pack_labels`, and the states that nesting leaves possible where labels are missing.
 
-    Labels that contradict each other leave all states possible.
+    If labels contradict each other, all states are possible.
     """
     known = pack_labels(labels)
-    complete = known.complete_sequences()
-    if complete.all():
+    partial = np.flatnonzero(~known.complete_sequences())
+    if not partial.size:
         return known
     allowed = [np.ones((known.states.shape[1], size), dtype=bool) for size in labels[0].topology.n_states]
-    for n in np.flatnonzero(~complete).tolist():
-        try:
-            closed = labels[n].closed().allowed or {}
-        except InfeasibleError:
-            continue
-        for d, level in enumerate(labels[n].topology.levels):
-            allowed[d][known.offsets[n] : known.offsets[n + 1]] = closed[level]
+    try:
+        _, sets = _close_together([labels[n] for n in partial])
+    except InfeasibleError:
+        return replace(known, allowed=tuple(allowed))
+    steps = ranges(known.offsets[partial], np.diff(known.offsets)[partial])
+    for table, found in zip(allowed, sets, strict=True):
+        table[steps] = found
     return replace(known, allowed=tuple(allowed))
 
 
@@ -107,9 +108,7 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
 
 
 def _packed(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> Labels:
-    labels = Labels.unchecked(topology, states, ends)
-    labels.__dict__["allowed"] = sets
-    return labels
+    return Labels.unchecked(topology, states, ends, allowed=sets)
 
 
 def _check(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> None:
@@ -127,7 +126,10 @@ def pack_labels(labels: Sequence[Labels]) -> Known:
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:
-    """Close the labels of sequences one by one; errors name the sequence by its number."""
+    """Close the labels of sequences; errors name the sequence by its number."""
+    if len(labels) > 1:
+        with suppress(InfeasibleError):  # then one by one, to find the sequence
+            return _apart(labels, *_close_together(labels))
     closed = []
     for y, n in zip(labels, numbers, strict=True):
         try:
@@ -135,6 +137,21 @@ def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = 
         except InfeasibleError as error:
             raise error.of_sequence(int(n), name) from None
     return closed
+
+
+def _close_together(labels: Sequence[Labels]) -> tuple[Known, list[NDArray[np.bool_]]]:
+    return close_packed(labels[0].topology, pack_labels(labels), pack_sets(labels))
+
+
+def _apart(labels: Sequence[Labels], known: Known, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
+    """The closed labels of each sequence, from those of all."""
+    for array in (known.states, known.ends, *sets):
+        array.flags.writeable = False
+    found = []
+    for y, a, b in zip(labels, known.offsets[:-1].tolist(), known.offsets[1:].tolist(), strict=True):
+        own = {level: table[a:b] for level, table in zip(y.topology.levels, sets, strict=True)}
+        found.append(Labels.unchecked(y.topology, known.states[:, a:b], known.ends[:, a:b], y.score, own))
+    return found
 
 
 # -- lengths of segments

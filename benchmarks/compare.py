@@ -39,6 +39,19 @@ TITLES = {
     "torch": "Layers for PyTorch, one thread",
     "growth": "Growth with the length: time and memory of the engine, one thread",
 }
+NOTES = {  # below the titles
+    "hmms": "*Forward* is the log-likelihood, *forward-backward* also gives the posteriors of all steps.",
+    "families": "*Value and gradient* is one evaluation of the training loss. torch-struct is a library for GPUs.",
+    "learning": """\
+Both minimise the same loss by L-BFGS on the same features, and stop by the same rule. `hscrf 1` and `hscrf 2` have
+one and two threads, CRFsuite one. *End to end* goes from features to the saved model, *set-up* is the part before the
+first iteration. *MB* is the largest memory of the process, *own* that of training alone. The second table gives each
+solver ten epochs, or fifty iterations. The third one is tagging, in bulk and a sentence at a time. In the last one
+CRFsuite has a label for each combination of the levels, and hscrf a nested model.""",
+    "growth": """\
+T is the number of steps. *madd* are multiply-adds, next to those of a matrix product (dgemm) of NumPy on this
+machine.""",
+}
 
 
 def install(python: str, extra: list[str], folder: Path) -> str:
@@ -151,7 +164,8 @@ def main() -> None:
         if name == "learning":
             command += ["--data", data]
         print(f"\n## {TITLES[name]}\n", flush=True)
-        parts.append(f"## {TITLES[name]}\n\n{below(run(python, *command))}")
+        note = f"{NOTES[name]}\n\n" if name in NOTES else ""
+        parts.append(f"## {TITLES[name]}\n\n{note}{below(run(python, *command))}")
         failed += [name] if FAILED in parts[-1] else []
         if options.output:  # what is there stays if a later table is interrupted
             options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")

@@ -39,6 +39,17 @@ TITLES = {
     "torch": "Layers for PyTorch, one thread",
     "growth": "Growth with the length: time and memory of the engine, one thread",
 }
+NOTES = {  # below the titles
+    "hmms": "*Forward* is the log-likelihood, *forward-backward* also gives the posteriors of all steps.",
+    "families": "*Value and gradient* is one evaluation of the training loss. torch-struct is a library for GPUs.",
+    "learning": """\
+Both minimise the same loss by L-BFGS on the same features, and stop by the same rule. `hscrf 1` and `hscrf 2` have
+one and two threads, CRFsuite one. *End to end* goes from features to the saved model, *set-up* is the part before the
+first iteration. *MB* is the largest memory of the process, *own* that of training alone. The second table gives each
+solver ten epochs, or fifty iterations. The third one is tagging, in bulk and a sentence at a time. In the last one
+CRFsuite has a label for each combination of the levels, and hscrf a nested model.""",
+    "growth": "T is the number of steps. `benchmarks/engine.py` prints more columns.",
+}
 
 
 def install(python: str, extra: list[str], folder: Path) -> str:
@@ -72,6 +83,16 @@ def below(tables: str) -> str:
     """What a script prints, as part of a page: without its title, its headings one level lower."""
     lines = [line for line in tables.strip().splitlines() if not line.startswith("# ")]
     return "\n".join(f"#{line}" if line.startswith("## ") else line for line in lines).strip()
+
+
+def narrow(tables: str, last: str = "peak (MB)") -> str:
+    """Tables without the columns after the one named ``last``."""
+    lines, width = [], 0
+    for line in tables.splitlines():
+        cells = line.strip("|").split("|") if line.startswith("|") else []
+        width = 0 if not cells else width or [cell.strip() for cell in [*cells, last]].index(last) + 1
+        lines.append(f"|{'|'.join(cells[:width])}|" if cells else line)
+    return "\n".join(lines)
 
 
 def machine() -> str:
@@ -151,7 +172,9 @@ def main() -> None:
         if name == "learning":
             command += ["--data", data]
         print(f"\n## {TITLES[name]}\n", flush=True)
-        parts.append(f"## {TITLES[name]}\n\n{below(run(python, *command))}")
+        note = f"{NOTES[name]}\n\n" if name in NOTES else ""
+        tables = below(run(python, *command))
+        parts.append(f"## {TITLES[name]}\n\n{note}{narrow(tables) if name == 'growth' else tables}")
         failed += [name] if FAILED in parts[-1] else []
         if options.output:  # what is there stays if a later table is interrupted
             options.output.write_text("# Comparisons\n\n" + "\n\n".join(parts) + "\n", encoding="utf-8")

@@ -473,5 +473,8 @@ def test_the_performance_page_is_what_its_script_writes():
 
 
 def test_tables_of_other_scripts_become_sections():
-    below = runpy.run_path(str(ROOT / "benchmarks" / "compare.py"))["below"]
-    assert below("# The engine\n\n## Start-up\n\n| a |\n") == "### Start-up\n\n| a |"
+    script = runpy.run_path(str(ROOT / "benchmarks" / "compare.py"))
+    assert script["below"]("# The engine\n\n## Start-up\n\n| a |\n") == "### Start-up\n\n| a |"
+    assert script["narrow"]("| T | s | more |\n|--:|--:|--:|\n| 1 | 2 | 3 |\n\n| a |\n", "s") == (
+        "| T | s |\n|--:|--:|\n| 1 | 2 |\n\n| a |"
+    )

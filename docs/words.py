@@ -38,6 +38,8 @@ BANNED = [
     r"\bmakes no sense\b",
     r"\b(knows|know) nothing of\b",
     r"\bmodel(s)? (says|wants|asks|speaks)\b",
+    r"\b(a|one) (document|sequence|step|row|line|token|file|segment) a (document|sequence|step|row|line|token|file)\b",
+    r"\b(steps|samples|rows|words|tokens) a (second|line|step)\b",
 ]
 PENDING = {"results.md", "results-notes.md"}  # pages that are being rewritten elsewhere
 FENCE = re.compile(r"^(```+|:::+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)

@@ -194,7 +194,7 @@ def test_projects_of_boris():
     (found,) = read_boris(json.dumps(project).encode())
     assert (found.names, [i[:4] for i in found.intervals]) == (("day",), [(0, 2, "part", "low")])
     project["observations"]["o"]["events"].pop()
-    with pytest.raises(DataFileError, match="event 1: 'low' begins at 0 s and does not end"):
+    with pytest.raises(DataFileError, match="event 1: 'low' begins at 0 s and has no end"):
         read_boris(json.dumps(project).encode())
 
 
@@ -283,10 +283,10 @@ OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><ANNOTATION_DOC
         ("a.csv", b"", 1, "the header has nothing"),
         ("a.json", b"[\n{", 2, "not valid JSON"),
         ("a.json", b"[" * 100_000, 1, "not valid JSON"),
-        ("a.json", b'{"a": 1}', 1, "no list of tasks"),
+        ("a.json", b'{"a": 1}', 1, "not a list of tasks"),
         ("a.zip", b"PK\x03\x04 no", 1, "not an archive"),
-        ("a.exe", b"", 1, "names no format"),
-        ("a", b"hello", 1, "names no format"),
+        ("a.exe", b"", 1, "not one of a known format"),
+        ("a", b"hello", 1, "not one of a known format"),
     ],
 )
 def test_damaged_and_hostile_files_are_refused_by_line(name, content, line, words):
@@ -341,7 +341,7 @@ def test_a_tier_belongs_to_the_only_level_that_has_its_labels():
     ]
     placed = place(Timeline("x", rows), LEVELS, TimeAxis(20, 10))
     assert (placed.spans, placed.left_out) == ([Span(0, 10, "sound", "beep")], ["y", "sound (model)"])
-    with pytest.raises(PlaceError, match="'y' is no level here, and several levels have the label 'low'"):
+    with pytest.raises(PlaceError, match="'y' is not a level, and several levels have the label 'low'"):
         place(Timeline("x", rows[1:2], strict=True), LEVELS, TimeAxis(20, 10))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import hscrf
-from hscrf import cli, metrics
+from hscrf import cli, metrics, progress
 from hscrf.cli import prediction
 from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
@@ -617,8 +617,8 @@ class TestWarnings:
         fit = ["fit", "holes.txt", "-m", "h", "--levels", "phrase=3,tag=2", "--progress", "none", "--max-iter", 2]
         holes = "the D B-NP\ncat N I-NP\n\nsees V B-VP\n\nsees ? B-VP\n\n"
         Path("holes.txt").write_text(holes * 3)
-        line = "labels are missing: too few show the children of phrase NP, VP, which may have any"
-        assert f"{line} (--children seen or all decides)\n" in call(*fit).err
+        line = "too few labels are known for the children of phrase NP, VP: any child is allowed"
+        assert f"{line} (--children seen or all changes that)\n" in call(*fit).err
         assert hscrf.load("h").topology_.children[1].all()
         assert "missing" not in call(*fit, "--children", "seen").err
         assert hscrf.load("h").topology_.children[1].tolist() == [[True, True, False], [False, False, True]]
@@ -773,7 +773,12 @@ class TestErrors:
 
 
 class TestProgress:
-    """A live line on terminals for what takes longer than a second."""
+    """A live line on terminals for what takes longer than a second, here a quarter of it."""
+
+    @pytest.fixture(autouse=True)
+    def soon(self, monkeypatch):
+        monkeypatch.setattr(progress, "AFTER", 0.25)
+        monkeypatch.setattr(progress, "EVERY", 0.05)
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -787,7 +792,7 @@ class TestProgress:
 
     def test_what_takes_long_is_counted(self):
         terminal = self.Terminal()
-        assert list(counted(self.slow(3, 0.5), "reading", terminal)) == [0, 1, 2]
+        assert list(counted(self.slow(3, 0.125), "reading", terminal)) == [0, 1, 2]
         said = terminal.getvalue()
         assert "\rreading: 2 sequences, " in said
         assert re.search(r"\rreading: 3 sequences, \d+ per second, \d s \n$", said)
@@ -795,13 +800,13 @@ class TestProgress:
     def test_one_long_step_is_alive_too(self):
         terminal = self.Terminal()
         with Waiting("drawing", terminal):
-            time.sleep(1.5)
+            time.sleep(0.375)
         assert len(re.findall(r"\rdrawing: \d+ s ", terminal.getvalue())) >= 2
 
     def test_what_is_short_or_no_terminal_is_silent(self):
         terminal, file = self.Terminal(), io.StringIO()
         list(counted(range(5), "reading", terminal))
-        list(counted(self.slow(3, 0.5), "reading", file))
+        list(counted(self.slow(3, 0.125), "reading", file))
         assert terminal.getvalue() == file.getvalue() == ""
 
 

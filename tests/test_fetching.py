@@ -127,7 +127,7 @@ def test_without_a_network_the_error_says_what_to_do(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    source = replace(fetching.CITATIONS, base=f"http://127.0.0.1:{port}/")
+    source = replace(fetching.CITATIONS, base=f"http://127.0.0.1:{port}/", retries=0)
     monkeypatch.setattr(fetching, "CITATIONS", source)
     with pytest.raises(
         ConnectionError, match=r"training\.docs cannot be downloaded \(.*efused.*set HSCRF_DATA to a folder"

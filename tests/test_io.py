@@ -249,7 +249,7 @@ class TestBrokenFiles:
         ('{"tokens": [3]}', "line 1: token 0 is 3, expected a string, an object of features or a list"),
         ('{"tokens": ["a", {}]}', "line 1: token 1 is {}, but token 0 is 'a': expected one kind"),
         ('{"tokens": [[1, 2], [1]]}', "line 1: token 1 has 1 cell, expected 2"),
-        ('{"tokens": [[Infinity]]}', "line 1: not valid JSON: Infinity is no finite number"),
+        ('{"tokens": [[Infinity]]}', "line 1: not valid JSON: Infinity is not a finite number"),
         ('{"tokens": [[1, [2]]]}', "line 1: token 0 has the cell [2], expected a number, text or null"),
         ('{"tokens": ["a"], "labels": {"t": ["N", "V"]}}', "line 1: level 't' has 2 labels for 1 tokens"),
         ('{"tokens": ["a"], "labels": {"t": [3]}}', "line 1: level 't' has the label 3 at 0, expected a string"),

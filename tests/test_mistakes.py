@@ -7,13 +7,27 @@ import warnings
 import numpy as np
 import pytest
 
-from hscrf import HHMM, HSCRF, ChainCRF, DynamicCRF, SemiCRF, Token, Topology, marginals
+from hscrf import (
+    HHMM,
+    HSCRF,
+    LBFGS,
+    ChainCRF,
+    DynamicCRF,
+    Potentials,
+    SemiCRF,
+    Token,
+    Topology,
+    k_best,
+    marginals,
+    sample,
+)
 from hscrf.errors import LabelError
 
 ROWS = [np.arange(12.0).reshape(6, 2)] * 3
 NESTED = [{"act": list("aaabbb"), "step": list("xxyzzx")}] * 3
 TAGGED = [{"act": ["B-a", "I-a", "I-a", "B-b", "I-b", "I-b"], "step": list("xxyzzx")}] * 3
 STATES = Topology({"state": range(2)})
+POTENTIALS = Potentials(STATES, 3)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +145,10 @@ def test_arguments_of_fit_are_checked(options, message):
         (lambda: HSCRF().fit(ROWS, NESTED).score(ROWS), "Y is None, expected a list with the labels of each sequence"),
         (lambda: HSCRF().fit(3, NESTED), "X is an int, expected a list of sequences"),
         (lambda: marginals(3), "potentials is an int, expected Potentials"),
+        (lambda: LBFGS(max_iter="a"), "LBFGS: max_iter is 'a', expected at least 1"),
+        (lambda: sample(POTENTIALS, -1), "n is -1, expected a whole number of at least 0"),
+        (lambda: HSCRF().fit(ROWS, NESTED).sample(ROWS, n="a"), "n is 'a', expected a whole number of at least 0"),
+        (lambda: k_best(POTENTIALS, 0), "k is 0, expected a whole number of at least 1"),
     ],
 )
 def test_values_of_a_wrong_type_are_named(wrong, message):

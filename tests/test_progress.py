@@ -83,7 +83,7 @@ def slowed(monkeypatch, soon):
         (ObservationEncoder, "pack"),
         (ObservationEncoder, "fit_pack"),
     ]
-    for owner, name in [*places, (Predictor, "_in_chunks"), (HHMM, "_climb")]:
+    for owner, name in [*places, (Predictor, "_in_chunks"), (HHMM, "_run_em")]:
         monkeypatch.setattr(owner, name, late(getattr(owner, name)))
 
 

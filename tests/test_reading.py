@@ -225,8 +225,8 @@ def test_packing_again_says_which_settings_differ(shell, capsys):
     layout = ["--levels", "state", "--shards", "cache"]
     assert shell("pack", "train.csv", *layout)[0] == 0
     again = shell("pack", "train.csv", *layout, "--min-count", "2")[2]
-    assert "cache has these sources packed with another min_count: they are packed again" in again
-    assert "packed again" not in shell("pack", "train.csv", *layout, "--min-count", "2")[2]
+    assert "cache has these sources, but packed with another min_count: packing them again" in again
+    assert "packing them again" not in shell("pack", "train.csv", *layout, "--min-count", "2")[2]
 
 
 def test_tables_are_shared_too(shell):

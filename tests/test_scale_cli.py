@@ -144,7 +144,7 @@ def test_bad_sequences_are_skipped(folder, capsys):
         (["predict", "a", "b", "-m", "m"], "several need --shards"),
         (["predict", "a", "-m", "m", "--shards", "c"], "give a folder by -o"),
         (["predict", "a", "-m", "m", "--shards", "c", "-o", "d", "-t"], "-t is not for --shards"),
-        (["score", "a", "--shards", "c"], "give the model by -m"),
+        (["score", "a", "--shards", "c"], "give the model with -m"),
         (["score", "a", "--shards", "c", "-m", "m", "--conlleval"], "--conlleval is not for --shards"),
         (["fit", "none/*.txt", "-m", "m"], "no file matches"),
     ],

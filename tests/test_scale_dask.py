@@ -84,7 +84,7 @@ def test_bad_sequences_are_counted_on_a_cluster(clients):
 
 
 def test_the_last_worker_is_not_given_up(clients, capsys):
-    """A worker that shows no sign of life is waited for as long as there is no other."""
+    """A worker that does not respond is waited for as long as there is no other."""
     far = cluster.Cluster(clients(1))
     far.frozen = -1.0
     far._look_after_workers()

@@ -461,7 +461,7 @@ def test_bad_parts_are_named():
         (lambda: Shards.from_files("nothing/*.jsonl", ["a"]), "no file matches"),
         (lambda: Shards.from_parts([3]), "parts\\[0\\] is an int"),
         (lambda: Shards.from_parts([], errors="maybe"), "errors is 'maybe'"),
-        (lambda: hscrf.HSCRF().fit(Shards.from_parts([lambda: 3])), "part 0 returned a int"),
+        (lambda: hscrf.HSCRF().fit(Shards.from_parts([lambda: 3])), "part 0 returned an int"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([])), "there is no sequence"),
         (lambda: hscrf.HSCRF().fit(Shards.from_parts([]), ["a"]), "labels and lengths of their own"),
         (lambda: hscrf.HSCRF().fit([[["a"]]]), "Y is None"),
@@ -569,7 +569,7 @@ def test_a_full_disk(files):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
     try:
-        with pytest.raises(OSError, match="while packing; nothing of it is kept"):
+        with pytest.raises(OSError, match="while packing; unfinished shards were removed"):
             shards_of(folder).pack(hscrf.HSCRF())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

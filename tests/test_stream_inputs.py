@@ -120,7 +120,7 @@ def test_comments_and_tokens_are_told_apart_as_by_predict(shell):
 def test_titles_with_as_many_columns_as_tokens_have_a_hint(shell):
     Path("train.txt").write_text("".join(f"# s{n}\nthe D\ncat N\n\n" for n in range(4)))
     told = shell("fit", "train.txt", "-m", "m", "--levels", "tag", "--comment", "#", *QUICK)[2]
-    assert "so it is no comment: --comment '# ' would make it one (4 such lines)" in told
+    assert "so it is not a comment: --comment '# ' would make it one (4 such lines)" in told
     told = shell("fit", "train.txt", "-m", "m", "--levels", "tag", *QUICK)[2]
     assert "train.txt, line 1: every sequence begins with a token '#'; if that is a comment: --comment '# '" in told
     assert "8 steps" in shell("fit", "train.txt", "-m", "m", "--levels", "tag", "--comment", "# ", *QUICK)[2]

@@ -57,7 +57,7 @@ def test_a_file_with_a_document_a_line(tmp_path, labels, read):
     project, lengths, said, database = read(tmp_path / "notes.txt", "--labels", labels)
     assert lengths == {f"notes:{2 * n + 1}": len(tokenize(text)) for n, text in enumerate(TEXTS)}
     assert (project.kind, project.texts.tokens) == ("text", "words")
-    assert "plain text, 4 documents (a document a line), 26 tokens (words)" in said
+    assert "plain text, 4 documents (one document per line), 26 tokens (words)" in said
     assert database == str(tmp_path / "notes.sqlite")
 
 
@@ -70,7 +70,7 @@ def test_several_files_and_a_folder_have_a_document_a_file(tmp_path, labels, giv
     data = [folder] if given == "folder" else sorted(folder.iterdir())
     _, lengths, said, database = read(*data, "--labels", labels, "--tokens", "blanks")
     assert lengths == {"0": 14, "1": 12}
-    assert "2 documents (a document a file), 26 tokens (blanks)" in said
+    assert "2 documents (one document per file), 26 tokens (blanks)" in said
     assert database == (f"{folder}.sqlite" if given == "folder" else str(folder / "texts.sqlite"))
 
 
@@ -78,7 +78,7 @@ def test_what_may_be_columns_is_read_as_columns_and_said(tmp_path, labels, read)
     (tmp_path / "words.txt").write_text("Ada\nmet\n\nShe\nwrote\n")
     _, lengths, said, _ = read(tmp_path / "words.txt", "--labels", labels)
     assert list(lengths.values()) == [2, 2]
-    assert "words.txt: columns, 2 sequences, a step a line, 1 column without labels; --format text" in said
+    assert "words.txt: columns, 2 sequences, one step per line, 1 column without labels; --format text" in said
     _, lengths, _, _ = read(tmp_path / "words.txt", "--labels", labels, "--format", "text")
     assert list(lengths.values()) == [1, 1, 1, 1]
 

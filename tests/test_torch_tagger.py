@@ -293,6 +293,8 @@ def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
     assert "--c2 is not for --encoder" in capsys.readouterr().err
     assert main([*fit, "--durations", "phrase=gamma"]) == 2
     assert "--durations phrase=gamma is not for --encoder: its layer has a score for each" in capsys.readouterr().err
+    assert main(["predict", str(data), "-m", str(model), "--shards", str(tmp_path / "cache"), "-o", str(tmp_path)]) == 2
+    assert "holds a neural model, which reads files without --shards only" in capsys.readouterr().err
 
 
 def test_the_shell_reads_tables_of_numbers(tmp_path, capsys):

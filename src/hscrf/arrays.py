@@ -45,6 +45,17 @@ def generator(random_state: Random) -> np.random.Generator:
         raise ValueError(f"random_state is {random_state!r}; {expected}") from None
 
 
+def whole_number(value: Any, name: str, least: int) -> int:
+    """The value as an integer; raise ValueError, with the name of the argument, unless it is one of at least ``least``.
+
+    >>> whole_number(3, "n", least=1)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}")
+    return int(value)
+
+
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
     """Make the array read-only and return it."""
     array.setflags(write=False)

@@ -25,7 +25,7 @@ class Comparison:
     scheme: Mapping[str, str]
     truth: list[Document]
     guess: list[Document]
-    lasting: bool = False  # segments of the lowest level matter, also where its labels are a plain column
+    lasting: bool = False  # segments of the lowest level are compared even if its labels are a plain column
 
     def labels(self) -> tuple[list[Labels], list[Labels]]:
         """True and predicted labels over the states of both."""
@@ -33,7 +33,7 @@ class Comparison:
         return both[: len(self.truth)], both[len(self.truth) :]
 
     def conlleval(self, level: str) -> metrics.ConllScores:
-        """The scores of conlleval for a level; by default for the first with B and I tags."""
+        """The scores of conlleval for a level, by default the first with B and I tags."""
         marked = [name for name in self.levels if self.scheme.get(name, "plain") != "plain"]
         level = level or (marked or self.levels)[0]
         if level not in self.levels:
@@ -59,9 +59,9 @@ def compare(
 ) -> Comparison:
     """Read the truth from a source, and predictions from the same or from another.
 
-    ``places`` gives for each level where the predictions are: a column counted from 0, or the name of a table's column.
-    Otherwise they are where ``hscrf predict`` writes them or, in another source, where its labels are. ``lasting``
-    says that equal labels in a row are one segment at the lowest level too.
+    ``places`` gives the column of the predictions of each level: a number from 0, or the name of a table's column.
+    Without it, predictions are in the columns that ``hscrf predict`` writes or, in another source, in its label
+    columns. With ``lasting``, equal labels in a row are one segment at the lowest level too.
     """
     own = recipe.written() if other is None else recipe
     extra = () if places is not None else recipe.predicted

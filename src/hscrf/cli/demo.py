@@ -10,9 +10,9 @@ from hscrf.cli.options import Parser
 HELP = """\
 Show a demonstration on generated data.
 
-A hierarchical, a dynamic and a flat model are trained on days of activities and compared. Then some labels of the test
-are given, which improves the prediction of the others. Pictures are drawn of all this. Takes about a minute.
-With --write nothing is trained: small files for training and testing are written, in every format that hscrf reads.
+Trains a hierarchical, a dynamic and a flat model on days of activities and compares them. Then fixes some labels of the
+test data, which improves the prediction of the others. Draws pictures of the results. Takes about a minute.
+--write trains nothing: it writes small files for training and testing in every format that hscrf reads.
 
   hscrf demo
   hscrf demo --quick -o pictures
@@ -21,9 +21,9 @@ With --write nothing is trained: small files for training and testing are writte
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="for the pictures (default: %(default)s)"
+        "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="folder for the pictures (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
     parser.add_argument("--write", metavar="FOLDER", help="write example files there instead")
     parser.add_argument("--quick", action="store_true", help="fewer sequences")
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_demo(folder: str, seed: int) -> int:
-    """Write example files and say what they are."""
+    """Write example files and print a line about each."""
     from hscrf.cli.examples import write_examples
 
     for ending, about in write_examples(folder, seed).items():

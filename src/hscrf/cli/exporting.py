@@ -18,7 +18,7 @@ TEXT = ("segments", "spacy")  # formats that can go to standard output
 
 
 def exporting(args: argparse.Namespace) -> Exporting | None:
-    """The export that the options ask for; None if the output is one of the formats that hscrf reads."""
+    """The export described by the options; None if hscrf reads the format of the output."""
     form = args.to or (export_format(args.output) if args.output != "-" else None)
     if form not in EXPORTS:
         if args.rate:

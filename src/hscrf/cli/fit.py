@@ -23,13 +23,18 @@ from hscrf.cli.large import (
 )
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
-from hscrf.cli.specifying import add_specifying, check_specifying, margin_of, specified
+from hscrf.cli.specifying import add_specifying, check_specifying, specified
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
+    from hscrf.estimator.contract import Packed
     from hscrf.estimator.hscrf import HSCRF
+    from hscrf.features.specifications import Duration, Specification
+    from hscrf.io.documents import Document
     from hscrf.io.recipe import Recipe
+    from hscrf.io.templates import Template
     from hscrf.solvers.course import Solver
+    from hscrf.topology import Topology
 
 HELP = f"""\
 Train a model from a file of labelled sequences.
@@ -62,10 +67,10 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--c2",
         type=penalty,
-        help="L2 penalty, auto to choose it by held-out folds (default: 0.1, the perceptron has none)",
+        help="L2 penalty; auto: chosen on held-out folds (default: 0.1; the perceptron has none)",
     )
     parser.add_argument(
-        "--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs", help="(default: %(default)s)"
+        "--solver", choices=("lbfgs", "sgd", "perceptron"), default="lbfgs", help="the optimiser (default: %(default)s)"
     )
     parser.add_argument(
         "--max-iter", type=whole(1), metavar="N", help="iterations of lbfgs, epochs of sgd and perceptron"
@@ -82,10 +87,10 @@ def add_arguments(parser: Parser) -> None:
         "--transitions",
         choices=("all", "seen"),
         default="all",
-        help="transitions that have a weight: all that are possible (default), or only those seen in the data",
+        help="which transitions have a weight: all legal ones (default), or only those in the training data",
     )
     parser.add_argument(
-        "--checkpoint", metavar="FILE", help="save training here as it goes on, and resume from it if it exists"
+        "--checkpoint", metavar="FILE", help="file that training is saved to regularly, and resumed from if it exists"
     )
     parser.add_argument(
         "--dev", metavar="FILE", help="development data: stop when the accuracy on it no longer improves"
@@ -102,7 +107,7 @@ def add_arguments(parser: Parser) -> None:
         choices=("bilstm", "tcn"),
         help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
     parser.add_argument(
         "--progress",
         choices=("lines", "live", "none"),
@@ -139,14 +144,14 @@ def add_frame(parser: Parser) -> None:
     parser.add_argument(
         "--closed-durations",
         action="store_true",
-        help="segments longer than those of the training data are impossible, even where these are long",
+        help="forbid segments longer than the longest of the training data",
     )
     parser.add_argument(
         "--children",
         choices=("auto", "seen", "all"),
         default="auto",
-        help="children that a state may have: those seen in the data, all, or (auto, the default) those seen, but all "
-        "where missing labels leave too few to see",
+        help="children that a state may have: those in the training data (seen), all, or (auto, the default) those in "
+        "the training data unless too many labels are missing",
     )
     parser.add_argument(
         "--fillers",
@@ -163,7 +168,7 @@ def add_frame(parser: Parser) -> None:
 
 
 def files_of_fit(args: argparse.Namespace) -> list[str]:
-    """The training files; ``data`` is the first of them from now on."""
+    """The training files; sets ``data`` to the first of them."""
     args.files = args.data
     check_shards(args)
     paths = (
@@ -207,7 +212,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     return finish(args, model, lambda: save_model(args.model, model, written))
 
 
-def large_model(args: argparse.Namespace, recipe: Any, **training: Any) -> HSCRF:
+def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HSCRF:
     """An estimator that learns its topology as it packs."""
     from hscrf.cli.recipe import with_pairs
     from hscrf.features.specifications import default_specifications
@@ -288,9 +293,9 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 
-def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Any]:
+def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Document]:
     """The documents of all training files; all files have the columns of the first."""
-    documents: list[Any] = list(counted(recipe.read(source_of(paths[0])), "reading"))
+    documents = list(counted(recipe.read(source_of(paths[0])), "reading"))
     others = recipe.for_others(documents, template)
     for path in paths[1:]:
         documents += counted(others.read(source_of(path)), "reading")
@@ -342,14 +347,16 @@ def penalty(text: str) -> float | str:
     return text if text == "auto" else amount(text)
 
 
-def durations_of(args: argparse.Namespace) -> list[Any]:
+def durations_of(args: argparse.Namespace) -> list[Duration]:
     """The specifications for --durations."""
     from hscrf.features.specifications import Duration
 
     return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
 
 
-def wanted_features(args: argparse.Namespace, topology: Any, durations: Sequence[Any], template: Any) -> list[Any]:
+def wanted_features(
+    args: argparse.Namespace, topology: Topology, durations: Sequence[Duration], template: Template | None
+) -> list[Specification]:
     """The specifications for the options; given durations replace those implied by limits."""
     from hscrf.cli.recipe import with_pairs
     from hscrf.features.specifications import Duration, default_specifications
@@ -359,7 +366,9 @@ def wanted_features(args: argparse.Namespace, topology: Any, durations: Sequence
     return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
 
 
-def make_model(args: argparse.Namespace, topology: Any, features: Any, **settings: Any) -> HSCRF:
+def make_model(
+    args: argparse.Namespace, topology: Topology | None, features: Sequence[Specification] | None, **settings: Any
+) -> HSCRF:
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 
@@ -372,7 +381,7 @@ def training_of(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "c1": args.c1,
         "c2": c2_of(args),
-        "margin": margin_of(args),
+        "margin": args.margin,
         "solver": solver_from_options(args),
         "transitions": args.transitions,
         "n_jobs": args.jobs,
@@ -398,7 +407,7 @@ def solver_from_options(args: argparse.Namespace) -> str | Solver:
     return SOLVERS[args.solver](**{option: args.max_iter})
 
 
-def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
+def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
     """Describe the shards, and warn of doubts about the first sequences."""
     from hscrf.io.described import describe_features
     from hscrf.io.doubts import doubts
@@ -407,6 +416,7 @@ def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
         warnings.simplefilter("ignore")  # problems of lines were reported during packing
         documents = recipe.documents(path, skip=lambda error: None)
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
+    assert packed.frame.topology is not None
     levels = " > ".join(describe_levels(packed.frame.topology))
     note(f"{several(len(packed.lengths), 'sequence')}, {several(int(packed.lengths.sum()), 'step')}, {levels}")
     if first:
@@ -416,17 +426,17 @@ def say_packed(packed: Any, recipe: Recipe, path: str) -> None:
 
 
 def describe_unsure(parents: Mapping[str, Sequence[str]]) -> str:
-    """A line about the states that may have every child, because labels are missing.
+    """A line about the states that may have any child, because labels are missing.
 
     >>> describe_unsure({"chunk": ["NP"]})
-    'labels are missing: too few show the children of chunk NP, which may have any (--children seen or all decides)'
+    'too few labels are known for the children of chunk NP: any child is allowed (--children seen or all changes that)'
     """
     shown = [f"{level} {', '.join(names[:5])}{', ...' * (len(names) > 5)}" for level, names in parents.items()]
-    told = f"labels are missing: too few show the children of {'; '.join(shown)}, which may have any"
-    return f"{told} (--children seen or all decides)"
+    told = f"too few labels are known for the children of {'; '.join(shown)}: any child is allowed"
+    return f"{told} (--children seen or all changes that)"
 
 
-def describe_levels(topology: Any) -> list[str]:
+def describe_levels(topology: Topology) -> list[str]:
     """The levels with their numbers of states, without a dummy root."""
     sizes = zip(topology.levels, topology.n_states, strict=True)
     return [f"{level} ({size})" for level, size in sizes if level != "root" or size > 1]

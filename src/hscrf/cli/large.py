@@ -15,6 +15,7 @@ from hscrf.cli.options import Parser, open_model
 from hscrf.cli.shell import UserError, note
 
 if TYPE_CHECKING:
+    from hscrf.estimator.predictor import Predictor
     from hscrf.io.recipe import Recipe
     from hscrf.scale import Shards
 
@@ -28,11 +29,11 @@ def add_shards(parser: Parser, required: bool = False) -> None:
         "--shards",
         metavar="FOLDER",
         required=required,
-        help="pack the data into shards in this folder, and read them from there; they are found again",
+        help="pack the data into shards in this folder; later commands reuse them",
     )
     group.add_argument("--skip-bad", action="store_true", help="with --shards: leave out bad sequences and count them")
     group.add_argument(
-        "--dask", metavar="ADDRESS", help="with --shards: of a Dask scheduler, or a number of local workers"
+        "--dask", metavar="ADDRESS", help="with --shards: the address of a Dask scheduler, or a number of local workers"
     )
 
 
@@ -43,7 +44,7 @@ def check_shards(args: argparse.Namespace) -> None:
             if getattr(args, option, None):
                 raise UserError(f"--{option.replace('_', '-')} works on shards: give --shards FOLDER too")
     elif "-" in args.files:
-        raise UserError("--shards reads its files again if need be: expected files, not standard input")
+        raise UserError("--shards may read its files more than once: expected files, not standard input")
 
 
 def expanded_names(given: list[str]) -> list[str]:
@@ -76,9 +77,13 @@ def recipe_in(shards: Shards) -> Recipe:
     return first.recipe
 
 
-def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Any, Shards]:
+def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) -> tuple[Predictor, Shards]:
     """A model, and shards of files in the format of its recipe."""
+    from hscrf.estimator.predictor import Predictor
+
     model, recipe = open_model(args, paths[0])
+    if not isinstance(model, Predictor):
+        raise UserError(f"{args.model} holds a neural model, which reads files without --shards only")
     model.n_jobs = getattr(args, "jobs", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the file is read again later, with its warnings
@@ -96,7 +101,7 @@ def say_skipped(shards: Shards) -> None:
 
 @contextlib.contextmanager
 def cluster_of(address: str | None) -> Iterator[Any]:
-    """The client of a cluster; a number means that many local workers; None without an address."""
+    """The client of a cluster, or of as many local workers as a number says; None without an address."""
     if not address:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Neural models in the shell: hscrf fit --encoder, and functions to open and show such a model."""
+"""Neural models in the shell: hscrf fit --encoder, and functions that open and show such a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINEAR: dict[str, Any] = {  # options that only linear models have, and their de
     "stop": None,
     "penalty": {},
 }
-MARK = b'{"__metadata__":{'  # how the header of a tagger's file begins, after its length
+MARK = b'{"__metadata__":{'  # begins the header of a tagger's file, after its length
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,11 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     """Train a tagger from files in memory."""
     from hscrf.cli.fit import describe_levels, durations_of
     from hscrf.cli.recipe import learn_labels
-    from hscrf.cli.specifying import margin_of
     from hscrf.cli.stray import StrayTags
 
     for option, usual in LINEAR.items():
         if getattr(args, option, usual) != usual:
-            raise UserError(f"--{option} is not for --encoder: it belongs to models with linear features")
+            raise UserError(f"--{option} is not for --encoder: only models with linear features have it")
     for level, kind in args.durations.items():
         if kind not in ("each", "none"):
             raise UserError(
@@ -87,7 +86,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
         args.encoder,
         topology=topology,
         durations=[level for level, kind in args.durations.items() if kind != "none"] or None,
-        margin=margin_of(args),
+        margin=args.margin,
         min_count=args.min_count,
         patience=args.patience,
         n_jobs=args.jobs,

@@ -25,27 +25,29 @@ file formats:
   jsonl     one JSON object per line: {"tokens": [...], "labels": {"chunk": [[0, 2, "NP"]], "pos": ["DT", "NN"]}}
   table     CSV with a header, or Parquet: a row per time step, a column for the sequence, a column per level
   crfsuite  items: label TAB attribute:weight TAB ...
-  text      plain text without labels, a document a line, or a file (--documents); cut into words (--tokens)
-The format is known from the file's name (.jsonl .csv .tsv .parquet .crfsuite, else columns; .tsv without a header is
-columns) or from --format; the file name - is standard input. A model remembers how its training file was read: files
-named alike need no option again. Labels are plain, BIO or BIOES; ? is unknown."""
+  text      plain text without labels, one document per line, or a file (--documents); cut into words (--tokens)
+The ending of the file's name decides (.jsonl .csv .tsv .parquet .crfsuite, else columns; .tsv without a header is
+columns), or --format; the file name - is standard input. A model stores how its training file was read: files with the
+same ending need no options again. Labels are plain, BIO or BIOES; ? is unknown."""
 
 
 def add_format(parser: Any) -> None:
     """Add the options for the format of a data file to a parser or to one of its groups."""
-    parser.add_argument("--format", choices=FORMATS, help="of the data (default: known from the file's name)")
+    parser.add_argument("--format", choices=FORMATS, help="format of the data (default: by the file's name)")
     parser.add_argument(
-        "--separator", help="what is between columns: tab, comma, space or any text (default: spaces and tabs)"
+        "--separator", help="separator of columns: tab, comma, space or any text (default: spaces and tabs)"
     )
     parser.add_argument(
         "--comment",
         metavar="TEXT",
-        help="a line that begins with it is a comment, unless it has as many columns as other lines (then it is one if "
-        "a blank follows the sign and tabs or commas are between columns); '# ' makes a comment of every line that "
-        "begins with a sign and a blank",
+        help="lines that begin with TEXT are comments, unless they have as many columns as other lines (those are "
+        "comments if a space follows TEXT and tabs or commas separate columns); with '# ' every line that begins "
+        "with it is a comment",
     )
     parser.add_argument(
-        "--tokens", choices=TOKENS, help="how plain text is cut: words and signs (default), at blanks only, characters"
+        "--tokens",
+        choices=TOKENS,
+        help="how to cut plain text: words and signs (default), at blanks only, characters",
     )
     parser.add_argument(
         "--documents", choices=("line", "file"), help="what a document of plain text is (default: a line of one file)"
@@ -55,7 +57,7 @@ def add_format(parser: Any) -> None:
 def add_decimal(parser: Any, default: str) -> None:
     """Add the option for the decimal sign of numbers."""
     parser.add_argument(
-        "--decimal", choices=(".", ","), help=f"the sign in the numbers of a table (default: {default})"
+        "--decimal", choices=(".", ","), help=f"decimal sign of the numbers of a table (default: {default})"
     )
 
 
@@ -87,7 +89,7 @@ def add_layout(parser: Parser) -> None:
         help="column of a table that names the sequence (default: sequence; 'none': all rows are one)",
     )
     group.add_argument("--time", metavar="NAME", help="column of a table that orders the steps (default: time)")
-    add_decimal(group, "found out from them")
+    add_decimal(group, "detected")
 
 
 def add_labels(parser: Any, help: str) -> None:

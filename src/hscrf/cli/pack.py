@@ -11,9 +11,9 @@ from hscrf.cli.shell import note, whole
 from hscrf.errors import several
 
 HELP = f"""\
-Pack files into shards, for hscrf fit --shards with the same files and options to find them.
+Pack files into shards; hscrf fit --shards with the same files and options then reuses them.
 
-fit packs by itself what it does not find; packing beforehand is for a machine that has the data at hand, or the time.
+fit packs missing shards itself. Pack beforehand to use another machine or another time for it.
 
   hscrf pack 'data/*.jsonl.gz' --shards cache/ --levels chunk,pos -j 8
   hscrf fit  'data/*.jsonl.gz' --shards cache/ --levels chunk,pos -m m.hscrf

@@ -25,7 +25,7 @@ Draw a model or a file into a PNG, SVG or PDF (needs matplotlib: pip install 'hs
 
   hscrf plot m.hscrf -o topology.svg                              # also --what transitions|durations|training
   hscrf plot days.csv -m m.hscrf -o d.png --what durations        # the lengths that the model expects in the data
-  hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction; paler: less probable
+  hscrf plot days.csv -m m.hscrf -o day.png --sequence 3          # truth above prediction; pale: uncertain
   hscrf plot days.csv -m m.hscrf -o c.png --what confusion --level action
   hscrf plot days.csv -m m.hscrf -o e.png --what evidence         # accuracy as labels become known"""
 
@@ -49,7 +49,7 @@ def add_arguments(parser: Parser) -> None:
     add_format(parser)
     add_decimal(parser, "that of training")
     add_strict(parser)
-    add_labels(parser, "colours of labels, and rules that predictions keep, in TOML (see hscrf studio --help)")
+    add_labels(parser, "colours of labels, and rules for predictions, in TOML (see hscrf studio --help)")
 
 
 MODEL_PLOTS = ("topology", "transitions", "durations", "training")
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def need_matplotlib() -> None:
-    """Raise if there is no matplotlib; otherwise let it draw into files."""
+    """Raise if matplotlib is missing; otherwise choose its backend for files."""
     try:
         import matplotlib
     except ImportError:
@@ -88,7 +88,7 @@ def need_matplotlib() -> None:
 
 
 def check_picture(path: str) -> None:
-    """Raise for a name whose ending is no format of pictures, before anything is computed."""
+    """Raise before any computation if the ending of a name is not a format of pictures."""
     if os.path.splitext(path)[1].lower() not in (".png", ".svg", ".pdf"):
         raise UserError(f"-o {path}: the name of a picture ends in .png, .svg or .pdf")
 

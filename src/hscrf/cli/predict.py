@@ -23,28 +23,28 @@ from hscrf.cli.shell import UserError, counted, note, number_above, source_of, t
 SEEN = 100  # sequences for detecting the schemes of labels
 
 HELP = f"""\
-Label a file. Labels that the input has are kept, and the others are predicted around them; it need not have any.
+Label a file. Labels in the input are kept, and the others are predicted consistently with them.
 
 The output is the input with one column per level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
---to jsonl, table, columns or crfsuite, or the ending of -o (.jsonl .csv .parquet), writes another format than that of
-the input. A file (-o) is written whole or not at all. With -t the labels of the input are not used but compared with
-the prediction: a report goes to standard error.
+--to jsonl, table, columns or crfsuite, or the ending of -o (.jsonl .csv .parquet), writes another format. A file (-o)
+is written whole or not at all. With -t the labels of the input are not used, but compared with the prediction in a
+report on standard error.
 
   hscrf predict new.txt -m m.hscrf > labelled.txt
   hscrf predict half.txt -m m.hscrf -o full.txt           # constrained decoding: half.txt has labels and ?
   hscrf predict test.txt -m m.hscrf -t -o out.txt         # compare with the labels of test.txt
   hscrf predict test.txt -m m.hscrf -t --given pos        # the same, but the pos column is known
   hscrf predict new.txt -m m.hscrf --to jsonl -o new.jsonl
-  hscrf predict notes.txt -m m.hscrf --format text -o out.ann   # plain text, a document a line; for brat
-  hscrf predict 'data/*.txt' -m m.hscrf --shards cache/ -o out/   # data beyond memory: JSON Lines, a file a shard
+  hscrf predict notes.txt -m m.hscrf --format text -o out.ann   # plain text, one document per line; for brat
+  hscrf predict 'data/*.txt' -m m.hscrf --shards cache/ -o out/   # data beyond memory: JSON Lines, one file per shard
   hscrf predict day.jsonl -m m.hscrf --marginals --samples 10 | jq .samples
-  hscrf predict day.csv -m m.hscrf -o day.TextGrid --rate 50      # for Praat, 50 steps a second; .eaf for ELAN
+  hscrf predict day.csv -m m.hscrf -o day.TextGrid --rate 50      # for Praat, 50 steps per second; .eaf for ELAN
   sensor | hscrf predict --stream --lag 20 -m m.hscrf             # each line is labelled 20 lines later
 
 Programs that take segments: --to segments (CSV: start, stop, level, label, confidence), spacy (JSON Lines for
 spacy.tokens.Doc.from_json), brat (.ann and .txt), elan (.eaf), textgrid (Praat), boris. The ending of -o also says it:
 %s.
-ELAN and TextGrid hold one sequence a file: give a folder or a .zip for several.
+ELAN and TextGrid hold one sequence per file: give a folder or a .zip for several.
 
 {FILES}""".replace("%s", " ".join(ENDINGS))
 
@@ -67,33 +67,33 @@ def add_arguments(parser: Parser) -> None:
         "--loss",
         choices=("sequence", "step", "segment"),
         default="sequence",
-        help="predict the most probable labelling (default), or the one with the most right steps or segments expected",
+        help="predict the most probable labelling (default), or the one with the most expected right steps or segments",
     )
     add_strict(parser)
     add_format(parser)
     add_decimal(parser, "that of training")
-    add_labels(parser, "rules in TOML, as hscrf show --labels prints them, that predictions keep besides the model's")
+    add_labels(parser, "more rules for predictions in TOML, as hscrf show --labels prints them")
     parser.add_argument(
         "--to",
         choices=(*(form for form in FORMATS if form != "text"), *EXPORTS),
         metavar="FORMAT",
-        help="of the output (default: that of the input; of plain text, JSON Lines)",
+        help="format of the output (default: that of the input; for plain text, JSON Lines)",
     )
     parser.add_argument(
         "--rate",
         type=number_above(0),
         metavar="HZ",
-        help="steps a second, for times in segments, elan, textgrid, boris",
+        help="steps per second, for times in segments, elan, textgrid, boris",
     )
-    parser.add_argument("--stream", action="store_true", help="label standard input line by line, as it comes")
+    parser.add_argument("--stream", action="store_true", help="label standard input line by line, as lines arrive")
     parser.add_argument(
         "--lag",
         type=whole(0),
         metavar="STEPS",
-        help="with --stream: how many steps later labels are given (default: 20)",
+        help="with --stream: by how many steps labels are delayed (default: 20)",
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random numbers of --samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of --samples (default: %(default)s)")
     add_shards(parser)
 
 
@@ -139,8 +139,8 @@ def run(args: argparse.Namespace) -> int:
         note(prediction.report())
     elif prediction.complete:
         note(
-            "hscrf: every step of the input has its labels, so nothing was predicted; "
-            "-t predicts anew and compares; ? marks a label to predict"
+            "hscrf: every step of the input has labels, so nothing was predicted; "
+            "-t predicts all and compares; ? marks a label to predict"
         )
     return 0
 
@@ -154,7 +154,7 @@ def named_format(output: str, source: str, form: str) -> str | None:
     from hscrf.io.sniffing import SUFFIXES, suffix_of
 
     ending = suffix_of(output)
-    tabs = ending == ".tsv" and form in ("columns", "table")  # which may both have them
+    tabs = ending == ".tsv" and form in ("columns", "table")  # both may be separated by tabs
     named = SUFFIXES.get(ending)
     return None if tabs or named == form or ending == suffix_of(source) else named
 

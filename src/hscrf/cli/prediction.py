@@ -22,13 +22,16 @@ from hscrf.labels.labels import Labels
 
 if TYPE_CHECKING:
     from hscrf.estimator.predictor import Predictor
+    from hscrf.inference import Marginals
     from hscrf.torch.tagger import Tagger
 
-BATCH = 20_000  # time steps that are predicted together
+BATCH = 20_000  # time steps of a batch of documents
+
+Known = list[Labels | None] | None  # the kept labels of each document; None if no document has any
 
 
 def document_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Lists of documents of at least BATCH steps, but for the last."""
+    """Lists of documents of at least BATCH steps each, except the last."""
     batch: list[Document] = []
     steps = 0
     for document in documents:
@@ -77,7 +80,7 @@ class Prediction:
         try:
             found = self.model.predict(X, evidence=evidence, loss=self.args.loss, confidence=bool(self.args.scores))
         except ValueError:
-            self.blame(documents, X, evidence)
+            self.raise_placed(documents, X, evidence)
             raise
         self.complete &= evidence is not None and all(y is not None and y.is_complete for y in evidence)
         extra = [self.columns(labels) for labels in found]
@@ -103,8 +106,8 @@ class Prediction:
             self.warned = True
             note(line)
 
-    def evidence(self, documents: list[Document]) -> list[Labels | None] | None:
-        """The kept labels of each document; None if there are none at all."""
+    def evidence(self, documents: list[Document]) -> Known:
+        """The kept labels of each document."""
         known = [self.known(document) for document in documents]
         return None if all(labels is None for labels in known) else known
 
@@ -116,7 +119,7 @@ class Prediction:
         known = self.unknown.cleared(replace(document, labels=given))
         return to_labels(known, self.model.topology_, self.recipe.scheme)
 
-    def blame(self, documents: list[Document], X: list[Any], evidence: list[Labels | None] | None) -> None:
+    def raise_placed(self, documents: list[Document], X: list[Any], evidence: Known) -> None:
         """Raise an error that names the document that cannot be predicted."""
         for document, x, y in zip(documents, X, evidence or [None] * len(X), strict=True):
             try:
@@ -135,12 +138,12 @@ class Prediction:
         asked = {"marginals": self.marginals, "samples": self.samples, "k_best": self.k_best, "scores": self.scores}
         return [add for name, add in asked.items() if getattr(self.args, name)]
 
-    def marginals(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def marginals(self, X: list[Any], evidence: Known, found: list[Labels]) -> Iterator[dict[str, Any]]:
         for labels, posterior in zip(found, self.model.predict_marginals(X, evidence=evidence), strict=True):
-            yield self.certainty(labels, posterior)
+            yield self.probabilities(labels, posterior)
 
-    def certainty(self, labels: Labels, posterior: Any) -> dict[str, Any]:
-        """The probability of the predicted states; for JSON Lines of all states."""
+    def probabilities(self, labels: Labels, posterior: Marginals) -> dict[str, Any]:
+        """The probabilities of the predicted states; for JSON Lines, of all states."""
         topology = self.model.topology_
         if self.output.form == "jsonl":
             tables = {level: posterior.state[level].round(6) for level in self.recipe.levels}
@@ -152,12 +155,12 @@ class Prediction:
             columns[f"{level}_probability"] = [f"{p:.6f}" for p in own]
         return columns
 
-    def samples(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def samples(self, X: list[Any], evidence: Known, found: list[Labels]) -> Iterator[dict[str, Any]]:
         seed = self.args.seed + self.sequences
         for draws in self.model.sample(X, self.args.samples, random_state=seed, evidence=evidence):
             yield self.several(draws, "sample", self.args.samples)
 
-    def k_best(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def k_best(self, X: list[Any], evidence: Known, found: list[Labels]) -> Iterator[dict[str, Any]]:
         for potentials, y in zip(self.model.potentials(X), evidence or [None] * len(X), strict=True):
             best = inference.k_best(potentials, self.args.k_best, y)
             result = self.several(best, "best", self.args.k_best)
@@ -170,7 +173,7 @@ class Prediction:
                     result[f"best{n}_log_probability"] = [text] * potentials.length
             yield result
 
-    def scores(self, X: list[Any], evidence: Any, found: list[Labels]) -> Iterator[dict[str, Any]]:
+    def scores(self, X: list[Any], evidence: Known, found: list[Labels]) -> Iterator[dict[str, Any]]:
         """The confidence of each predicted segment: of its steps in columns, of itself in JSON Lines."""
         for labels in found:
             if self.output.form == "jsonl":

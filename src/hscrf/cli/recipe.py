@@ -38,11 +38,11 @@ def learn_labels(
     given: Topology | None = None,
     may_open: bool = False,
 ) -> tuple[Topology, list[Labels], dict[str, list[str]]]:
-    """The topology of the labels of all documents, the labels over it, and the states that may have every child.
+    """The topology of the labels of all documents, the labels over it, and the states that may have any child.
 
-    These are, by level, the parents with too few known children; ``children`` is the rule of
-    :class:`LabelStatistics`. A topology that is ``given`` is kept, but for the longest durations. ``may_open`` opens
-    the durations of a level with long segments, unless longest ones are given.
+    The last are, by level, the parents with too few known children; ``children`` is the rule of
+    :class:`LabelStatistics`. A topology that is ``given`` is kept, with the longest durations added. ``may_open``
+    opens the durations of levels with long segments, unless longest durations are given.
     """
     for document in documents:
         if document.labels is None:
@@ -79,12 +79,12 @@ def with_pairs(
 ) -> list[Specification]:
     """The specifications for a template, which may have features of label pairs.
 
-    Only transitions of the lowest level take these; features of steps leave them out.
+    Transitions of the lowest level take the features of pairs; blocks of steps leave them out.
     """
     if template is None or not template.pairs:
         return list(specifications)
-    apart = [replace(spec, without=PAIR) if isinstance(spec, OF_STEPS) else spec for spec in specifications]
-    return [*apart, Trans(topology.levels[-2], observed=True, only=PAIR)]
+    without_pairs = [replace(spec, without=PAIR) if isinstance(spec, OF_STEPS) else spec for spec in specifications]
+    return [*without_pairs, Trans(topology.levels[-2], observed=True, only=PAIR)]
 
 
 def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
@@ -95,7 +95,7 @@ def save_model(path: str, model: HSCRF, recipe: Recipe) -> None:
 def load_model(path: str, only_predicts: bool = False) -> tuple[Predictor | Tagger, Recipe | None]:
     """A model, and its recipe if it was trained from a file.
 
-    One that only predicts is a plain predictor where possible, which is much faster to import.
+    With ``only_predicts`` it is a plain predictor if possible, which is much faster to import.
     """
     from hscrf.cli.neural import is_tagger, load_tagger
 

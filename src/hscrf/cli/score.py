@@ -19,12 +19,12 @@ HELP = f"""\
 Compare true and predicted labels: accuracy per step; precision, recall and F1 of segments; F1 of boundaries. For each
 level, and for all levels together.
 
-A level whose segments matter to the model, by durations, segments or BIO, is compared by segments, also where its
-labels are a plain column.
+A level with durations, segments or BIO labels in the model is compared by segments, even if its labels in the file are
+a plain column.
 
-One file: it has both, as hscrf predict writes it. A model (-m) has the names of these columns; without a model the last
-two are truth and prediction, as in conlleval, and for two levels the last four.
-Two files: the first has the truth, the second the prediction, in the same columns or in those that hscrf predict
+One file has the true and the predicted labels, as hscrf predict writes them. A model (-m) knows the names of the
+columns; without a model the last two columns are truth and prediction, as in conlleval (the last four for two levels).
+Of two files, the first has the truth and the second the prediction, in the same columns or in those that hscrf predict
 appends.
 
   hscrf score out.txt -m m.hscrf --json scores.json
@@ -80,7 +80,7 @@ def score_shards(args: argparse.Namespace) -> int:
     from hscrf.scale.labelling import Labelling
 
     if not args.model:
-        raise UserError("--shards labels the files and compares: give the model by -m")
+        raise UserError("--shards labels the files and compares the labels: give the model with -m")
     if args.conlleval is not None:
         raise UserError("--conlleval is not for --shards: label the files by hscrf predict first")
     model, shards = open_shards(args, expanded_names(args.files), unlabelled=False)

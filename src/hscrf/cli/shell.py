@@ -59,7 +59,7 @@ def note(message: str) -> None:
 
 
 def save_trained(model: HSCRF | Tagger, path: str, save: Callable[[], None], unit: str) -> int:
-    """Write a trained model; after Ctrl-C say so and return 130. Without a single iteration nothing is written."""
+    """Write a trained model; after Ctrl-C report it and return 130. Without any iteration nothing is written."""
     interrupted = model.stop_reason_ == "interrupted"
     if interrupted and not model.n_iter_:
         return complain(f"interrupted before the first {unit}: no model written", 130)
@@ -71,7 +71,7 @@ def save_trained(model: HSCRF | Tagger, path: str, save: Callable[[], None], uni
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """The names in chunk,pos; none in no text."""
+    """The names in chunk,pos; none without a text."""
     return tuple(filter(None, (text or "").split(",")))
 
 
@@ -80,12 +80,12 @@ def source_of(path: str) -> str | BinaryIO:
     return sys.stdin.buffer if path == "-" else path
 
 
-def reread(path: str) -> str | Kept:
+def reread(path: str) -> str | KeptInput:
     """A source that can be read twice: standard input is kept in memory."""
-    return Kept(sys.stdin.buffer.read()) if path == "-" else path
+    return KeptInput(sys.stdin.buffer.read()) if path == "-" else path
 
 
-class Kept:
+class KeptInput:
     """The content of standard input, which can be read more than once."""
 
     name = "<stdin>"
@@ -119,7 +119,7 @@ def counted(items: Iterable[T], what: str, stream: TextIO | None = None) -> Iter
 
 
 def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> dict[str, Any]:
-    """The values in name=value,name=value. ``option`` is for errors that argparse does not see.
+    """The values in name=value,name=value. ``option`` is named in errors that argparse does not raise.
 
     >>> pairs_in("chunk=3,pos=2", int)
     {'chunk': 3, 'pos': 2}
@@ -148,17 +148,6 @@ class Merge(argparse.Action):
                 parser.error(f"argument {option}: names the level {min(twice)!r} twice")
             values = {**known, **values}
         setattr(namespace, self.dest, values)
-
-
-def positive(text: str) -> float:
-    """A finite number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise UserError(f"{text!r} is not a number above 0")
-    return number
 
 
 def whole(least: int) -> Callable[[str], int]:

@@ -13,6 +13,7 @@ from hscrf.errors import several
 if TYPE_CHECKING:
     from hscrf.estimator.contract import Labeller, Model, Trained
     from hscrf.io.recipe import Recipe
+    from hscrf.topology import Topology
 
 COLUMN = re.compile(r"(?:(?<=\|)|^)\d+(?=[.\[])")  # in a name of the default template: 0[-1]|0[0]=... or 0.shape[0]=...
 
@@ -21,8 +22,8 @@ Print what a model has learned: states and their children, strongest weights, du
 
   hscrf show m.hscrf
   hscrf show m.hscrf --top 20 --level chunk
-  hscrf show m.hscrf --labels > labels.toml         # levels, labels and rules: edit, and give back by --labels
-  hscrf show m.hscrf --template > template.toml     # patterns of features: edit, and give back by fit --template"""
+  hscrf show m.hscrf --labels > labels.toml         # levels, labels and rules, to edit for --labels
+  hscrf show m.hscrf --template > template.toml     # patterns of features, to edit for hscrf fit --template"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -36,12 +37,12 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--level", help="only this level")
     parser.add_argument(
-        "--labels", action="store_true", help="print only levels, labels and rules, as --labels of other commands reads"
+        "--labels", action="store_true", help="print only levels, labels and rules, in the form that --labels reads"
     )
     parser.add_argument(
         "--template",
         action="store_true",
-        help="print only the patterns of features, as hscrf fit --template reads them",
+        help="print only the patterns of features, in the form that hscrf fit --template reads",
     )
 
 
@@ -73,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def print_files(args: argparse.Namespace, topology: Any, recipe: Recipe | None) -> int:
-    """Print what other commands read again: labels, patterns of features."""
+def print_files(args: argparse.Namespace, topology: Topology, recipe: Recipe | None) -> int:
+    """Print the labels, or the patterns of features, for use with other commands."""
     from hscrf.io.labelfile import label_file_text
     from hscrf.io.patterns import template_text
 
@@ -82,7 +83,7 @@ def print_files(args: argparse.Namespace, topology: Any, recipe: Recipe | None) 
         print(label_file_text(topology), end="")
     if args.template:
         if recipe is None or recipe.template is None:
-            raise UserError(f"{args.model} has no template: its features are given as they are")
+            raise UserError(f"{args.model} has no template: it takes features as they are")
         print(template_text(recipe.template, recipe.features or ()), end="")
     return 0
 
@@ -122,7 +123,7 @@ def print_level(model: Labeller, d: int) -> None:
     if d + 1 < topology.depth:
         for name, row in zip(topology.states[d], topology.children[d], strict=True):
             kids = [topology.states[d + 1][u] for u in row.nonzero()[0]]
-            print(f"  {name}: {'everything' if row.all() and len(kids) > 8 else ' '.join(kids)}")
+            print(f"  {name}: {'all' if row.all() and len(kids) > 8 else ' '.join(kids)}")
     else:
         print(f"  {' '.join(topology.states[d])}")
     if topology.has_limits(d):
@@ -144,7 +145,7 @@ def describe_durations(model: Labeller, d: int) -> list[str]:
 def strongest(model: Model, d: int, top: int) -> dict[str, list[tuple[float, str, str]]]:
     """By title, the strongest weights of each part of a level: value, feature, states.
 
-    Of an HHMM, whose weights are logarithms of probabilities, the highest probabilities.
+    For an HHMM, the highest probabilities: its weights are their logarithms.
     """
     import numpy as np
 

@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hscrf.cli.options import Parser
 from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
 
 if TYPE_CHECKING:
     from hscrf.features.specifications import Specification
+    from hscrf.topology import Topology
 
 TRANSITIONS = "transitions"  # the name in --penalty for first, neighbouring and last children
 
@@ -23,8 +24,8 @@ def add_specifying(parser: Parser) -> None:
         parser.add_argument(
             f"--{part}",
             metavar="LEVELS",
-            help=f"levels whose segments have features of their {which} step (default: all whose segments last; none: "
-            "no level)",
+            help=f"levels whose segments have features of their {which} step (default: levels with segments of more "
+            "than one step; none: no level)",
         )
     parser.add_argument(
         "--penalty",
@@ -32,7 +33,7 @@ def add_specifying(parser: Parser) -> None:
         type=partial(pairs_in, kind=float),
         default={},
         metavar="LEVEL=X",
-        help=f"penalise the features of a level X times as strongly ({TRANSITIONS}=X: weights of children)",
+        help=f"multiply the penalties of a level by X ({TRANSITIONS}=X: those of transitions)",
     )
     parser.add_argument(
         "--margin",
@@ -40,7 +41,7 @@ def add_specifying(parser: Parser) -> None:
         type=margin,
         default=0.0,
         metavar="X",
-        help="train with a margin: what a wrong state costs, for all levels or as LEVEL=X (default: %(default)s)",
+        help="train with a margin: the cost of a wrong state, for all levels or as LEVEL=X (default: %(default)s)",
     )
 
 
@@ -55,14 +56,8 @@ def margin(text: str) -> float | dict[str, float]:
             raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
     for value in found.values():
         if not 0 <= value < float("inf"):
-            raise UserError(f"{text!r} is no margin, expected numbers of at least 0")
+            raise UserError(f"{text!r} is not a margin, expected numbers of at least 0")
     return found.get("", found)
-
-
-def margin_of(args: argparse.Namespace) -> float | dict[str, float]:
-    """The given margin."""
-    found: float | dict[str, float] = args.margin
-    return found
 
 
 def check_specifying(args: argparse.Namespace) -> None:
@@ -73,10 +68,10 @@ def check_specifying(args: argparse.Namespace) -> None:
     if args.shards:
         for option in ("start", "stop", "penalty"):
             if getattr(args, option):
-                raise UserError(f"--{option} is not for --shards, whose features are those of the plain call")
+                raise UserError(f"--{option} is not for --shards, which has the default features")
 
 
-def specified(args: argparse.Namespace, usual: Sequence[Any], topology: Any) -> list[Any]:
+def specified(args: argparse.Namespace, usual: Sequence[Specification], topology: Topology) -> list[Specification]:
     """The default specifications, changed by the options for first and last steps and for penalties."""
     from hscrf.features.specifications import Start, Stop
 
@@ -97,7 +92,7 @@ def specified(args: argparse.Namespace, usual: Sequence[Any], topology: Any) -> 
     return [penalised(spec, args.penalty) for spec in found]
 
 
-def check_level(topology: Any, level: str, option: str) -> None:
+def check_level(topology: Topology, level: str, option: str) -> None:
     """Raise unless an option names a level below the root."""
     levels = topology.levels[1:]
     if level not in levels:

@@ -1,4 +1,4 @@
-"""Report labels that are not read literally: I-VP after B-NP, and labels unknown to a model."""
+"""Report labels that are read in another way than they are written: I-VP after B-NP, labels unknown to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hscrf predict --stream: label lines of standard input as they come."""
+"""hscrf predict --stream: label lines of standard input as they arrive."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
 from hscrf.io.lines import numbered_lines, split_cells
 from hscrf.io.recipe import Recipe
+from hscrf.streaming import Stream
+from hscrf.topology import Topology
 
 
 def run_stream(args: argparse.Namespace) -> int:
@@ -54,7 +56,12 @@ class LineStream:
     """Label lines as they are read, one sequence after the other."""
 
     def __init__(
-        self, recipe: Recipe, stream: Any, topology: Any, probabilities: bool = False, table: Recipe | None = None
+        self,
+        recipe: Recipe,
+        stream: Stream,
+        topology: Topology,
+        probabilities: bool = False,
+        table: Recipe | None = None,
     ) -> None:
         self.table = table  # how the table of training was read, if it was one
         self.recipe, self.stream, self.topology, self.probabilities = recipe, stream, topology, probabilities
@@ -100,7 +107,7 @@ class LineStream:
         comments.say("<stdin>")
 
     def _look_at(self, line: str) -> None:
-        """Find the separator of a table, and whether the first line names the columns."""
+        """Detect the separator of a table, and whether the first line names the columns."""
         if self.table is not None and self.separator is None:
             signs = [self.table.separator, "\t", ";", "" if self.recipe.decimal == "," else ","]
             self.separator = next((sign for sign in signs if sign and sign in line), None)
@@ -124,7 +131,7 @@ class LineStream:
         return names + [f"{level}_probability" for level in levels] if self.probabilities else names
 
     def _line(self, number: int, line: str) -> Iterator[str]:
-        """Take in a line, and write the one that has its labels now."""
+        """Read a line; yield the earlier line whose labels are known now."""
         cells = self._cells_of(number, line)
         features = self._features(number, cells)
         yield from self._next_sequence(number, cells)

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, add_strict, open_model, recipe_of
-from hscrf.cli.shell import UserError, note, positive, source_of, whole
+from hscrf.cli.shell import UserError, note, number_above, source_of, whole
 
 if TYPE_CHECKING:
+    from hscrf.io.documents import Document
+    from hscrf.io.recipe import Recipe
     from hscrf.studio.data.project import Project
+    from hscrf.studio.server.studio import Studio
 
 EXPORTS = {
     ".jsonl": "jsonl",
@@ -31,11 +34,11 @@ EXPORTS = {
     ".hscrf": "model",
 }
 HELP = f"""\
-Label sequences in a browser: fix one label, and the rest follows.
+Label sequences in a browser: fix a label, and the model predicts the others again.
 
-A local page shows each sequence with the model's labels and its doubts. Every correction is kept at once and is
-evidence for the rest. New models are trained from all corrections in the background. Labels that the file has are
-kept. All work is in the database (--db); the same command goes on with it. Stop with Ctrl-C.
+A local page shows each sequence with the model's labels and their uncertainty. Each correction is saved at once and is
+evidence for the other labels. New models are trained from all corrections in the background. Labels in the file are
+kept. All work is stored in the database (--db); the same command continues it. Stop with Ctrl-C.
 
   hscrf studio data.jsonl -m model.hscrf --db labels.sqlite
   hscrf studio data.csv --labels labels.toml --db labels.sqlite     # no model yet
@@ -43,9 +46,9 @@ kept. All work is in the database (--db); the same command goes on with it. Stop
                                       # .zip (ELAN), .TextGrid.zip (Praat), .json and .xml (Label Studio, its config)
   hscrf studio import labels.sqlite day_1.eaf day_2.TextGrid        # or .boris, .csv, .json, .zip: labels from there
   hscrf studio export labels.sqlite -o model.hscrf                  # the newest model
-  hscrf studio notes.txt --labels labels.toml                       # plain text, a document a line (--format text)
-  hscrf studio letters/ --labels labels.toml                        # a folder or several files: a document a file
-  hscrf studio recordings/*.wav --labels labels.toml                # sound, 50 steps a second (--rate)
+  hscrf studio notes.txt --labels labels.toml                       # plain text, one document per line (--format text)
+  hscrf studio letters/ --labels labels.toml                        # a folder or several files: one document per file
+  hscrf studio recordings/*.wav --labels labels.toml                # sound, 50 steps per second (--rate)
   hscrf studio data.csv -m model.hscrf --rate 25 --media films/     # films or sound next to the tracks
   hscrf studio agree ann.sqlite bob.sqlite                          # how well two people agree, level by level
   hscrf studio agree ann.sqlite bob.sqlite --db both.sqlite         # and settle their differences
@@ -66,15 +69,15 @@ def add_arguments(parser: Parser) -> None:
         "data", nargs="*", help="the file to label, files of text, WAV files; or: export DATABASE; or: agree A B"
     )
     parser.add_argument("-m", "--model", help="a model that hscrf fit wrote")
-    parser.add_argument("--db", metavar="FILE", help="keeps all work (default: the data's name with .sqlite)")
-    parser.add_argument("--port", type=whole(0), help="default: the last one used; 0: any")
+    parser.add_argument("--db", metavar="FILE", help="database of all work (default: the data's name with .sqlite)")
+    parser.add_argument("--port", type=whole(0), help="port of the page (default: the last one used; 0: any free port)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument("--rate", type=positive, metavar="HZ", help="steps in a second: times are shown in seconds")
+    parser.add_argument("--rate", type=number_above(0), metavar="HZ", help="steps per second, for times in seconds")
     parser.add_argument(
         "--media", metavar="FOLDER", help="sound or film of each sequence: a file of the same name, whatever its ending"
     )
     parser.add_argument(
-        "--tolerance", type=whole(0), default=2, metavar="STEPS", help="of borders that agree (default: %(default)s)"
+        "--tolerance", type=whole(0), default=2, metavar="STEPS", help="of equal borders (default: %(default)s)"
     )
     parser.add_argument(
         "--annotator",
@@ -95,7 +98,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--demo", nargs="?", const="both", choices=("both", "days", "citations"), help="generated days and citations"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="of export; its ending says the format")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file of an export; its ending gives the format")
     parser.add_argument("--to", choices=tuple(dict.fromkeys(EXPORTS.values())), help="format of export")
     parser.add_argument("--accepted-only", action="store_true", help="export only sequences that were accepted whole")
     add_strict(parser)
@@ -179,12 +182,12 @@ def recorded(args: argparse.Namespace, database: str) -> Project:
     )
 
 
-def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
+def serve(args: argparse.Namespace, projects: list[tuple[Project, str]]) -> int:
     """Serve projects until Ctrl-C."""
     from hscrf.studio.server.serving import Server
     from hscrf.studio.server.studio import Studio
 
-    servers: list[Any] = []
+    servers: list[Server] = []
     try:
         for project, database in projects:
             studio = Studio(project, database)
@@ -213,8 +216,8 @@ def serve(args: argparse.Namespace, projects: list[tuple[Any, str]]) -> int:
     return 0
 
 
-def train_first(studio: Any) -> None:
-    """Train the first model of a demonstration before its page opens: suggestions are there at once."""
+def train_first(studio: Studio) -> None:
+    """Train the first model of a demonstration before its page opens, so that it has suggestions at once."""
     if studio.workspace.model_store.suggester is None and studio.trainer.labelled():
         note(f"{studio.project.name}: training a first model")
         studio.trainer.train()
@@ -222,7 +225,7 @@ def train_first(studio: Any) -> None:
 
 
 def tell(name: str, url: str) -> None:
-    """Print the address of a project; it lets one browser in."""
+    """Print the address of a project, which admits one browser."""
     print(f"{name}: {url}", flush=True)
 
 
@@ -232,7 +235,7 @@ def tell_of(project: str, name: str, url: str) -> None:
 
 
 def run_demo(args: argparse.Namespace) -> int:
-    """Serve generated sequences; without --db they are gone afterwards."""
+    """Serve generated sequences; without --db nothing is kept."""
     from hscrf.studio.demonstration import DEMOS, demo
 
     which = DEMOS if args.demo == "both" else (args.demo,)
@@ -279,10 +282,10 @@ def run_agree(args: argparse.Namespace) -> int:
 
 def project_of(args: argparse.Namespace, database: str) -> Project:
     """The project that the options describe: sequences of a file, and a model or initial labels."""
-    return modelled(args, database) if args.model else cold(args, database)
+    return project_with_model(args, database) if args.model else project_without_model(args, database)
 
 
-def modelled(args: argparse.Namespace, database: str) -> Project:
+def project_with_model(args: argparse.Namespace, database: str) -> Project:
     """The sequences of a file with a model."""
     from hscrf.cli.recipe import save_model
     from hscrf.cli.studio_items import items_from
@@ -307,8 +310,8 @@ def modelled(args: argparse.Namespace, database: str) -> Project:
     )
 
 
-def cold(args: argparse.Namespace, database: str) -> Project:
-    """The sequences of a file without any model: labels come from --labels, or from the file itself."""
+def project_without_model(args: argparse.Namespace, database: str) -> Project:
+    """The sequences of a file without a model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
     from hscrf.cli.studio_items import items_from
     from hscrf.cli.studio_text import say_columns
@@ -342,7 +345,7 @@ def cold(args: argparse.Namespace, database: str) -> Project:
     )
 
 
-def columns_of(recipe: Any, documents: list[Any]) -> tuple[str, ...]:
+def columns_of(recipe: Recipe, documents: list[Document]) -> tuple[str, ...]:
     """The names of the columns of a table or a column file; none where tokens are words or sets of features."""
     if recipe.format == "jsonl":
         return tuple(documents[0].columns)
@@ -386,7 +389,7 @@ def export_format(path: str) -> str | None:
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Take the labels of other programs' files into a database."""
+    """Import labels from files of other programs into a database."""
     from hscrf.studio.data.events import Invalid
     from hscrf.studio.exchange.formats import take_file
     from hscrf.studio.server.studio import Studio
@@ -424,7 +427,7 @@ def import_words(found: dict[str, Any]) -> str:
 
 
 def stored_project(database: str, model_path: str | None, predict: bool) -> Project:
-    """The sequences of a database; a model answers for them if its file says how sequences are read."""
+    """The sequences of a database, and a model if its file says how sequences are read."""
     import json
 
     from hscrf.cli.recipe import load_model

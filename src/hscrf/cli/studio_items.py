@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hscrf import io
 from hscrf.cli.stray import UnknownLabels
 from hscrf.io.axis import seconds_in
+from hscrf.io.documents import Document
+from hscrf.io.recipe import Recipe
 from hscrf.io.texts import located
 from hscrf.studio.data.sequences import InputSequence, uniquely_named
+from hscrf.topology import Topology
 
 
-def items_from(documents: list[Any], recipe: Any, topology: Any, strict: bool = False) -> list[Any]:
+def items_from(
+    documents: list[Document], recipe: Recipe, topology: Topology, strict: bool = False
+) -> list[InputSequence]:
     """Sequences with their observations and labels; ``strict`` refuses labels unknown to the model."""
     found, unknown = [], UnknownLabels(topology, recipe.scheme, strict)
     for document in documents:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import open_model, recipe_of
 from hscrf.cli.shell import UserError, note
+from hscrf.errors import several
 from hscrf.io.sniffing import suffix_of
 from hscrf.io.texts import ENDINGS, is_surely_text, read_text
 
 if TYPE_CHECKING:
+    from hscrf.io.documents import Document
+    from hscrf.io.recipe import Recipe
     from hscrf.studio.data.project import Project
 
 
@@ -29,7 +32,7 @@ def is_text(args: argparse.Namespace) -> bool:
         doubtful = next((path for path in args.data if _has_columns(path)), None)
         if doubtful is not None:
             raise UserError(
-                f"{doubtful} may be a column file: --format text reads each file as a document of plain text; "
+                f"{doubtful} may be a column file: --format text reads each file as one document of plain text; "
                 "columns are read from one file"
             )
         return True
@@ -44,13 +47,13 @@ def _has_columns(path: str) -> bool:
     return len(widths) > 1 and len(set(widths)) == 1
 
 
-def say_columns(path: str, recipe: Any, documents: Sequence[Any]) -> None:
+def say_columns(path: str, recipe: Recipe, documents: Sequence[Document]) -> None:
     """Print that a file without labels, which might be plain text, was read as columns."""
     if recipe.format == "columns" and documents[0].labels is None:
-        width = len(documents[0].columns)
+        columns = several(len(documents[0].columns), "column")
         note(
-            f"{path}: columns, {len(documents)} sequences, a step a line, {width} "
-            f"{'columns' if width > 1 else 'column'} without labels; --format text reads plain text, a document a line"
+            f"{path}: columns, {several(len(documents), 'sequence')}, one step per line, {columns} without labels; "
+            "--format text reads plain text, one document per line"
         )
 
 
@@ -67,6 +70,7 @@ def text_project(args: argparse.Namespace, database: str) -> Project:
     from hscrf.cli.recipe import save_model
     from hscrf.io.labelfile import read_label_file
     from hscrf.studio.data.project import Project
+    from hscrf.studio.data.sequences import numbered
     from hscrf.studio.data.texts import Texts
 
     if not args.model and not args.labels:
@@ -82,18 +86,18 @@ def text_project(args: argparse.Namespace, database: str) -> Project:
         topology = read_label_file(args.labels).topology
         args.levels = args.levels or ",".join(topology.levels[1:])
         recipe = recipe_of(args)
-    several = len(paths) > 1 or os.path.isdir(args.data)
-    documents = list(read_text(paths if several else args.data, recipe.tokens, recipe.by))
+    many = len(paths) > 1 or os.path.isdir(args.data)
+    documents = list(read_text(paths if many else args.data, recipe.tokens, recipe.by))
     if model is None:
         recipe = recipe.resolved(documents[:1], args.template)
-    by = recipe.by or ("file" if several else "line")
-    count, steps = len(documents), sum(map(len, documents))
+    by = recipe.by or ("file" if many else "line")
+    count, steps = several(len(documents), "document"), sum(map(len, documents))
     note(
-        f"{', '.join(paths[:3])}{', ...' * (len(paths) > 3)}: plain text, {count} "
-        f"{'documents' if count > 1 else 'document'} (a document a {by}), {steps} tokens ({recipe.tokens}); the tokens "
-        "can be changed in Settings; other formats: --format"
+        f"{', '.join(paths[:3])}{', ...' * (len(paths) > 3)}: plain text, {count} (one document per {by}), "
+        f"{steps} tokens ({recipe.tokens}); the tokens can be changed in Settings; other formats: --format"
     )
-    rows = unique([(document.name, document.extra["text"]) for document in documents])
+    names = numbered(document.name for document in documents)
+    rows = [(name, document.extra["text"]) for name, document in zip(names, documents, strict=True)]
     texts = Texts(rows, recipe.observe, recipe.tokens)
 
     def save(path: str, new: Any) -> None:
@@ -111,18 +115,8 @@ def text_project(args: argparse.Namespace, database: str) -> Project:
     )
 
 
-def unique(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same texts; names that occur again are numbered."""
-    seen: dict[str, int] = {}
-    found = []
-    for name, text in rows:
-        seen[name] = seen.get(name, 0) + 1
-        found.append((name if seen[name] == 1 else f"{name} ({seen[name]})", text))
-    return found
-
-
 def tokens_in(database: str, asked: str | None) -> str | None:
-    """How the texts of a database are cut; for a new one, by the option; None: as in the model, or into words."""
+    """The way the texts of a database are cut; for a new one the option. None: as in the model, or into words."""
     from hscrf.studio.data.database import Database
 
     if not os.path.exists(database):

@@ -20,7 +20,7 @@ from hscrf.files.replacing import replaced
 LEADS = ("i", "ii", "iii", "avr", "avl", "avf", "v1", "v2", "v3", "v4", "v5", "v6")
 ANNOTATED = "ii"  # the lead whose annotations are the labels
 RECORDS = range(1, 201)
-RATE, PER_SAMPLE, PER_STEP = 500, 5, 10  # samples a second, and in a sample and a step of the files we write
+RATE, PER_SAMPLE, PER_STEP = 500, 5, 10  # samples per second, and in a sample and a step of the files we write
 ONSET, OFFSET = 39, 40  # types of annotations: "(" and ")"
 WAVES = {24: "P", 1: "QRS", 27: "T"}
 SKIP, NUMBER, SUBTYPE, CHANNEL, AUX = 59, 60, 61, 62, 63

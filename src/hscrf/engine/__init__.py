@@ -1,6 +1,6 @@
 """The engine: packed potentials in, log Z and expected counts out.
 
-:class:`Batch` is the seam that every learner, every verb and every wing goes through.
+:class:`Batch` is the interface that all learners and all functions of inference use.
 """
 
 from hscrf.engine.batch import Batch

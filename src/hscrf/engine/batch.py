@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def engine(self) -> Engine:
-        """What does the work."""
+        """The engine in use."""
         if self._engine is None:
             self._engine = make_engine(self.topology, self.offsets, self.evidence)
         return self._engine

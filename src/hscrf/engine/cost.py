@@ -160,7 +160,7 @@ def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
 
 
 @contextmanager
-def telling_of_logarithms(model: object) -> Iterator[None]:
+def reporting_logarithms(model: object) -> Iterator[None]:
     """Print to standard error when the first sequence runs in logarithms, and at the end how many did."""
     if not getattr(model, "verbose", 0):
         yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Ints, whole_number
 from hscrf.errors import a_type, several
 from hscrf.features.specifications import BY_LENGTH
 from hscrf.labels.labels import Labels
@@ -66,7 +66,6 @@ OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {  # types of arguments, and 
     "tol": (NUMBERS, "a number"),
     "min_variance": (NUMBERS, "a number"),
     "max_iter": ((int, np.integer), "a whole number of at least 0"),
-    "n_init": ((int, np.integer), "a whole number of at least 1"),
     "n_jobs": ((int, np.integer), "the number of threads, or -1 for one per core"),
     "edges": ((bool, np.bool_), "True or False"),
     "root_ends": ((bool, np.bool_), "True or False"),
@@ -85,8 +84,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
     check_margin(options.get("margin", 0.0))
-    if options.get("n_init", 1) < 1:
-        raise ValueError(f"n_init is {options['n_init']!r}, expected a whole number of at least 1")
+    whole_number(options.get("n_init", 1), "n_init", least=1)
     if not isinstance(options.get("topology"), Topology | None):
         raise ValueError(f"topology is {a_type(options['topology'])}, expected a Topology or None")
     check_seed(options.get("random_state"))
@@ -110,8 +108,7 @@ def check_scheme_names(scheme: Any) -> None:
 
 def check_run(development: Any, patience: Any, callback: Any) -> None:
     """Raise an error for wrong arguments of ``fit``, before any work."""
-    if not isinstance(patience, int | np.integer) or isinstance(patience, bool) or patience < 1:
-        raise ValueError(f"patience is {patience!r}, expected a whole number of at least 1")
+    whole_number(patience, "patience", least=1)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback is {callback!r}, expected a function of an entry of the history")
     if development is None or hasattr(development, "scorer_for"):

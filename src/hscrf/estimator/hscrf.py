@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.engine.cost import foresee, telling_of_logarithms
+from hscrf.engine.cost import foresee, reporting_logarithms
 from hscrf.estimator.checks import (
     check_durations,
     check_options,
@@ -211,7 +211,7 @@ class HSCRF(SequenceEstimator, Predictor):
         check_run(development, patience, callback)
         warn_of_weights(sample_weight)
         data = data_of(X, Y, lengths, client)
-        with unchanged_on_failure(self), telling_of_logarithms(self), Workers(self.n_jobs) as workers:
+        with unchanged_on_failure(self), reporting_logarithms(self), Workers(self.n_jobs) as workers:
             packed, weights = self._learn(data)
             objective = self._loss(packed, sample_weight, workers)
             weights = self._choose_penalties(objective, weights, groups)
@@ -333,13 +333,12 @@ class HSCRF(SequenceEstimator, Predictor):
 
     def _statistics(self, scheme: Any) -> Any:
         """The statistics that the topology is learned from."""
-        limited = {spec.level for spec in self.asked_features() if spec.needs_limit} | {*(self.durations or ())}
-        named = self.max_duration if isinstance(self.max_duration, Mapping) else ()
-        opened = {*(self.durations or ())} if self.open_duration and self.max_duration is None else set()
-        opened -= {
-            spec.level for spec in self.asked_features() if spec.needs_limit and spec.part not in ("duration", "tail")
-        }
-        return LabelStatistics(self.topology, scheme, limited | {*named}, None, self.children, opened)
+        timed, limits = {*(self.durations or ())}, self.max_duration
+        bounded = [spec for spec in self.asked_features() if spec.needs_limit]
+        limited = timed | {spec.level for spec in bounded} | {*(limits if isinstance(limits, Mapping) else ())}
+        opened = timed if self.open_duration and limits is None else set()
+        closed = {spec.level for spec in bounded if spec.part not in ("duration", "tail")}
+        return LabelStatistics(self.topology, scheme, limited, None, self.children, opened - closed)
 
     def asked_features(self) -> list[Any]:
         """Return the specifications in ``features``, without the word "default"; part of the contract of models.

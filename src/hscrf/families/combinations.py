@@ -81,7 +81,7 @@ class CombinationStatistics:
         return self
 
     def levels(self, noted: str | None = None) -> Topology:
-        """The topology of the levels; a level without a known label has the state ``noted``, or is an error."""
+        """The topology of the levels; a level without known labels has the state ``noted``; None raises an error."""
         if self.given is not None:
             return self.given
         for level, states in self.states.items():
@@ -224,9 +224,9 @@ def step_labels(topology: Topology, y: Any) -> Labels:
     """Labels in which every segment has one step, from a dict of columns; levels not named are unknown."""
     if isinstance(y, Labels):
         if y.topology != topology:
-            raise ValueError(f"labels of {y.topology} with other states than the model's {topology}")
+            raise ValueError(f"labels are of {y.topology}, but the model has {topology}")
         if (y.ends[1:] == 0).any():
-            raise ValueError("labels with segments that go on, but here every segment has one step")
+            raise ValueError("labels have segments of several steps, but here every segment has one step")
         return y
     if not isinstance(y, Mapping):
         raise ValueError(f"labels are {a_type(y)}, expected a dict from level to a list of labels")
@@ -253,7 +253,7 @@ def state_at(topology: Topology, d: int, tag: Any, t: int) -> int:
 
 
 def legal_combinations(levels: Topology) -> Ints:
-    """All combinations (P, levels) whose neighbours the topology lets be parent and child."""
+    """All combinations (P, levels) in which each state may be a child of the state above it."""
     table = np.arange(levels.n_states[1])[:, None]
     for d in range(1, levels.depth - 1):
         row, child = np.nonzero(levels.children[d][table[:, -1]])

@@ -117,7 +117,7 @@ class DynamicCRF(HSCRF):
         )
         self.combinations = combinations
 
-    # labels by level <-> labels of combinations
+    # labels by level, and labels of combinations
 
     def _statistics(self, scheme: Any) -> CombinationStatistics:
         if self.combinations not in ("seen", "all"):
@@ -130,7 +130,7 @@ class DynamicCRF(HSCRF):
         self.levels_, self.combinations_ = statistics.levels(), statistics.table()
 
     def _costs(self) -> Costs:
-        """A combination costs what the wrong states of its levels cost."""
+        """The cost of a wrong combination: the sum of the costs of its wrong states."""
         table = np.zeros((len(self.combinations_),) * 2)
         for d, cost in equal_costs(self.levels_, self.margin).items():
             own = self.combinations_[:, d - 1]
@@ -161,7 +161,7 @@ class DynamicCRF(HSCRF):
         options = (frame.encoder, self.pairs, self.transitions)
         return FactorMeetings(specifications, self.levels_, self.combinations_, *options)
 
-    # the doors
+    # predictions
 
     def predict_marginals(self, X: Any, evidence: Any = None, *, lengths: Any = None) -> list[Marginals]:
         """Return the posterior probabilities of each sequence.

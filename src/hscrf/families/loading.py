@@ -101,7 +101,7 @@ def check_semi(content: Field, topology: Topology, blocks: Sequence[Block]) -> N
 
 
 def check_dynamic(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
-    """The states of the topology are combinations of the states of the levels, which are distinct."""
+    """Raise unless the states of the topology are distinct combinations of the states of the levels."""
     check_chain(content, topology, blocks)
     levels = read_topology(content["levels"])
     combinations = array_of(content.arrays, "combinations", np.int64, 2)
@@ -117,7 +117,7 @@ def check_dynamic(content: Field, topology: Topology, blocks: Sequence[Block]) -
 
 
 def check_hhmm(content: Field, topology: Topology, blocks: Sequence[Block]) -> None:
-    """There is a table for every probability in its order, and last the emission, of which a Gaussian is finite."""
+    """Raise unless the blocks are the tables of probabilities in order, then the emission; Gaussians must be finite."""
     with content["topology"].blamed():
         check_generative(topology)
     ends = content["parameters"].items().get("root_ends", Field(False)).read(bool)

@@ -20,7 +20,7 @@ from hscrf.topology import UNLIMITED, Topology
 STATES = 1 << 14  # most states of a level; its table of successors has the square of this
 LONGEST = 1 << 20  # steps of a table over durations
 LONGEST_TIMED = 1 << 16  # steps of a table over durations with a row for every step
-LONGEST_EACH = 1 << 14  # of one with a column for every duration
+LONGEST_EACH = 1 << 14  # steps of a table over durations with a column for every duration
 
 
 def check_key(key: Key, topology: Topology, parts: Sequence[str] = PARTS) -> None:

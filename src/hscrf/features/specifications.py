@@ -32,7 +32,7 @@ from hscrf.topology import UNLIMITED, Topology
 
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """Weights for one part of a level; their penalties are ``penalty`` times as strong as those of other weights.
+    """Weights for one part of a level; ``penalty`` is a factor of their c1 and c2.
 
     ``penalty="length"`` is the mean length of the level's segments in the training data.
     """

@@ -62,7 +62,7 @@ def check_function_names(blocks: Sequence[Block]) -> None:
 
 
 def saved_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that JSON can hold; not a given topology, which the file holds as the learned one."""
+    """The arguments that JSON can hold, except a given topology, which the file stores as the learned one."""
     kept = {**parameters, "topology": None}
     if kept.get("features") is not None:
         kept["features"] = [spec if isinstance(spec, str) else dump_options(spec) for spec in kept["features"]]

@@ -1,4 +1,4 @@
-"""Containers whose arrays are read when they are needed: checked once, and again if they change."""
+"""Containers whose arrays are read on demand; files are checked once, and again if they change."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def _check_given(given: Field, kind: str, columns: list[str]) -> None:
 
 
 def _check_names(names: Field, kind: str) -> None:
-    """Names are distinct strings; symbols may be integers; the columns of a matrix are numbers in order."""
+    """Raise unless names are distinct strings; symbols may be integers, columns of a matrix are numbers in order."""
     types = (str, int) if kind == "symbols" else (str,)
     for entry in names.entries() if not set(map(type, names.read(list[Any]))) <= set(types) else ():
         if type(entry.value) not in types:
@@ -254,7 +254,7 @@ def check_weights(name: str, weights: Floats, impossible: bool = False) -> None:
 
 
 def check_training(given: Field) -> None:
-    """Raise unless the course of training can be shown."""
+    """Raise unless the description of training is sound."""
     if not isinstance(given["loss"].value, int | float):
         raise given["loss"].wrong("a number")
     given["converged"].read(bool)
@@ -270,7 +270,7 @@ def check_training(given: Field) -> None:
 
 
 def check_penalty_path(given: Field) -> None:
-    """Raise unless the path through penalties can be shown."""
+    """Raise unless the path of penalties is sound."""
     for entry in given.entries():
         for name, hint in PENALTIES.items():
             entry[name].read(hint)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, generator
+from hscrf.arrays import Floats, Ints, generator, whole_number
 from hscrf.engine import Batch, Evidence, Expectations
 from hscrf.errors import InfeasibleError, a_type, several
 from hscrf.fillers import masked, shown, summed
@@ -205,7 +205,7 @@ class Posterior:
         InfeasibleError
             If no configuration agrees with the evidence.
         """
-        found = self.batch.k_best(self.values, k)
+        found = self.batch.k_best(self.values, whole_number(k, "k", least=1))
         best = [self._labels(states, ends, score) for score, states, ends in found]
         if not best:
             self._feasible(-np.inf)
@@ -230,7 +230,7 @@ class Posterior:
         InfeasibleError
             If no configuration agrees with the evidence.
         """
-        states, ends, log_z = self.batch.draw(self.values, n, generator(random_state))
+        states, ends, log_z = self.batch.draw(self.values, whole_number(n, "n", least=0), generator(random_state))
         self._feasible(float(log_z[0]))
         return [self._labels(x, e) for x, e in zip(states, ends, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Files of other annotation programs, by their names: ELAN, Praat, BORIS, tables of segments, archives of these."""
+"""Read files of other annotation programs: ELAN, Praat, BORIS, Label Studio, tables of segments, archives of these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hscrf.io.timelines import MOST_BYTES, PlaceError, Timeline, check_size, dec
 
 ENDINGS = (".eaf", ".textgrid", ".boris", ".csv", ".tsv", ".json", ".zip")
 MOST_FILES = 10_000  # of an archive
-UNPACKED = 4  # the files of an archive may have this many times the bytes of one file
+UNPACKED = 4  # limit of all files of an archive, as a multiple of the limit of one file
 
 
 def read_annotations(
@@ -42,7 +42,7 @@ def read_annotations(
     Yields
     ------
     Timeline, PlaceError or DataFileError
-        A timeline, or the error of one task or one file of an archive. The others are read nevertheless.
+        A timeline, or the error of one task or one file of an archive; the others are still read.
 
     Raises
     ------
@@ -65,12 +65,12 @@ def read_annotations(
         yield from _archive(content, file, most_bytes)
     else:
         raise DataFileError(
-            file, 1, f"the ending {ending!r} names no format that is read, expected {', '.join(ENDINGS)}"
+            file, 1, f"the ending {ending!r} is not one of a known format, expected {', '.join(ENDINGS)}"
         )
 
 
 def _ending_of(content: bytes) -> str:
-    """The ending that a file should have, by its first bytes; "" if they are of none of the formats."""
+    """The ending of the format that the first bytes show; "" if they show none."""
     head = content[:2000].lstrip(b"\xef\xbb\xbf \t\r\n")
     signs = {b"PK\x03\x04": ".zip", b"[": ".json", b"{": ".boris", b"<?xml": ".eaf", b"<ANNOTATION_DOC": ".eaf"}
     found = next((ending for sign, ending in signs.items() if head.startswith(sign)), "")

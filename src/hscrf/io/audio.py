@@ -1,4 +1,4 @@
-"""Sound as a sequence of steps: how loud each step is, in all and in bands of frequency."""
+"""Sound as a sequence of steps: the energy of each step, in total and in bands of frequency."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hscrf.io.documents import Document
 
 BANDS = 12
 LOWEST, HIGHEST = 80.0, 8000.0  # Hz: the edges of the bands
-FAINTEST = 1e-10  # energy that stands for silence
+FAINTEST = 1e-10  # added to energies, so that silence has a logarithm
 LONGEST = 4 * 3600  # seconds of a recording
 
 
 def read_audio(path: str | os.PathLike[str], rate: float = 50.0) -> Document:
-    """Read a WAV file as a sequence of ``rate`` steps a second.
+    """Read a WAV file as a sequence of ``rate`` steps per second.
 
     Each step has the logarithm of its energy, and of its energy in 12 bands of frequency that are equally wide in mel.
-    A step looks at two steps of sound around its middle, under a Hann window. Channels are averaged.
+    The window of a step is a Hann window of twice its length around its middle. Channels are averaged.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def read_audio(path: str | os.PathLike[str], rate: float = 50.0) -> Document:
     Raises
     ------
     DataFileError
-        If the file is no WAV file that can be read, has no sound, or lasts longer than four hours.
+        If the file is not a readable WAV file, has no sound, or lasts longer than four hours.
     """
     file = os.fspath(path)
     samples, frequency = _samples(file)
     if not 1 <= rate <= frequency:
-        raise ValueError(f"rate is {rate}, expected 1 to {frequency} steps a second: the samples of {file}")
+        raise ValueError(f"rate is {rate}, expected 1 to {frequency} steps per second: the samples of {file}")
     table, names = band_energies(samples, frequency, rate)
     return Document(table.tolist(), name=Path(file).stem, columns=names, file=file)
 
@@ -83,7 +83,7 @@ def _edges(highest: float) -> NDArray[np.float64]:
 
 
 def _samples(file: str) -> tuple[NDArray[np.float64], int]:
-    """The sound of a WAV file (n,), between -1 and 1, and its samples a second."""
+    """The sound of a WAV file (n,), between -1 and 1, and its samples per second."""
     try:
         with wave.open(file, "rb") as sound:
             channels, width, frequency, count = sound.getparams()[:4]

@@ -12,9 +12,9 @@ from statistics import median
 
 
 def check_rate(rate: float) -> float:
-    """Return the number of steps a second; raise ValueError if it is not positive and finite."""
+    """Return the number of steps per second; raise ValueError if it is not positive and finite."""
     if not rate > 0 or not math.isfinite(rate):
-        raise ValueError(f"rate is {rate!r}, expected the number of steps a second, more than 0")
+        raise ValueError(f"rate is {rate!r}, expected the number of steps per second, more than 0")
     return float(rate)
 
 
@@ -39,7 +39,7 @@ class TimeAxis:
     steps : int
         Number of steps of the sequence.
     rate : float, optional
-        Steps a second. Without rate and times, a step is a second.
+        Steps per second. Without rate and times, a step is a second.
     times : sequence of float, optional
         The time at which each step begins. The last step is as long as the median one.
 
@@ -119,7 +119,7 @@ class TimeAxis:
 
 
 def rate_of(times: Sequence[float]) -> float | None:
-    """Return the steps a second if times begin at 0 and have equal distances (to 1 %), else None.
+    """Return the steps per second if times begin at 0 and are equally spaced (to 1 %), else None.
 
     >>> rate_of([0, 0.04, 0.08]), rate_of([0, 1, 3])
     (25.0, None)

@@ -22,9 +22,9 @@ def write_boris(sequences: Iterable[Labelled], rate: float | None = None, date: 
     ----------
     sequences : iterable of Labelled
     rate : float, optional
-        Steps a second; without one a step is a second. Sequences that have times of their own keep them.
+        Steps per second; without one a step is a second. Sequences that have times of their own keep them.
     date : str
-        Of the project and its observations, in ISO format.
+        Date of the project and its observations, in ISO format.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def read_boris(content: bytes, file: str = "") -> list[Timeline]:
     Parameters
     ----------
     content : bytes
-        Of the file.
+        Content of the file.
     file : str
-        Its name, for errors.
+        Name of the file, for errors.
 
     Returns
     -------
@@ -191,9 +191,7 @@ class _States:
 
     def timeline(self, names: tuple[str, ...] = ()) -> Timeline:
         for (_, code), (time, where) in self.open.items():
-            raise DataFileError(
-                self.file, self.line, f"{where}: {code!r} begins at {time:g} s and does not end before the file does"
-            )
+            raise DataFileError(self.file, self.line, f"{where}: {code!r} begins at {time:g} s and has no end")
         return Timeline(self.name, sorted(self.found, key=lambda one: one[:2]), names=names)
 
 
@@ -201,7 +199,7 @@ class _States:
 
 
 def _table(text: str, file: str) -> list[Timeline]:
-    """Observations of a table whose header stands in any of its first lines: older versions write lines before it."""
+    """Observations of a table; older versions of BORIS write other lines before the header."""
     first = text[:2000]
     separator = "\t" if first.count("\t") > first.count(",") else ";" if first.count(";") > first.count(",") else ","
     header: list[str] | None = None

@@ -24,7 +24,7 @@ from hscrf.io.lines import (
 )
 from hscrf.io.tags import Scheme, check_tags
 
-OURS = re.compile("(.*)_(predicted|by|probability|sample[0-9]+|best[0-9]+)", re.DOTALL)  # columns that we write
+OURS = re.compile("(.*)_(predicted|by|probability|sample[0-9]+|best[0-9]+)", re.DOTALL)  # columns that hscrf appends
 HEADER = "# columns:\t"  # begins a first line that names the columns, as the studio writes it
 
 
@@ -113,7 +113,7 @@ def read_columns(
 
 
 def header_names(line: str) -> list[str] | None:
-    r"""The names in a first line ``# columns:``, between tabs or else between spaces; None if it is no such line.
+    r"""The names in a first line ``# columns:``, separated by tabs or spaces; None if it is another line.
 
     >>> header_names("# columns:\tword\ttag"), header_names("# columns: word tag"), header_names("# a title")
     (['word', 'tag'], ['word', 'tag'], None)
@@ -168,7 +168,7 @@ def column_names(
 
 
 def is_ours(name: str, levels: Sequence[str]) -> bool:
-    """Whether a column is one that a prediction or the studio has appended for a level.
+    """Whether a prediction or the studio has appended a column of that name for a level.
 
     >>> is_ours("tag_predicted", ["tag"]), is_ours("word_predicted", ["tag"]), is_ours("tag_best2", ["tag"])
     (True, False, True)
@@ -266,7 +266,7 @@ def _frame(
 
 
 def _has_no_labels(width: int, levels: Sequence[str] | Mapping[str, int], names: Sequence[str] | None) -> bool:
-    """Whether all columns are features: their names are not those of levels, or there are too few for labels too."""
+    """Whether all columns are features: none has the name of a level, or there are too few columns for labels."""
     if names is not None:
         return not set(levels) & set(names)
     return not isinstance(levels, Mapping) and width <= len(levels)
@@ -296,7 +296,7 @@ def _headed_frame(
 
 
 def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
-    """Names of the columns beyond those that must be there: all of ``extra`` and numbers, or none."""
+    """Names of the columns after the required ones: all of ``extra`` and then numbers, or none."""
     return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
 
 
@@ -345,7 +345,7 @@ def write_columns(
 
 
 def _by_place(document: Document) -> dict[int, list[str]]:
-    """Comments by the step that they stand before; behind the last step, and behind the blank line after it."""
+    """Comments by the step that follows them; the last two entries follow the last step and its blank line."""
     found: dict[int, list[str]] = {}
     places = document.places or (0,) * len(document.comments)
     for place, comment in zip(places, document.comments, strict=True):

@@ -26,7 +26,7 @@ class Comments:
         self.sign, self.separator = sign, separator
         self.width: int | None = None  # of a regular line
         self.dropped: list[int] = []  # numbers of lines that are comments, but have the regular number of columns
-        self.kept: list[int] = []  # and of those that begin with the sign, but are none
+        self.kept: list[int] = []  # numbers of lines that begin with the sign, but are not comments
         self.apart = True  # whether a blank follows the sign in all of these
 
     def marked(self, lines: Numbered) -> Iterator[tuple[int, str, bool]]:
@@ -63,7 +63,7 @@ class Comments:
         hint = f": --comment '{self.sign} ' would make it one" * self.apart
         for numbers, told in (
             (self.dropped, f"is a comment, though it has {width}"),
-            (self.kept, f"begins with {self.sign!r}, but has {width}, so it is no comment{hint}"),
+            (self.kept, f"begins with {self.sign!r}, but has {width}, so it is not a comment{hint}"),
         ):
             if numbers:
                 more = f" ({len(numbers)} such lines)" if len(numbers) > 1 else ""

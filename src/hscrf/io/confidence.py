@@ -1,4 +1,4 @@
-"""Confidence of predicted segments, as files hold it."""
+"""Confidence of predicted segments, in the form of files."""
 
 from __future__ import annotations
 

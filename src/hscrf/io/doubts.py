@@ -16,7 +16,7 @@ from hscrf.observations.columns import is_decimal_comma
 
 ALMOST = 0.9  # of the cells of a column
 DISTINCT = 20  # a column with at least this many different numbers holds measurements, not codes
-OFTEN = 20  # steps per different text from which on a match with the labels is no accident
+OFTEN = 20  # a match with the labels is no coincidence if there are at least this many steps per different text
 AGAIN = 4  # the same for numbers
 PREFIX = re.compile("[BIESLU]-")
 TAG = re.compile(r"[BIESLU]-.+|O|\?", re.DOTALL)
@@ -60,7 +60,7 @@ def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
 
 
 def shown_name(name: str, recipe: Recipe) -> str:
-    """What a column is called in messages: those of a column file without names are counted from 1, as in options."""
+    """The name of a column in messages; columns of a column file without names are counted from 1, as in options."""
     return str(int(name) + 1) if recipe.format == "columns" and name.isdecimal() else name
 
 
@@ -109,12 +109,12 @@ def label_doubt(name: str, cells: Sequence[Any], documents: Sequence[Document]) 
         if len(known) > 1 and {cell_text(value) for value in values} == known:
             return f"{name} has the labels of level {level!r}, but is taken for a feature: {advice}"
         often = len(cells) >= (OFTEN if texts else AGAIN) * len(values)
-        if len(known) > 1 and often and tells(cells, labels):
+        if len(known) > 1 and often and determines(cells, labels):
             return f"{name} determines the label of level {level!r} at every step, but is taken for a feature"
     return ""
 
 
-def tells(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
+def determines(cells: Sequence[Any], labels: Sequence[Any]) -> bool:
     """Whether the values of a column and the labels determine each other, as a code of labels does."""
     pairs = {
         (cell if isinstance(cell, Hashable) else None, PREFIX.sub("", str(label)))

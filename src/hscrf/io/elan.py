@@ -12,7 +12,7 @@ from xml.parsers import expat
 from hscrf.errors import DataFileError
 from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, check_size
 
-DEEPEST = 50  # elements within each other
+DEEPEST = 50  # nested elements
 NAME_PROPERTY = "hscrf sequence"  # of the header: the name of the sequence
 
 
@@ -25,9 +25,9 @@ def read_eaf(content: bytes, file: str = "") -> Timeline:
     Parameters
     ----------
     content : bytes
-        Of the file.
+        Content of the file.
     file : str
-        Its name, for errors and as the name of the sequence where the document has none.
+        Name of the file, for errors; also the name of the sequence if the document has none.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_eaf(content: bytes, file: str = "") -> Timeline:
 
 
 class _Reader:
-    """The elements of a document that matter, as they come."""
+    """Collects the elements that are needed while a document is parsed."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -93,7 +93,7 @@ class _Reader:
             raise self.error(f"the document is a <{name}>, expected an <ANNOTATION_DOCUMENT> of ELAN")
         self.open.append(name)
         if len(self.open) > DEEPEST:
-            raise self.error(f"more than {DEEPEST} elements are within each other")
+            raise self.error(f"more than {DEEPEST} elements are nested")
         line = self.parser.CurrentLineNumber
         if name == "HEADER":
             units = {"milliseconds": 0.001, "seconds": 1.0}

@@ -55,14 +55,14 @@ def export(
     form : str, optional
         The format. By default the ending of the name decides.
 
-        - ``"segments"``: CSV with sequence, start, stop, level, label, confidence and, of words, text of each segment.
+        - ``"segments"``: CSV with sequence, start, stop, level, label, confidence and, for words, text of each segment.
         - ``"spacy"``: JSON Lines for ``spacy.tokens.Doc.from_json``, with a span group for each level.
         - ``"brat"``: stand-off annotations.
         - ``"elan"``: ELAN documents (.eaf).
         - ``"textgrid"``: TextGrids of Praat.
         - ``"boris"``: a project of BORIS with an observation for each sequence.
     rate : float, optional
-        Steps a second, for times in ELAN, TextGrid, BORIS and (as further columns) segments. Without it a step is a
+        Steps per second, for times in ELAN, TextGrid, BORIS and (as further columns) segments. Without it a step is a
         second. Sequences with their own times keep them.
 
     Returns
@@ -204,7 +204,7 @@ def brat_lines(sequence: Labelled, base: int = 0, number: int = 0) -> Iterator[s
             yield f"#{n}\tAnnotatorNotes T{n}\tconfidence {confidence}\n"
 
 
-# -- one sequence a file
+# -- one sequence per file
 
 _MADE: dict[str, tuple[str, Callable[[Labelled, float], bytes]]] = {
     "elan": (".eaf", lambda s, rate: write_eaf(tiers_of(s), rate, times=s.times, name=s.name)),

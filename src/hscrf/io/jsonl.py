@@ -94,7 +94,7 @@ def _json_document(
 def _parse_json(frame: Document, line: str) -> Any:
     def refuse(constant: str) -> None:
         if constant != "NaN":  # which is missing
-            raise ValueError(f"{constant} is no finite number")
+            raise ValueError(f"{constant} is not a finite number")
 
     try:
         return json.loads(line, parse_constant=refuse)
@@ -121,7 +121,7 @@ def _check_tokens(document: Document) -> None:
 
 
 def _json_columns(document: Document) -> tuple[str, ...]:
-    """The names of the cells of rows, if "columns" has one for each; else that key is any other."""
+    """The names of the cells of rows, if "columns" has one for each; otherwise "columns" is an ordinary key."""
     names, first = document.extra.get("columns"), document.tokens[0]
     if not isinstance(names, list) or not isinstance(first, list) or not all(isinstance(name, str) for name in names):
         return ()

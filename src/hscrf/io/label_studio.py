@@ -69,7 +69,7 @@ def read_label_config(content: bytes, file: str = "") -> dict[str, list[str]]:
     content : bytes
         XML, as on the page "Labeling Interface" of a project.
     file : str
-        Its name, for errors.
+        Name of the file, for errors.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def read_label_config(content: bytes, file: str = "") -> dict[str, list[str]]:
     Raises
     ------
     DataFileError
-        If it is no label configuration; it names the line.
+        If the file is not a label configuration; it names the line.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def read_label_config(content: bytes, file: str = "") -> dict[str, list[str]]:
 
 
 def read_tasks(content: bytes, file: str = "") -> list[Any]:
-    """The tasks of an export as JSON, each as it is; :func:`read_task` reads one."""
+    """The tasks of a JSON export, not yet checked; :func:`read_task` reads one."""
     text = decoded(content, file)
     try:
         found = json.loads(text, parse_constant=_refuse)
@@ -134,7 +134,7 @@ def read_tasks(content: bytes, file: str = "") -> list[Any]:
     if isinstance(found, dict) and "data" in found:
         return [found]
     if not isinstance(found, list):
-        raise DataFileError(file, 1, "it is no list of tasks, expected the JSON export of Label Studio")
+        raise DataFileError(file, 1, "not a list of tasks, expected the JSON export of Label Studio")
     return found
 
 
@@ -145,16 +145,15 @@ def _refuse(constant: str) -> None:
 def read_task(task: Any, number: int = 0) -> Timeline:
     """Return the regions of one task of Label Studio as a timeline.
 
-    Regions of all annotations that were not cancelled are read. Relations, choices and other regions without labels
-    are left out. Regions of a text count characters; those of a series have the times of their first and last sample;
-    those of a recording have seconds.
+    Cancelled annotations, relations, choices and other regions without labels are left out. Regions of a text are in
+    characters, those of a recording in seconds; those of a series have the times of their first and last sample.
 
     Parameters
     ----------
     task : object
-        As JSON holds it.
+        A task of the JSON export.
     number : int
-        Of the task in its file, for errors.
+        Index of the task in its file, for errors.
 
     Returns
     -------
@@ -238,6 +237,6 @@ def _times(data: Mapping[str, Any], number: int) -> list[float] | None:
         times = series.get("time") if isinstance(series, dict) else None
         if isinstance(times, list) and times:
             if not all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times):
-                raise PlaceError(f"task {number}", "the times of its series are no numbers")
+                raise PlaceError(f"task {number}", "the times of its series are not numbers")
             return [float(time) for time in times]
     return None

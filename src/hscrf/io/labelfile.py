@@ -2,7 +2,7 @@
 
 ::
 
-    lasting = ["action"]                   # bottom levels whose segments may be longer than a step
+    lasting = ["action"]                   # bottom levels whose segments may have several steps
 
     [levels]                               # top to bottom
     activity = ["cooking", "eating"]
@@ -45,7 +45,7 @@ KNOWN = ("levels", *RULES, "max_duration", "lasting", "durations", "colours")
 
 @dataclass(frozen=True)
 class LabelFile:
-    """What a file of labels says."""
+    """The content of a file of labels."""
 
     topology: Topology
     durations: dict[str, str] = field(default_factory=dict)  # level -> kind of weights for lengths
@@ -90,7 +90,7 @@ def read_label_file(path: str | os.PathLike[str]) -> LabelFile:
 
 
 def label_file_from(table: Mapping[str, Any]) -> LabelFile:
-    """What the tables of a file of labels say.
+    """The content of a file of labels, from its tables.
 
     >>> found = label_file_from({"levels": {"meal": ["lunch"], "walk": ["in", "out"]}, "lasting": ["walk"]})
     >>> found.levels, found.topology.unit_bottom
@@ -149,7 +149,7 @@ def label_file_text(topology: Topology, colours: Mapping[str, Mapping[str, str]]
     limits = {level: limit for level, limit in table["max_duration"].items() if limit is not None}
     lasting = [level for level, limit in table["max_duration"].items() if limit is None]
     if not topology.unit_bottom and isinstance(limits.get(topology.levels[-1]), dict):
-        lasting = []  # its limits say it
+        lasting = []  # its limits show it
     lines = [f"lasting = {_value(lasting)}", ""] if lasting else []
     if table["root"]:
         lines += [f"root = {_value(table['root'])}", ""]
@@ -175,12 +175,12 @@ def _value(value: Any) -> str:
 
 
 def narrowed(topology: Topology, rules: Topology) -> Topology:
-    """The topology of a model that also keeps other rules about the same levels and labels.
+    """The topology of a model with more rules about the same levels and labels.
 
     Raises
     ------
     ValueError
-        If levels or labels differ, or if nothing is left that both allow.
+        If levels or labels differ, or if the rules of both together allow nothing.
     """
     if rules.levels != topology.levels:
         ours = ", ".join(topology.levels[1:])

@@ -1,4 +1,4 @@
-"""Lists of words and phrases, and clusters of words, that feature templates look tokens up in."""
+"""Lists of words and phrases, and clusters of words: lookup tables of feature templates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Lexicon(NamedTuple):
         phrases, longest = _phrases(self)
         words = [word.lower() for word in words] if self.lower else words
         found: list[str | None] = [None] * len(words)
-        end = 0  # where the phrases found so far end
+        end = 0  # end of the phrases found so far
         for t in range(len(words)):
             size = next((n for n in range(longest, 0, -1) if " ".join(words[t : t + n]) in phrases), 0)
             inside = t < end
@@ -72,7 +72,7 @@ def _table(clusters: Clusters) -> dict[str, str]:
 
 
 def read_lexicon(name: str, table: Mapping[str, Any], folder: str) -> Lexicon:
-    """A lexicon from a table of a template: its ``entries``, or a ``file`` with an entry a line."""
+    """A lexicon from a table of a template: its ``entries``, or a ``file`` with one entry per line."""
     entries = table["entries"] if "entries" in table else _lines(name, table, folder)
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise TemplateError(f"[lexicon.{name}] has entries {entries!r}, expected a list of words and phrases")

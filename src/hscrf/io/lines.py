@@ -27,7 +27,7 @@ Marked = Iterable[tuple[int, str, bool]]
 def reading(source: Source, lenient: bool = False) -> Iterator[tuple[str, Numbered]]:
     """The name of a source and its numbered lines without their ends.
 
-    A line that is not UTF-8 is an error or, where one is ``lenient``, a :class:`BadLine` for :func:`check_line`.
+    A line that is not UTF-8 is an error or, with ``lenient``, a :class:`BadLine` for :func:`check_line`.
     """
     if hasattr(source, "read"):
         name = str(getattr(source, "name", "<stream>"))
@@ -152,7 +152,7 @@ THOUSANDS = re.compile(
 
 
 def sign_hint(cell: Any, decimal: str) -> str:
-    """The option that would read a cell that is not a number with this decimal sign; empty if none would."""
+    """A hint how to read a cell that is not a number with this decimal sign; empty if there is none."""
     other = "," if decimal == "." else "."
     if number_in(cell, other) is not None:
         return f"; --decimal {other} reads it"

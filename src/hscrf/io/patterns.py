@@ -1,7 +1,7 @@
-"""Patterns: the text form of template features, to be read, edited and given back.
+"""Patterns: the text form of template features, which users can read and edit.
 
 ``"word[-1]|word[0]={word[-1]}|{word[0]}"`` is text with cells: ``{column[offset]}`` shows a column of the token at an
-offset, ``{column[offset]:lens argument}`` something of it. Braces that are text are doubled.
+offset, ``{column[offset]:lens argument}`` a function of it. Braces in text are doubled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEAD = """\
 # cluster of [cluster.NAME], or its first N characters. A pattern whose cell shows nothing gives no feature.
 """
 _CELL = re.compile(r"(.+?)\[([+-]?\d+)\](?::(.*))?", re.DOTALL)
-_ODD = re.compile(r"[{}]|\[[+-]?\d+\]")  # a column with this in its name has its number in cells
+_ODD = re.compile(r"[{}]|\[[+-]?\d+\]")  # a column whose name has this is written by its number
 
 
 def pattern_text(feature: Feature, columns: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def feature_from(pattern: Any, columns: Columns) -> Feature:
 
 
 def _end_of_cell(pattern: str, place: int) -> int:
-    """Where the brace is that closes a cell; braces within it close each other or have a backslash before them."""
+    """The place of the brace that closes a cell; braces within it are balanced or escaped by a backslash."""
     depth = 0
     while place < len(pattern):
         if pattern[place] == "\\":

@@ -27,9 +27,9 @@ def read_textgrid(content: bytes, file: str = "") -> Timeline:
     Parameters
     ----------
     content : bytes
-        Of the file.
+        Content of the file.
     file : str
-        Its name, for errors and as the name of the sequence.
+        Name of the file, for errors; also the name of the sequence.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def read_textgrid(content: bytes, file: str = "") -> Timeline:
 
 
 def _values(text: str, file: str) -> Iterator[_Value]:
-    """Free-standing numbers, texts in quotes and flags; all else is a comment."""
+    """Numbers, texts in quotes and flags; everything else is a comment."""
     place, line, end = 0, 1, len(text)
     while place < end:
         if text[place] == "\n":

@@ -42,18 +42,18 @@ class Recipe:
     places: Mapping[str, int] | None = None  # of the levels' columns, where they are given by number
     names: tuple[str, ...] | None = None  # of all columns
     features: tuple[str, ...] | None = None  # names of the columns that are features
-    numeric: tuple[str, ...] | None = None  # those of a table that hold numbers
-    dates: tuple[str, ...] = ()  # those of these that hold dates
-    decimal: str | None = None  # the sign in its numbers; None: found out
+    numeric: tuple[str, ...] | None = None  # features of a table that hold numbers
+    dates: tuple[str, ...] = ()  # numeric features that hold dates
+    decimal: str | None = None  # decimal sign of numbers; None: detected
     scheme: Mapping[str, str] = field(default_factory=dict)  # by level
     separator: str | None = None
     comment: str | None = None
     sequence: str | None = "sequence"  # column of a table
     time: str | None = None
-    suffix: str = ""  # of the training file's name: files that end so are read alike
+    suffix: str = ""  # ending of the training file's name: files with this ending are read in the same way
     template: Template | None = None
     tokens: str = "words"  # how plain text is cut
-    by: str | None = None  # the documents of plain text: "line" or "file"; None: lines of a single file
+    by: str | None = None  # documents of plain text: "line" or "file"; None: lines if there is one file
 
     # -- files
 
@@ -153,7 +153,7 @@ class Recipe:
     # -- settings from the training file
 
     def resolved(self, documents: Sequence[Document], template: str | None) -> Recipe:
-        """The recipe with all that was left open filled in from the documents of a training file."""
+        """The recipe with everything unknown filled in from the documents of a training file."""
         first = documents[0]
         features = self._feature_names(first)
         if not features:
@@ -178,10 +178,10 @@ class Recipe:
         return replace(recipe, template=recipe._template(first, template))
 
     def settled(self, documents: Sequence[Document], topology: Topology) -> Recipe:
-        """The recipe with the schemes that the columns of a file turn out to be in.
+        """The recipe with the schemes of the columns of another file than the training file.
 
-        Training may have had a level as segments, or plain, and this file has it in BIO. Where columns tell nothing of
-        a level that training had as segments, it is in BIO.
+        A level that was plain, or segments, in training may be in BIO in this file. A level of segments is taken for
+        BIO if the columns of the file do not show its scheme.
         """
         scheme = dict(self.scheme)
         for level in self.levels:
@@ -207,7 +207,7 @@ class Recipe:
         return tuple(token) if isinstance(token, Mapping) else tuple(map(str, range(len(token))))
 
     def _template(self, first: Document, given: str | None) -> Template | None:
-        """The given template; by default one for words where tokens are words."""
+        """The given template; by default one for words if tokens are words."""
         assert self.features is not None
         token = first.tokens[0]
         if given == "none":
@@ -219,7 +219,7 @@ class Recipe:
         return default_template(self.features) if words or given == "default" else None
 
     def _counted_columns(self) -> tuple[str, ...]:
-        """Columns as a CRF++ template counts them: all of a column file, the features of anything else."""
+        """The columns that a CRF++ template counts: all of a column file, the features of other formats."""
         assert self.features is not None
         return self.names if self.format == "columns" and self.names else self.features
 
@@ -233,7 +233,7 @@ class Recipe:
     # -- observations
 
     def observe(self, document: Document) -> Any:
-        """What the model sees of a document."""
+        """The observations of a document."""
         tokens, first = document.tokens, document.tokens[0]
         if self.template is not None:
             return Features(self.template, self._rows(document))
@@ -336,7 +336,7 @@ class Recipe:
         write_container(path, {**header, "recipe": self.to_dict()}, arrays)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """The recipe as JSON."""
         template = None if self.template is None else self.template.to_dict()
         return {**asdict(replace(self, template=None)), "template": template}
 
@@ -378,7 +378,7 @@ class NamedColumns(np.ndarray[Any, Any]):
 
 
 class Features(Sequence[list[str]]):
-    """The feature strings of a sequence, made each time they are read: all at once they would fill the memory."""
+    """The feature strings of a sequence, computed each time they are read to save memory."""
 
     def __init__(self, template: Template, rows: list[list[str]]) -> None:
         self.template, self.rows = template, rows

@@ -21,9 +21,9 @@ def read_segments(content: bytes, file: str = "") -> list[Timeline]:
     Parameters
     ----------
     content : bytes
-        Of the file.
+        Content of the file.
     file : str
-        Its name, for errors.
+        Name of the file, for errors.
 
     Returns
     -------

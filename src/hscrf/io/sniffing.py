@@ -1,4 +1,4 @@
-"""What a data file is: its format where the name leaves it open, and the options that would read it."""
+"""Detect the format of a data file from its content, and the options that would read it."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def suffix_of(path: Any) -> str:
 
 
 def format_of(path: str, header: Iterable[str] = ()) -> str | None:
-    """The format that a file's name stands for; None if it stands for none.
+    """The format of a file by the ending of its name; None if the ending is unknown.
 
-    Tabs may separate columns too: a ``.tsv`` is a table if one of the names in ``header`` stands in its first line.
+    A ``.tsv`` may also hold columns: it is a table if its first line has one of the names in ``header``.
 
     >>> format_of("day.csv"), format_of("train.txt")
     ('table', None)
@@ -61,7 +61,7 @@ def format_of(path: str, header: Iterable[str] = ()) -> str | None:
 
 
 def format_for(path: str, recipe: Recipe) -> str:
-    """The format of a file for a model: that of training for a file named alike, else by name and content."""
+    """The format of a file for a model: that of training if the ending is the same, else by name and content."""
     if path == "-" or suffix_of(path) == recipe.suffix:
         return recipe.format
     header = header_of(recipe)
@@ -80,7 +80,7 @@ def header_of(recipe: Recipe) -> list[str]:
 
 
 def first_line(path: str) -> str:
-    """The first line of a file; nothing if there is none, or it is no text."""
+    """The first line of a file; empty if there is none, or it is not text."""
     try:
         with open_compressed(path) as file:
             return str(file.readline().decode("utf-8-sig")).rstrip("\r\n")
@@ -91,7 +91,7 @@ def first_line(path: str) -> str:
 def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelled: bool = False) -> Iterator[Document]:
     """The same documents; an error about the columns of a file names the options that would read it.
 
-    Plain text is named only where labels may be missing: it has none.
+    Plain text is named only if labels may be missing, because it has none.
     """
     try:
         yield from documents
@@ -107,9 +107,9 @@ def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelle
 
 
 def options_for(path: Any, recipe: Recipe, unlabelled: bool = True) -> str:
-    """Options with which a file can be read that cannot be read by a recipe; nothing if there are none.
+    """Options that read a file that a recipe cannot read; empty if there are none.
 
-    Unless it may be ``unlabelled``, it must have labels and features then.
+    With these options the file must have features and, unless ``unlabelled``, labels.
     """
     forms = _formats(path, first_line(path), recipe)
     for form, separator, comment in product(forms, (None, "\t", ",", ";", "|"), (None, "#", "# ")):
@@ -136,7 +136,7 @@ def _has_blank_line(path: Any) -> bool:
 
 
 def _has_sign(path: Any, sign: str) -> bool:
-    """Whether there is anything in a file that a separator separates."""
+    """Whether a file contains a separator."""
     return _some_line(path, lambda line: sign in line)
 
 
@@ -159,7 +159,7 @@ def _reads(recipe: Recipe, path: Any, unlabelled: bool) -> bool:
 
 
 def _typed(recipe: Recipe, other: Recipe) -> str:
-    """The options that lead from a recipe to another, as they are typed."""
+    """The options that change one recipe into another, as text for the shell."""
     called = {sign: name for name, sign in SEPARATORS.items()}
     given: Sequence[tuple[str, str | None, str | None]] = (
         ("--format", recipe.format, other.format),

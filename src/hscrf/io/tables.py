@@ -34,8 +34,8 @@ from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
 from hscrf.versions import pandas_for
 
-BY_NAME = "sequence"  # the column that names sequences, unless it is said which one does
-NUMERIC = 0.9  # a column holds numbers if at least this share of its known cells does; others of these are errors
+BY_NAME = "sequence"  # default name of the column that names sequences
+NUMERIC = 0.9  # a column holds numbers if this share of its known cells does; its other cells are errors
 SEQUENCE_HINT = (
     " (blank lines can separate sequences; or --sequence NAME, in Python sequence=NAME, says which column names them; "
     "--sequence none: all rows are one)"
@@ -304,7 +304,7 @@ def _groups(header: list[str], table: list[Row], sequence: str | None) -> dict[s
 
 
 def _by_empty_rows(header: list[str], table: list[Row]) -> tuple[list[str], list[Row]]:
-    """The same with a column that numbers the sequences, if empty rows are between them; else the table as it is."""
+    """The table with a column that numbers the sequences, if empty rows separate them; else the table unchanged."""
     numbered: list[Row] = []
     n, ended = 0, True
     for line, row in table:
@@ -317,7 +317,7 @@ def _by_empty_rows(header: list[str], table: list[Row]) -> tuple[list[str], list
 
 
 def _in_time(header: list[str], rows: list[Row], time: str | None) -> list[Row]:
-    """Rows in the order of the time column: as numbers if they all are, else as they compare."""
+    """Rows in the order of the time column: by numbers if all cells are numbers, else by the cells themselves."""
     if time is None:
         return rows
     k = header.index(time)
@@ -377,7 +377,7 @@ def write_table(
 
 
 def _written(cell: Any, decimal: str) -> str:
-    """A cell of a CSV file; a number has the sign that it was read with."""
+    """A cell of a CSV file; a number has the decimal sign that it was read with."""
     number = isinstance(cell, float) and not isinstance(cell, Dated)
     return cell_text(cell).replace(".", decimal) if number else cell_text(cell)
 

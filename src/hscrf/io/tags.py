@@ -101,7 +101,7 @@ def to_labels(document: Document, topology: Topology, scheme: Scheme = "plain") 
 
 
 def unknown_labels(document: Document, topology: Topology, scheme: Scheme = "plain") -> dict[str, dict[int, str]]:
-    """The labels of a document whose states a topology does not have: by level, the step at which each stands.
+    """The labels of a document whose states a topology does not have: by level and step.
 
     >>> topology = Topology({"tag": ["D", "N"]})
     >>> unknown_labels(Document(["the", "cat"], {"tag": ["D", "X"]}), topology)
@@ -123,7 +123,7 @@ def unknown_labels(document: Document, topology: Topology, scheme: Scheme = "pla
 
 
 def without_labels(document: Document, unknown: Mapping[str, Mapping[int, str]]) -> Document:
-    """The document with labels, found by :func:`unknown_labels`, that are unknown: ``?``, or no segment."""
+    """The document with the labels found by :func:`unknown_labels` replaced by ``?``; such segments are removed."""
     labels = dict(document.labels or {})
     for level, own in unknown.items():
         if is_segments(labels[level]):

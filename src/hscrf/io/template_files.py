@@ -17,14 +17,13 @@ the first column of the token before and of the token itself. A small TOML file 
     file = "cities.txt"        # in the folder of the template; or entries = ["New York", "Paris"]
     column = "word"
     lower = true               # compared in small letters
-    window = 1                 # also what the neighbours are
+    window = 1                 # also for the neighbours
 
     [cluster.brown]            # word TAB cluster, one a line; or lines of Brown clusters: path TAB word TAB count
     file = "clusters.txt"
     column = "word"
     prefixes = [4, 6, 10]      # of the cluster's name, besides the whole
 
-    [[join]]
     [[join]]                   # any cells together: column[offset]
     cells = ["word[0]", "pos[-1]"]
 
@@ -50,10 +49,10 @@ from hscrf.io.templates import LOOKUPS, Columns, Feature, Template, TemplateCell
 
 
 def read_template(path: str | os.PathLike[str], columns: Sequence[str], features: Sequence[str]) -> Template:
-    """Read a template in TOML (a name that ends in .toml) or in the words of CRF++ and Wapiti.
+    """Read a template in TOML (a name that ends in .toml) or in the notation of CRF++ and Wapiti.
 
-    ``columns`` are the names of all columns of the data in their order, as CRF++ counts them; ``features`` those that
-    are no labels. Cells of the template count columns among the features.
+    ``columns`` are the names of all columns of the data in order, as CRF++ counts them; ``features`` are those without
+    labels. Cells of the template count columns among the features.
     """
     known = named_columns(columns, features)
     with open(path, "rb") as file:
@@ -114,7 +113,7 @@ _KEYS: dict[str, Any] = {
 
 
 def from_settings(settings: Mapping[str, Any], columns: Columns, folder: str = "") -> Template:
-    """The template that the tables of a TOML file describe; files of lexicons and clusters lie in the folder."""
+    """The template that the tables of a TOML file describe; ``folder`` has its files of lexicons and clusters."""
     for kind in ("join", "pair", "patterns", "pairs"):
         if not isinstance(settings.get(kind, []), list):
             raise TemplateError(f"{kind} is {settings[kind]!r}, expected a list")
@@ -163,7 +162,7 @@ def _tables(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lookup_features(kind: str, name: str, table: Mapping[str, Any], columns: Columns) -> Iterator[Feature]:
-    """The features that a lexicon or clusters ask for; none without a column: patterns may use them."""
+    """The features of a lexicon or of clusters; none without a column, because patterns may use them."""
     if "column" not in table:
         return
     column, window, sizes = columns.place(str(table["column"])), table.get("window", 0), table.get("prefixes", [])
@@ -195,7 +194,7 @@ def _check_table(called: str, table: Any) -> None:
 
 
 def _column_features(name: str, column: int, table: Mapping[str, Any]) -> Iterator[Feature]:
-    """The features that a table of a column asks for."""
+    """The features of the table of a column."""
     window, shapes = table.get("window", 0), table.get("shapes", 0)
     for offset in range(-window, window + 1):
         yield _conjunction(name, column, [offset])

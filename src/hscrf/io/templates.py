@@ -1,4 +1,4 @@
-"""Feature templates: which strings a token is described by, made of text and cells.
+"""Feature templates: the strings that describe a token, made of text and cells.
 
 :mod:`hscrf.io.template_files` reads templates from files, :mod:`hscrf.io.patterns` writes them.
 """
@@ -26,7 +26,7 @@ class TemplateCell(NamedTuple):
 
 Feature = tuple[str | TemplateCell, ...]
 Seen = dict[tuple[str, int, str], list[Any]]  # texts of cells, by lens, column and argument
-FARTHEST = 1 << 16  # steps from a token to a cell
+FARTHEST = 1 << 16  # longest distance of a cell from its token
 PAIR = "pair:"  # begins the features of pairs of labels
 
 
@@ -68,7 +68,7 @@ class Template:
         return [None if None in texts else "".join(texts) for texts in zip(*parts, strict=True)]
 
     def _shifted(self, cell: TemplateCell, rows: Sequence[Sequence[str]], seen: Seen) -> list[str | None]:
-        """What a cell shows at every token; beyond the ends _B-1, _B-2, ... and _B+1, _B+2, ... as in CRF++."""
+        """The text of a cell at every token; beyond the ends _B-1, _B-2, ... and _B+1, _B+2, ... as in CRF++."""
         key = (cell.lens, cell.column, cell.argument)
         if key not in seen:
             seen[key] = self._shown(cell, [row[cell.column] for row in rows])
@@ -78,7 +78,7 @@ class Template:
         return [*before, *values[max(cell.offset, 0) : max(n + min(cell.offset, 0), 0)], *after]
 
     def _shown(self, cell: TemplateCell, column: list[str]) -> list[Any]:
-        """What a cell shows of each token of a column."""
+        """The text of a cell for each token of a column."""
         name, size = lookup_of(cell.argument)
         if cell.lens == "lexicon":
             return self._named(self.lexicons, name).marks(column)
@@ -101,7 +101,7 @@ class Template:
 
     @property
     def reach(self) -> int:
-        """How many tokens away the features of a token look, at most."""
+        """The longest distance from a token to a token that its features read."""
         ahead = {id(cell) for f in self.pairs for cell in f}  # these belong to the token after
         found = [0]
         for cell in self.cells:
@@ -117,7 +117,7 @@ class Template:
         return 1 + max((cell.column for cell in self.cells), default=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """The template as JSON."""
         found = {"features": _to_lists(self.features), "pairs": _to_lists(self.pairs)}
         tables = {"lexicons": self.lexicons, "clusters": self.clusters}
         return {**found, **{name: [list(table) for table in own] for name, own in tables.items() if own}}

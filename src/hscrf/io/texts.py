@@ -1,4 +1,4 @@
-"""Plain text: one document a line or a file, cut into tokens that know their place in the text."""
+"""Plain text: one document for each line or file, cut into tokens with their places in the text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hscrf.io.lines import Skip, Source, check_line, empty_file, reading, skippi
 TOKENS = ("words", "blanks", "characters")  # ways to cut a text; each cuts wherever the one before it does
 DOCUMENTS = ("line", "file")
 ENDINGS = (".txt", ".text", ".md")  # of files of plain text
-SINGLE = ("CJK ", "HIRAGANA ", "KATAKANA ", "HALFWIDTH KATAKANA ")  # scripts without blanks: a character a token
+SINGLE = ("CJK ", "HIRAGANA ", "KATAKANA ", "HALFWIDTH KATAKANA ")  # scripts without blanks: one character per token
 INNER = frozenset("'’·׳״")  # between two letters, part of a word
 POINTS = frozenset(".,")  # between two digits, part of a number
 
@@ -94,7 +94,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int, int]]:
 
 @lru_cache(maxsize=65536)
 def sign_kind(sign: str) -> int:
-    """What a character is to the tokeniser."""
+    """The kind of a character for the tokeniser."""
     if sign.isspace():
         return BLANK
     category = unicodedata.category(sign)
@@ -132,7 +132,7 @@ def text_document(text: str, tokens: str = "words", **more: Any) -> Document:
 
 
 def located(tokens: Sequence[Any], extra: Mapping[str, Any]) -> tuple[str, list[tuple[int, int]]] | None:
-    """The text of a document and the places of its tokens there; None where it has none that fit its tokens.
+    """The text of a document and the places of its tokens in it; None if there are none that fit the tokens.
 
     >>> located(["the", "cat"], {"text": "the  cat", "offsets": [[0, 3], [5, 8]]})
     ('the  cat', [(0, 3), (5, 8)])
@@ -224,7 +224,7 @@ def text_files(paths: Sequence[Any]) -> list[tuple[Any, str]]:
 
 
 def _of_lines(source: Source, name: str, tokens: str, skip: Skip | None) -> Iterator[Document]:
-    """A document a line."""
+    """One document per line."""
     with reading(source, skip is not None) as (file, lines):
         stem = name or ("" if hasattr(source, "read") else Path(file).stem)
         n = 0

@@ -38,7 +38,7 @@ def write_eaf(
     tiers : mapping
         From the name of a tier to its half-open segments ``(start, stop, label)`` in steps.
     rate : float
-        Steps a second.
+        Steps per second.
     author, date : str
         As ELAN shows them. The date is in ISO format; without a time zone it is UTC.
     times : sequence of float, optional
@@ -100,7 +100,7 @@ def write_textgrid(tiers: Tiers, steps: int, rate: float = 1.0, *, times: Sequen
     steps : int
         Number of steps of the whole sequence.
     rate : float
-        Steps a second.
+        Steps per second.
     times : sequence of float, optional
         The time in seconds at which each step begins, instead of a rate.
 

@@ -149,9 +149,9 @@ def place(
     levels : mapping
         From the name of a level to its labels, from top to bottom.
     axis : TimeAxis
-        Of the sequence. A border that lies off the grid is moved to the nearest step.
+        Times of the steps of the sequence. A border between two steps is moved to the nearest one.
     words : sequence of str, optional
-        Of a text, where the timeline counts characters.
+        Words of the sequence, if the timeline counts characters.
 
     Returns
     -------
@@ -230,16 +230,14 @@ def _level_of(interval: Interval, levels: Mapping[str, Sequence[str]]) -> str:
     having = [level for level, names in levels.items() if interval.label in names]
     if len(having) != 1:
         known = "several levels have" if having else "no level has"
-        raise PlaceError(
-            interval.where, f"{interval.tier!r} is no level here, and {known} the label {interval.label!r}"
-        )
+        raise PlaceError(interval.where, f"{interval.tier!r} is not a level, and {known} the label {interval.label!r}")
     return having[0]
 
 
 def _steps(
     interval: Interval, timeline: Timeline, axis: TimeAxis, offsets: Sequence[int] | None
 ) -> tuple[int, int, int]:
-    """First step, step after the last, and how many borders were off the grid."""
+    """First step, step after the last, and how many borders were moved."""
     if offsets is not None:  # from the word that holds the first character to the one that holds the last
         start = bisect.bisect_right(offsets, interval.start) - 1
         stop = bisect.bisect_left(offsets, interval.stop)
@@ -295,7 +293,7 @@ def _outside(interval: Interval, extent: str) -> PlaceError:
 def _offsets(timeline: Timeline, words: Sequence[str] | None) -> list[int]:
     """Where each word begins in the text of a timeline; without one, in the words joined by spaces."""
     if words is None:
-        raise PlaceError("", "the intervals count characters, but the sequence is no text")
+        raise PlaceError("", "the intervals count characters, but the sequence is not text")
     text = " ".join(words) if timeline.text is None else timeline.text
     return offsets_in(text, words)
 

@@ -1,4 +1,4 @@
-"""A transformer in the manner of scikit-learn: tokens in, feature strings out."""
+"""A scikit-learn transformer from tokens to feature strings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TokenFeatures(BaseEstimator):
     Attributes
     ----------
     template_ : Template
-        The patterns in force; ``print(features.patterns())`` shows them.
+        The template in use; ``print(features.patterns())`` shows it.
     columns_ : tuple of str
 
     Examples
@@ -53,8 +53,9 @@ class TokenFeatures(BaseEstimator):
         Parameters
         ----------
         X : list of sequences
-            Of tokens: strings, rows of cells, or dicts.
-        y : ignored
+            Sequences of tokens: strings, rows of cells, or dicts.
+        y : object
+            Not used.
 
         Returns
         -------
@@ -84,7 +85,7 @@ class TokenFeatures(BaseEstimator):
         return default_template(columns)
 
     def transform(self, X: Sequence[Any]) -> list[list[list[str]]]:
-        """Return the feature strings of each token of each sequence, as ``HSCRF`` and all its family take them.
+        """Return the feature strings of each token of each sequence, in the form that ``HSCRF`` takes.
 
         Parameters
         ----------

@@ -44,8 +44,8 @@ def is_unknown(label: Any) -> bool:
     """
     if label is None or (isinstance(label, str) and label == "?"):
         return True
-    differs = label != label
-    return differs is not True and differs is not False if not isinstance(differs, bool | np.bool_) else bool(differs)
+    differs = label != label  # True for NaN; neither True nor False for pandas.NA
+    return bool(differs) if isinstance(differs, bool | np.bool_) else True
 
 
 def _is_frame(y: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Some sequences that stand alone: their loss and its gradient, wherever they are evaluated."""
+"""Some sequences, independent of others: their loss and its gradient."""
 
 from __future__ import annotations
 

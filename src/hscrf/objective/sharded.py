@@ -74,8 +74,8 @@ class ShardedLoss:
         self.shards = shards
         self.workers = workers or Workers()
         self.n_parts = sum(map(len, shards))
-        self.stays = False  # do the shards stay in memory
-        self.is_complete = True  # are all labels known
+        self.stays = False  # whether the shards stay in memory
+        self.is_complete = True  # whether all labels are known
 
     @property
     def groups(self) -> list[slice]:

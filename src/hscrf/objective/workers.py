@@ -238,9 +238,9 @@ def _libraries() -> list[Any]:
 
 
 def result_of(future: Future[Result]) -> Result:
-    """Wait for a result; an interrupt stays one.
+    """Wait for a result; raise KeyboardInterrupt if one comes meanwhile.
 
-    If a signal comes while ``Future.result`` lets go of its lock, Python raises a RuntimeError in its place.
+    If a signal comes while ``Future.result`` releases its lock, Python raises a RuntimeError instead.
     """
     try:
         return future.result()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +124,8 @@ class _Track:
 def _groups(labels: Any, prediction: Any, marginals: Any, evidence: Any) -> list[_Group]:
     """The given labels, one entry for each sequence."""
     single = isinstance(labels, Labels)
+    if not single and not isinstance(labels, Iterable):
+        raise TypeError(f"labels is {a_type(labels)}; expected Labels or a list of them")
     truths = [labels] if single else list(labels)
     if not truths:
         raise ValueError("labels is empty; expected Labels or a list of them")
@@ -157,7 +159,7 @@ def _check_group(n: int, group: _Group) -> None:
 
 
 def _check_marginals(n: int, marginals: Marginals, labels: Labels) -> None:
-    """They are to give a probability to every state that is drawn."""
+    """Raise unless the marginals have a probability for every state that is drawn."""
     if not isinstance(marginals, Marginals):
         raise TypeError(f"marginals[{n}] is {a_type(marginals)}; expected Marginals")
     for d, level in enumerate(labels.topology.levels):

@@ -98,7 +98,7 @@ def ink_on(background: Color) -> str:
 
 
 def plain_text(name: str) -> str:
-    """A name as it stands: neither mathematics nor hidden from legends."""
+    """A name that Matplotlib neither reads as mathematics nor hides from legends."""
     name = str(name).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 

@@ -34,7 +34,7 @@ def feature_count(observations: Observations) -> int:
 
 
 def observations_in(arrays: Mapping[str, NDArray[Any]], features: int) -> Observations:
-    """The observations whose arrays and number of features these are."""
+    """Observations from their arrays and number of features, the inverse of :func:`observation_arrays`."""
     sparse = None
     if "indptr" in arrays:
         sparse = Sparse(arrays["indptr"], arrays["indices"], arrays["data"], features)

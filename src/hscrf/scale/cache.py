@@ -23,7 +23,7 @@ LOCK = ".lock"  # the lock file of an unfinished folder, held by its process
 
 
 def key_of(settings: Any) -> str:
-    """A name for settings that JSON can hold."""
+    """A name for settings, which must be JSON."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -78,7 +78,7 @@ class Cache:
             self._put(work, self.path(key))
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                told = f"{os.strerror(error.errno)} while packing; nothing of it is kept"
+                told = f"{os.strerror(error.errno)} while packing; unfinished shards were removed"
                 raise OSError(error.errno, told, self.folder) from None
             raise
         finally:

@@ -19,12 +19,12 @@ from hscrf.scale.loss import StoredLoss
 from hscrf.scale.memory import keep_memory
 
 TASKS = 2  # tasks for each thread of the cluster: a worker that finishes early takes more
-LOOK = 1.0  # seconds between two checks of the workers during a wait
+LOOK = 1.0  # seconds between two checks of the workers while waiting for a result
 LIBRARIES = ("hscrf", "numpy")
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot go on: it has no workers, they die again and again, or their libraries differ."""
+    """The cluster cannot continue: it has no workers, they die repeatedly, or their libraries differ."""
 
 
 class Cluster:
@@ -39,19 +39,19 @@ class Cluster:
 
     def __init__(self, client: Any, n_jobs: int = 1) -> None:
         self.client, self.n_jobs = client, n_jobs
-        self.alone_since: float | None = None  # when the last worker disappeared
+        self.alone_since: float | None = None  # time when the last worker disappeared
         self.check_versions()
 
     # -- before any work
 
     def check_versions(self) -> None:
-        """Refuse workers whose libraries are others than ours."""
+        """Refuse workers with other versions of libraries than this process."""
         ours = versions()
         for worker, theirs in self.everywhere(versions).items():
             compare_versions(ours, theirs, worker)
 
     def check_files(self, paths: Sequence[str]) -> None:
-        """Refuse workers that do not see the shards."""
+        """Refuse workers that cannot read the shards."""
         for worker, missing in self.everywhere(unseen, list(paths[:1])).items():
             if missing:
                 told = "shards must lie on a disk that all workers share, or as copies under the same name"
@@ -96,7 +96,7 @@ class Cluster:
             return self.client.submit(same, thing, pure=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Any:
-        """A task, on that worker if it lives."""
+        """A task, on the given worker if it is alive."""
         place: dict[str, Any] = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         return self.client.submit(function, *arguments, pure=False, **place)
 
@@ -116,7 +116,7 @@ class Cluster:
         while waiting:
             future = self.submit(added_losses, waiting.pop()[1], future)
         number, vector = self.result(future)
-        return number, np.array(vector)  # writable, and where it should be in memory
+        return number, np.array(vector)  # a writable, aligned copy
 
     def map(self, function: Callable[..., Any], items: Sequence[Any], *arguments: Any) -> Iterator[Any]:
         """The results of tasks, in the order of the items."""
@@ -126,7 +126,7 @@ class Cluster:
             futures[k] = None  # releases its result
 
     def result(self, future: Any) -> Any:
-        """Wait for a result as long as a worker computes it."""
+        """Wait for a result while workers are alive."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         while True:
@@ -135,8 +135,8 @@ class Cluster:
             except TimeoutError:
                 self._look_after_workers()
             except KilledWorker as error:
-                told = "perhaps they lack memory, see the workers' logs; training can be resumed from its checkpoint"
-                raise ClusterError(f"worker after worker died of the same task ({error.args[0]}): {told}") from None
+                told = "perhaps they lack memory, see their logs; training can be resumed from its checkpoint"
+                raise ClusterError(f"several workers died during the same task ({error.args[0]}): {told}") from None
             except CancelledError:
                 raise ClusterError("the scheduler is gone; training can be resumed from its checkpoint") from None
 
@@ -148,7 +148,7 @@ class Cluster:
         if len(known) > len(frozen):
             self.alone_since = None
             for address in frozen:
-                say(f"worker {address} has shown no sign of life for {self.frozen:.0f} s: others take its work")
+                say(f"worker {address} has not responded for {self.frozen:.0f} s: its tasks go to other workers")
                 self.client.run_on_scheduler(remove_worker, address=address)
         elif self.alone_since is None:
             self.alone_since = time.monotonic()
@@ -176,7 +176,7 @@ class ClusterLoss(StoredLoss):
     def __init__(self, loss: StoredLoss, cluster: Cluster) -> None:
         self.__dict__.update(loss.__dict__)
         self.cluster = cluster
-        self.sent: Any = None  # the loss as workers take it
+        self.sent: Any = None  # the loss as a parcel
         cluster.check_files([shard.file.path for shard in self.shards])
 
     def over(self, shards: Sequence[Any]) -> ClusterLoss:
@@ -214,7 +214,7 @@ def known_workers(client: Any) -> dict[str, Any]:
 
 
 class Parcel:
-    """An argument of all workers, pickled once: arrays that Dask pickles arrive read-only and at odd addresses."""
+    """An argument of all workers, pickled once: arrays that Dask pickles arrive read-only and unaligned."""
 
     def __init__(self, key: str, future: Any) -> None:
         self.key, self.future = key, future
@@ -265,7 +265,7 @@ def evaluate(
     with Workers(n_jobs) as workers:
         own = loss.over(loss.shards[begin:stop])
         own.workers = workers
-        weights = np.array(weights)  # writable, and where it should be in memory
+        weights = np.array(weights)  # a writable, aligned copy
         return own(weights) if what == "loss" else (0.0, own.soft_errors(weights))
 
 
@@ -294,7 +294,7 @@ def compare_versions(ours: dict[str, str], theirs: dict[str, str], worker: str) 
 
 
 def unseen(paths: Sequence[str], folder: str | None = None) -> list[str]:
-    """Those of the files that cannot be read here, and the folder if it cannot be written to."""
+    """The files that this process cannot read, and the folder if it cannot write to it."""
     import os
 
     found = [path for path in paths if not os.access(path, os.R_OK)]

@@ -36,9 +36,9 @@ class Crew:
     jobs : int
         Processes of this machine; 1 is this process.
     workers : int
-        Workers of a cluster, which go before processes of this machine; 0 if there is none.
+        Workers of a cluster, which are preferred to processes of this machine; 0 if there is none.
     reach : callable or None
-        Gives the cluster, or None if its workers cannot do the tasks; called for the first tasks.
+        Returns the cluster, or None if its workers cannot do the tasks; called once, before the first tasks.
     """
 
     def __init__(self, jobs: int = 1, workers: int = 0, reach: Callable[[], Any] | None = None) -> None:

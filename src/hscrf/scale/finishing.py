@@ -51,7 +51,7 @@ class Form:
 
 
 class PlacedError(Exception):
-    """A bad sequence: the number of its source, its place there, and the problem."""
+    """A bad sequence: the number of its source, its place in the source, and the problem."""
 
     def __init__(self, source: int, place: Any, error: SequenceError) -> None:
         super().__init__(source, place, error)

@@ -33,7 +33,7 @@ from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import PartSource, SourceSequence
 from hscrf.topology import Topology
 
-STEPS = 1 << 16  # of a file of sequences to be labelled
+STEPS = 1 << 16  # steps of a file of sequences to be labelled
 
 
 class SequencesFile(NamedTuple):
@@ -257,12 +257,12 @@ def write_labels(file: SequencesFile, model: Model, weights: Floats, folder: str
     path = os.path.join(folder, f"{file.number:06d}.jsonl")
     with replaced(path) as name, open(name, "w", encoding="utf-8") as output:
         for place, labels in zip(file.places(), best_labels(file, model, weights, loss), strict=True):
-            output.write(json.dumps({**place, "prediction": told(labels)}, ensure_ascii=False) + "\n")
+            output.write(json.dumps({**place, "prediction": prediction_record(labels)}, ensure_ascii=False) + "\n")
     return path
 
 
-def told(labels: Labels) -> dict[str, Any]:
-    """Labels by level: segments, or one label for each step where segments have one step."""
+def prediction_record(labels: Labels) -> dict[str, Any]:
+    """Labels by level: segments, or one label for each step if segments have one step."""
     topology = labels.topology
     unit = topology.depth - 1 if topology.unit_bottom else topology.depth
     return {topology.levels[d]: labels.segments(d) if d < unit else labels.column(d) for d in shown_levels(topology)}

@@ -1,4 +1,4 @@
-"""The loss of data in shards on disk: the order of summation of data in memory, one chunk read at a time."""
+"""The loss of data in shards on disk, read chunk by chunk and summed in the same order as data in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hscrf.scale.shardfile import Loaded, ShardFile, ShardRows
 
 @dataclass
 class Shared:
-    """What the shards of one loss have in common."""
+    """The data that all shards of one loss share."""
 
     scorer: Scorer
     costs: Costs | None = None
@@ -57,7 +57,7 @@ class StoredShard:
 
     @cached_property
     def items(self) -> Sequence[Any]:
-        """What :meth:`chunk` takes: numbers of chunks in the file or, in a subset, the numbers of their sequences."""
+        """Arguments of :meth:`chunk`: numbers of chunks in the file or, in a subset, numbers of their sequences."""
         return range(self.file.chunks) if self.which is None else self._cut(self.which)
 
     @property
@@ -92,7 +92,9 @@ class StoredShard:
 
     def count_bundles(self, order: Ints, size: int) -> int:
         """Return the number of bundles, from the manifest if possible."""
-        if order.size < self.file.count and 0 < self.file.complete < self.file.count:  # it depends on them
+        if (
+            order.size < self.file.count and 0 < self.file.complete < self.file.count
+        ):  # the number depends on which are complete
             return len(self.deal(order, size))
         return count_of_bundles(order.size, min(self.file.complete, order.size), size)
 
@@ -154,7 +156,7 @@ class StoredLoss(ShardedLoss):
         ]
         super().__init__(scorer, shards, workers)
         self.is_complete = complete
-        self.places = places  # finds the source of a sequence that an error is about
+        self.places = places  # finds the source of the sequence of an error
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Return loss and gradient over all data."""

@@ -1,4 +1,4 @@
-"""All measures of labels beyond memory: counted file by file, added, and turned into ratios in the end."""
+"""All measures of labels beyond memory: counted for each file, added, and divided at the end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hscrf.metrics.reports import rounded, segment_numbers, whole_percent
 from hscrf.metrics.scores import Score, SegmentScores, total_of
 from hscrf.metrics.segmentation import OVERLAPS
 
-ALL = "all levels"  # at once
-IGNORED = ("O",)  # no segments
+ALL = "all levels"  # the name of the joint count
+IGNORED = ("O",)  # labels that are not segments
 Counts = Counter[tuple[Any, ...]]
 
 
@@ -43,7 +43,7 @@ def _count_classes(cells: Cells, level: str) -> Counts:
 
 
 def count_all(pairs: Pairs, tolerance: int = 0) -> Counts:
-    """Everything that :func:`report_of` needs to know of some sequences; counts of several can be added."""
+    """All counts of some sequences that :func:`report_of` needs; counts of several files can be added."""
     names = level_names(pairs)
     counts = count_right(pairs)
     for name in names:
@@ -70,7 +70,7 @@ def _count_segments(pairs: Pairs, level: str, tolerance: int) -> Counts:
     counts.update(_count_scores(score_segments(inside, IGNORED), level))
     for overlap in OVERLAPS:
         counts["overlapping", level, overlap] = score_overlaps(inside, overlap, IGNORED).correct
-    edits: Any = sum(edit_scores(inside, IGNORED))  # a number with digits, unlike the counts
+    edits: Any = sum(edit_scores(inside, IGNORED))  # not an integer, unlike the counts
     counts["edit", level] = edits
     return counts
 

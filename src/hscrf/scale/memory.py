@@ -1,4 +1,4 @@
-"""Memory that a process keeps from one chunk to the next."""
+"""Reuse of memory from one chunk to the next."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import os
 from functools import cache
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
-LARGEST = 32 << 20  # bytes; blocks above are given back at once
+LARGEST = 32 << 20  # bytes; larger blocks are returned to the system at once
 
 
 @cache
 def keep_memory() -> bool:
-    """Let the C library reuse the memory of one chunk for the next; return whether that was necessary.
+    """Let the C library reuse the memory of one chunk for the next; return whether a setting was changed.
 
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_, so that free memory goes back to the system at once. With it glibc
-    also requests every array of a chunk from the system, which clears the pages first: a third of the time of an
-    evaluation. At most 64 MB of free memory are kept, as by default in glibc.
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_, so that free memory returns to the system at once. Then glibc also
+    requests every array of a chunk from the system, which clears the pages: that takes a third of an evaluation. At
+    most 64 MB of free memory are kept, the default of glibc.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return False

@@ -35,9 +35,9 @@ from hscrf.scale.spool import SpoolFile, remove
 from hscrf.scale.stretches import Learned, Settings, Stretch, count_hashes, learn, new_frame, widest, write_counts
 from hscrf.topology import Topology
 
-BATCH = 1 << 15  # steps of named features that are packed at a time: feature dicts take far more memory
-MANY = 10_000_000  # names (about 150 bytes each); if there are more, an extra pass finds the rare ones
-WORTH = 1 << 19  # steps from which on several processes write shards: starting them takes time
+BATCH = 1 << 15  # steps of named features that are packed at a time; feature dicts take much memory
+MANY = 10_000_000  # names (about 150 bytes each); with more, an extra pass finds the rare ones
+WORTH = 1 << 19  # from this number of steps on, several processes write shards
 
 
 class Packer:
@@ -52,7 +52,7 @@ class Packer:
     folder : str
     skip : bool
     crew : Crew or None
-        Who does the work; None is this process.
+        The processes that do the work; None is this process.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Packer:
             except Disagreement as found:
                 if len(several) == 1:
                     raise found.error from None
-                learned, frame, numbers = self._learn([Stretch(0, 0, self.sources)], line)  # which names the place
+                learned, frame, numbers = self._learn([Stretch(0, 0, self.sources)], line)  # its error names the place
             return self._write(learned, frame, numbers, line)
 
     # -- first pass

@@ -1,4 +1,4 @@
-"""Bad sequences: an error, or left out and counted."""
+"""Bad sequences: raise an error, or leave them out and count them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-TOLD = 20  # messages about bad sequences that are kept
+TOLD = 20  # number of messages that are kept
 Item = TypeVar("Item")
 
 
@@ -42,7 +42,7 @@ def without_bad(
     refuse: Callable[[Item, Exception], object],
     error: Exception,
 ) -> list[Item]:
-    """The good ones of some items that fail together with ``error``; ``refuse`` is called with each bad one.
+    """The good items of a batch that failed with ``error``; ``refuse`` is called with each bad item.
 
     Raises ``error`` if each item is good by itself.
     """

@@ -48,8 +48,8 @@ def write_shard(
 ) -> tuple[str, int]:
     """Write sequences in their final form, with their places; return the checksum and the number of chunks.
 
-    With ``infer`` partial labels that no configuration has are an error here, not when they are evaluated. ``chunk`` is
-    the number of steps of a chunk, if not the default.
+    With ``infer``, impossible partial labels are an error here instead of during evaluation. ``chunk`` is the number
+    of steps of a chunk, if not the default.
     """
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()
@@ -90,7 +90,7 @@ def _chunk(
     which: Ints,
     topology: Topology,
 ) -> Arrays:
-    """One chunk: its observations divided, and its labels as the engine takes them."""
+    """One chunk: its observations, divided, and its labels in the form of the engine."""
     taken = observations.take(which).divided()
     found: Arrays = {"which": which, "offsets": taken.offsets}
     if isinstance(taken.sparse, Divided):
@@ -130,10 +130,10 @@ class ShardFile:
     path: str
     digest: str
     first: int  # number of its first sequence
-    count: int  # of its sequences
+    count: int  # number of sequences
     steps: int
     chunks: int
-    complete: int  # of its sequences have complete labels
+    complete: int  # number of sequences with complete labels
 
     @property
     def file(self) -> ContainerFile:

@@ -34,7 +34,7 @@ from hscrf.scale.problems import Problems
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
-FORMAT = 4  # of packed data
+FORMAT = 4  # version of the format of packed data
 
 
 class Shards:
@@ -79,7 +79,7 @@ class Shards:
         self.client: Any = None
         self.bad = Problems(errors == "skip")  # set when the data are packed; shared with copies
         self.done: set[str] = set()  # keys that this object has packed
-        self.whole: Any = None  # keeps a temporary folder as long as copies of this object
+        self.whole: Any = None  # keeps a temporary folder alive for copies of this object
         if cache is None:
             cache = tempfile.mkdtemp(prefix="hscrf-shards-")
             weakref.finalize(self, shutil.rmtree, cache, ignore_errors=True)
@@ -209,7 +209,7 @@ class Shards:
         frame = None
         if found is None:
             made_of = json.loads(json.dumps(self.made_of(settings)))
-            self._say_why(model, made_of)
+            self._report_differences(model, made_of)
             with self.cache.making(key) as folder:
                 before = [source.state() for source in self.sources]
                 crew = self._crew(model, folder)
@@ -286,12 +286,12 @@ class Shards:
         names = [self._name(source) for source in self.sources]
         return {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
 
-    def _say_why(self, model: Learner, made_of: dict[str, Any]) -> None:
-        """Print in which settings the cached shards of the same sources differ, so that they cannot be used."""
+    def _report_differences(self, model: Learner, made_of: dict[str, Any]) -> None:
+        """Print which settings differ from those of cached shards of the same sources."""
         differ = self.cache.difference(made_of, self.sources) if model.verbose else []
         if differ:
-            told = f"{self.cache.folder} has these sources packed with another {', '.join(differ)}"
-            print(f"{told}: they are packed again", file=sys.stderr, flush=True)
+            told = f"{self.cache.folder} has these sources, but packed with another {', '.join(differ)}"
+            print(f"{told}: packing them again", file=sys.stderr, flush=True)
 
     def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the packed data of a key. Parts without a key count only if this object has packed them.

@@ -18,9 +18,9 @@ from hscrf.errors import DataFileError, InfeasibleError, SequenceError, a_type, 
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
-LEAST = 32 << 20  # bytes of files from which on several processes read them
-STRETCHES = 2  # stretches for each process: one that finishes early takes another
-SEEN = 100  # sequences of the first file that determine the features
+LEAST = 32 << 20  # from this number of bytes on, several processes read files
+STRETCHES = 2  # stretches for each process, to balance the load
+SEEN = 100  # number of sequences of the first file that determine the features
 Skip = Callable[[Exception], object]
 
 
@@ -155,7 +155,7 @@ class PartSource:
         return ""
 
     def travels(self) -> bool:
-        """Functions that pickle do; delayed objects are computed where their scheduler is."""
+        """Return whether the part is a function that can be pickled; the scheduler computes delayed objects."""
         if hasattr(self.part, "compute"):
             return False
         try:
@@ -172,9 +172,8 @@ class PartSource:
 def stretches_of(sources: Sequence[Source], size: int, least: int | None = None) -> list[tuple[int, Sequence[Source]]]:
     """Divide sources into stretches of neighbours for ``size`` processes.
 
-    Returns the number of the first source of each stretch, and its sources. All sources are one stretch if several
-    processes would not be faster, or if only this process can read them.
-    ``least`` is the number of bytes from which on several processes are faster, ``LEAST`` if it is None.
+    Returns the number of the first source of each stretch, and its sources. All sources are one stretch if they have
+    fewer than ``least`` bytes (``LEAST`` if None), or if only this process can read them.
     """
     if size == 1 or not all(source.travels() for source in sources):
         return [(0, sources)]
@@ -261,7 +260,7 @@ def paths_of(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -
     for name in [os.fspath(file) for file in given]:
         matching = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
         if not matching:
-            raise FileNotFoundError(2, "there is no such file, and no file matches it", name)
+            raise FileNotFoundError(2, "there is no such file, and no file matches the pattern", name)
         found += matching
     if not found:
         raise ValueError("there are no files, expected at least one")

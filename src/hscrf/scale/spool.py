@@ -66,7 +66,7 @@ class SpoolFile:
 
 
 def without_ones(observations: Observations) -> Observations:
-    """The same without values if all values are one, as if these sequences had been packed alone."""
+    """Observations without stored values if all are one, as if these sequences had been packed alone."""
     x = observations.sparse
     if isinstance(x, Sparse) and x.data.size and (x.data == 1).all():
         return Observations(
@@ -87,7 +87,7 @@ class Spool:
         self.topologies: dict[str, Topology] = {}  # many pieces share one
 
     def add(self, part: Part, source: Sequence[int], place: Sequence[Any]) -> None:
-        """Keep a part on disk."""
+        """Write a part to disk."""
         known, observations = pack_labels(part.labels), part.observations
         topology = self._shared(part.labels[0].topology)
         arrays: Any = observation_arrays(observations) | {"states": known.states, "ends": known.ends}

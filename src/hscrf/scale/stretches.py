@@ -43,8 +43,8 @@ class Settings:
     skip: bool  # whether bad sequences are left out
     batch: int  # steps of named features that are packed at a time
     shard: int  # steps of other observations that are packed at a time
-    many: int  # from this number of names on, rare ones are found before any is kept
-    slots: int  # counters of a sieve for them
+    many: int  # with more names than this, rare ones are found before any is stored
+    slots: int  # number of counters of a sieve
     scheme: Any = None  # None: as the first labels show
     sieve: str | None = None  # the file of a sieve that drops rare names
 
@@ -68,8 +68,8 @@ class Learned:
     lengths: Ints  # (n,) steps of each sequence, bad ones included
     good: NDArray[np.bool_]  # (n,)
     problems: Problems
-    given: bool  # whether the first labels are objects, whose topology is given
-    many: bool = False  # whether rare names are found first, because there are many names
+    given: bool  # whether the first labels are Labels, which have a topology
+    many: bool = False  # whether there are too many names to store all
 
 
 class SourceBatch(NamedTuple):
@@ -178,15 +178,15 @@ class StretchLearner:
         Y = given_labels([item.y for item in items], () if model.topology is None else model.topology.levels[1:])
         if any(y is None for y in Y):
             raise ValueError("there are no labels to learn from")
-        self._look_at_schemes(Y)
+        self._check_scheme(Y)
         if self.frame is None:
             self.frame = new_frame(self.settings, self.scheme)
         part = self.frame.update([item.x for item in items], Y)
         self.first = self.first or items[0]
         return part
 
-    def _look_at_schemes(self, Y: Sequence[Any]) -> None:
-        """Take the scheme of the first labels; start again if later ones have another."""
+    def _check_scheme(self, Y: Sequence[Any]) -> None:
+        """Take the scheme of the first labels; raise OtherScheme if later labels need a wider one."""
         seen = schemes_in(Y, self.model.scheme, self.model.topology)
         if self.scheme is None:
             self.scheme = seen
@@ -215,7 +215,7 @@ class StretchLearner:
 
 
 def new_frame(settings: Settings, scheme: Any) -> Frame:
-    """A frame that does not compute moments, and drops rare names by the sieve, if any."""
+    """A frame that does not compute moments, and drops rare names if the settings have a sieve."""
     frame = settings.model.new_frame(scheme)
     frame.encoder.measures = False
     if settings.sieve is not None:
@@ -242,7 +242,7 @@ def is_named(x: Any) -> bool:
 
 
 def widest(one: Scheme, other: Scheme) -> Scheme:
-    """The scheme of labels some of which are written in one scheme and some in another.
+    """The scheme that includes two schemes of the same levels.
 
     >>> widest({"phrase": "plain", "tag": "plain"}, {"phrase": "bio"})
     {'phrase': 'bio', 'tag': 'plain'}
@@ -276,7 +276,7 @@ def write_counts(counts: NDArray[np.uint8], folder: str, name: str) -> str:
 
 
 def read_sieve(path: str, least: int) -> Sieve:
-    """A sieve from a file of its counts, which is not read as a whole."""
+    """A sieve from a file of its counts, which is mapped into memory."""
     counts = np.load(path, mmap_mode="r")
     sieve = Sieve(least, slots=1)
     sieve.mask, sieve.counts = len(counts) - 1, counts

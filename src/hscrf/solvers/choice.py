@@ -1,4 +1,4 @@
-"""Solvers by name, and as a model file holds them."""
+"""Solvers by name, and as JSON of model files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def solver_of(solver: str | Solver) -> Solver:
 
 
 def dump_solver(solver: str | Solver) -> str | dict[str, Any]:
-    """A solver as JSON: its name, or its type and options; of a class that is not ours only where it is defined.
+    """A solver as JSON: its name, or its type and options; for a class of the user, only the name of the class.
 
     >>> dump_solver("sgd"), dump_solver(Perceptron(epochs=3))
     ('sgd', {'type': 'Perceptron', 'epochs': 3, 'batch': None, 'average': True})
@@ -58,7 +58,7 @@ def dump_solver(solver: str | Solver) -> str | dict[str, Any]:
 
 
 def known_solver(solver: str | Solver | Mapping[str, str]) -> str | Solver:
-    """The solver of a model from a file; the default one in place of a class of the user, which no file can hold.
+    """The solver of a model from a file; the default one instead of a class of the user, which files cannot hold.
 
     A warning says so: weights and predictions do not depend on the solver, only a further ``fit`` does.
     """

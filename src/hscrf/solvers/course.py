@@ -16,7 +16,7 @@ from hscrf.progress import Waiting, is_live
 Value = tuple[float, Floats]
 Penalty = float | Floats  # of all weights, or of each
 INTERRUPTED = "interrupted"  # the reason of a run that Ctrl-C ended
-RARELY = 10.0  # seconds between lines where a line cannot be overwritten
+RARELY = 10.0  # seconds between lines on streams that cannot overwrite a line
 CHECKPOINT_EVERY = 10  # iterations
 CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
@@ -51,7 +51,7 @@ class Result:
     converged: bool  # a stopping rule was met: neither out of iterations nor interrupted
     n_iter: int
     reason: str
-    history: list[dict[str, Any]]  # of each iteration: its number, loss, gradient_norm, seconds, score (or None)
+    history: list[dict[str, Any]]  # for each iteration: its number, loss, gradient_norm, seconds, score (or None)
     kept: int | None = None  # the iteration whose weights these are, if development data chose it
     state: Mapping[str, Any] | None = None  # for resuming, if the solver has a state and checkpoints are on
 
@@ -69,8 +69,8 @@ class Monitor:
     verbose: int = 0  # 0: silent; 1: one live line, or a line now and then; 2: a line per iteration
     stream: TextIO | None = None  # standard error if None
     report: Callable[[dict[str, Any]], None] | None = None  # given each entry of the history
-    done: int = 0  # iterations of the run that this one goes on with; counting goes on too
-    state: Mapping[str, Any] | None = None  # where that run was, for solvers that go on from there with the same bits
+    done: int = 0  # iterations of the run that this one resumes; they count too
+    state: Mapping[str, Any] | None = None  # state of that run, for solvers that resume it with the same bits
     checkpoint_every: int = CHECKPOINT_EVERY  # iterations; one more, of the best weights, is made at the end
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class Run:
         self.weights, self.loss = weights.copy(), loss
 
     def offer(self, weights: Floats, loss: float) -> None:
-        """Take these weights, which must stay as they are, if their loss is the lowest so far."""
+        """Keep these weights, which the caller must not change, if their loss is the lowest so far."""
         if not loss > self.loss:  # true also while self.loss is nan
             self.weights, self.loss = weights, loss
 
@@ -243,7 +243,7 @@ class Run:
         return {"waited": self.waited, "kept": self.kept, "value": value, "best_loss": loss, "best": weights}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Take over the standing of the run that this one goes on with."""
+        """Restore the results on development data of the run that this one resumes."""
         self.state = dict(state)
         self.weights, self.loss = np.array(state["base"]), float(state["loss"])
         if "best" in state and self.monitor.evaluate is not None:
@@ -284,8 +284,8 @@ def at_least(thing: object, **minimum: float) -> None:
     """Raise unless each attribute named is at least its minimum."""
     for name, least in minimum.items():
         value = getattr(thing, name)
-        if not value >= least:
-            raise ValueError(f"{type(thing).__name__}: {name} is {value}, expected at least {least}")
+        if not isinstance(value, int | float | np.number) or not value >= least:
+            raise ValueError(f"{type(thing).__name__}: {name} is {value!r}, expected at least {least}")
 
 
 def penalty_of(weights: Floats, c1: Penalty, c2: Penalty) -> float:

@@ -33,7 +33,7 @@ class MiniBatch(Protocol):
 
 
 class Some:
-    """A bundle of an objective that makes none of its own: every step touches all weights."""
+    """A bundle of an objective that has no bundles of its own: every step changes all weights."""
 
     def __init__(self, objective: Objective, which: Ints, groups: Sequence[slice]) -> None:
         self.objective, self.which = objective, which
@@ -99,7 +99,7 @@ class kept_on_interrupt:
 
 
 def with_loss(result: Result, evaluate: Callable[[Floats], float]) -> Result:
-    """The result with its exact loss, unless Ctrl-C ends the wait for it."""
+    """The result with its exact loss, unless Ctrl-C interrupts the evaluation."""
     if result.reason == INTERRUPTED:
         return result
     try:

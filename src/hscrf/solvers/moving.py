@@ -68,7 +68,7 @@ class Moving:
         self.base, self.scale = weights, np.ones(len(self.groups))
 
     def count(self) -> None:
-        """Take the latest iterate into the mean."""
+        """Add the latest iterate to the mean."""
         self.n += 1
         self.summed += self.scale
 

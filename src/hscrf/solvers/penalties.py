@@ -30,7 +30,7 @@ TRANSITIONS = "transitions"  # the group of the weights of parents and their chi
 FOLDS, MORE_FOLDS = 2, 4  # of many groups, of few
 MANY = 100  # groups
 STEP = math.sqrt(10.0)  # from one penalty to the next, of all weights or of a group
-WAY = (1.0, 0.32, 0.1)  # where the path begins
+WAY = (1.0, 0.32, 0.1)  # first penalties of the path
 LIMITS = (0.01, 100.0)  # of the overall penalty
 FARTHEST = 40.0  # the largest factor of a group, and one over the smallest
 PATIENCE = 2  # steps without a better penalty after which the path ends
@@ -87,8 +87,8 @@ class Search:
     random_state: Random = None
     verbose: int = 0
     plain: float = 0.1  # the penalty to keep unless another is significantly better
-    groups: Any = None  # of the sequences; None: each is one by itself
-    solver: Any = None  # of the folds; None: SOLVER
+    groups: Any = None  # group of each sequence; None: each sequence is a group
+    solver: Any = None  # solver of the folds; None: SOLVER
 
     def __post_init__(self) -> None:
         n = self.objective.n_parts
@@ -133,7 +133,7 @@ class Search:
         return plain
 
     def go_on(self, way: dict[float, Trial], step: float) -> None:
-        """Follow the penalties beyond an end of the way, until some in a row are no better than the best."""
+        """Extend the path beyond one end until some penalties in a row are no better than the best."""
         reached = min(way) if step < 1 else max(way)
         self.best = way[reached]
         since = 0 if way[reached].total <= min(trial.total for trial in way.values()) else PATIENCE
@@ -175,7 +175,7 @@ class Search:
         return Trial(self.path[-1], errors, weights)
 
     def first_weights(self) -> Floats:
-        """Where a fit to all data may start: between the folds, or at one, for partial labels have several optima."""
+        """Weights to start a fit to all data: the mean over folds; those of one fold if labels are partial."""
         weights = self.best.weights
         return np.mean(weights, axis=0) if self.objective.is_complete else weights[0]
 

@@ -47,7 +47,7 @@ class Recursion:
         self.sums: dict[int, Floats] = {}  # (size, S) of the averaged token scores, by the place of the age
 
     def push(self, terms: Terms) -> StepRecord:
-        """Take in one more step."""
+        """Add one more step."""
         self.step += 1
         record = self._first(terms) if self.terms is None else self._next(terms)
         masses = record.entered if terms.token is None else record.entered + terms.token
@@ -146,7 +146,7 @@ class Recursion:
             self.sums[d][self.step % ages.size] = 0.0
             self.sums[d] += scores
 
-    # -- what the entries are worth at the end
+    # -- masses at the end
 
     def unfinished(self) -> Floats:
         """Log masses if the stream goes on: segments may still have every length that their ages allow."""

@@ -141,7 +141,7 @@ def serve(
     estimator : estimator, optional
         The model to train if none is given; by default ``HSCRF()``.
     rate : float, optional
-        Steps a second. Times are then shown in seconds.
+        Steps per second. Times are then shown in seconds.
     media : sequence of path or None, optional
         A sound or film for each sequence, played next to the tracks. The files stay where they are.
     times : sequence of sequence of float or None, optional

@@ -25,13 +25,13 @@ def check_generative(topology: Topology) -> None:
     """Raise an error for a topology with durations, which an HHMM cannot have."""
     for d, level in enumerate(topology.levels):
         if topology.has_limits(d):
-            raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot respect")
+            raise ValueError(f"level {level!r} has limited durations, which an HHMM cannot have")
     if not topology.unit_bottom:
         raise ValueError(f"the bottom level {topology.levels[-1]!r} persists, expected segments of length 1")
 
 
 def check_normalised(model: HHMM) -> None:
-    """Raise unless the probabilities of what may happen sum to one."""
+    """Raise unless the probabilities of alternative events sum to one."""
     topology = model.topology_
     sums = {"root": model.root_.sum()}
     if isinstance(model.emission_, Categorical):

@@ -91,7 +91,7 @@ class EmissionEncoder(ObservationEncoder):
         super().__init__(min_count, standardize, missing)
 
     def fit_pack(self, X: Sequence[Any], emission: str | None = None) -> Observations:
-        """Learn from X and pack it."""
+        """Learn the symbols or columns of X, and pack it."""
         if emission not in (None, "categorical", "gaussian"):
             raise ValueError(f"emission is {emission!r}, expected 'categorical', 'gaussian' or None")
         if emission == "gaussian" or (emission is None and not holds_symbols(X)):
@@ -135,7 +135,7 @@ class EmissionEncoder(ObservationEncoder):
 
 
 def holds_symbols(X: Sequence[Any]) -> bool:
-    """Does X hold sequences of strings or integers, rather than of rows of numbers."""
+    """Whether X holds sequences of strings or integers, not of rows of numbers."""
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
     first = X[0]
@@ -171,7 +171,7 @@ def symbol_of(item: Any, n: int, t: int) -> str | int:
 
 
 def emission_encoder(emission: Categorical | Gaussian) -> EmissionEncoder:
-    """An encoder for given parameters; numbers are centred and scaled so that densities keep their digits."""
+    """An encoder for given parameters; numbers are centred and scaled, which keeps densities precise."""
     encoder = EmissionEncoder()
     encoder.settled = True
     if isinstance(emission, Categorical):
@@ -232,7 +232,7 @@ def fit_gaussians(
 
 
 def emission_of(block: Block, weights: Floats, encoder: EmissionEncoder) -> Categorical | Gaussian:
-    """Return the distributions that the weights of an emission block stand for."""
+    """Return the distributions that the weights of an emission block encode."""
     if isinstance(block, MomentBlock):
         linear, square, _ = block.split(weights)
         variance, scale = -0.5 / square, encoder.scale
@@ -279,12 +279,12 @@ def walk(
     stack = [pick(rng, root)] + [0] * (depth - 1)
     states: list[list[int]] = []
     ends: list[list[int]] = []
-    d = 0  # the levels below start anew
+    d = 0  # the levels below this one start
     while True:
         for parent in range(d, depth - 1):
             stack[parent + 1] = pick(rng, init[parent][stack[parent]])
         states.append(stack.copy())
-        d = depth - 1  # ends here: does its parent go on?
+        d = depth - 1  # the segment of this level ends here: does its parent continue?
         while d > 0:
             over = d == 1 and length is not None and len(states) >= length
             child = topology.n_states[d] if over else pick(rng, events[d - 1][stack[d - 1], stack[d]])

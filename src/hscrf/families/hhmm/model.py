@@ -48,7 +48,7 @@ from hscrf.progress import waiting
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HHMM")
-FOUND = ("coef_", "loss_", "n_iter_", "history_", "converged_", "stop_reason_")  # what one start of EM finds
+FITTED = ("coef_", "loss_", "n_iter_", "history_", "converged_", "stop_reason_")  # what one start of EM finds
 
 
 class HHMM(SequenceEstimator, Predictor):
@@ -67,11 +67,11 @@ class HHMM(SequenceEstimator, Predictor):
     n_components : int, optional
         Instead of a topology, the number of states 0, 1, ... of one level, "state".
     emission : {"categorical", "gaussian"}, optional
-        Lists of symbols or 2-D arrays; None looks at X. A symbol that was not in training counts as no observation.
+        Lists of symbols or 2-D arrays; None: detected from X. A symbol that was not in training is no observation.
     smoothing : float
-        Added to each count of an event (Laplace); EM then climbs the likelihood times the Dirichlet prior.
+        Added to each count of an event (Laplace); EM then maximises the likelihood times the Dirichlet prior.
     root_ends : bool
-        Whether the root ends at random as other levels do. Otherwise the length of the sequence is given.
+        Whether the root has end probabilities like other levels. Otherwise the length of the sequence is given.
     max_iter, tol : int, float
         EM stops after ``max_iter`` steps, or when the objective gains less than tol per time step.
     n_init, min_variance : int, float
@@ -193,26 +193,26 @@ class HHMM(SequenceEstimator, Predictor):
         check_components(self.n_components, self.topology)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
-            going_on = self.warm_start and hasattr(self, "coef_")
+            warm = self.warm_start and hasattr(self, "coef_")
             with waiting("packing", self.verbose):
-                seen, labels = self._go_on(X, Y) if going_on else self._begin(X, Y)
+                seen, labels = self._pack(X, Y) if warm else self._learn_frame(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
             foresee(self, packed_lengths(seen))
             with waiting("training", self.verbose):
                 expect = Expectation(scorer, seen, labels, workers)
-                if going_on:
-                    self._climb(expect, self.coef_, complete)
+                if warm:
+                    self._run_em(expect, self.coef_, complete)
                 else:
-                    self._climb_often(expect, partial(self._start, scorer, seen, labels, complete), complete)
+                    self._run_starts(expect, partial(self._start, scorer, seen, labels, complete), complete)
             self.temperature_ = {}
         return self
 
-    def _begin(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+    def _learn_frame(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
         """Learn the frame of the model and pack the data in it."""
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing is {self.smoothing!r}, expected a number of at least 0")
-        encoder, labels, wanted = EmissionEncoder(), None, self._wanted()
+        encoder, labels, wanted = EmissionEncoder(), None, self._given_topology()
         seen = encoder.fit_pack(X, self.emission)
         if Y is not None:
             given = given_labels(Y, () if wanted is None else wanted.levels[1:])
@@ -229,18 +229,19 @@ class HHMM(SequenceEstimator, Predictor):
         self.blocks_ = self._new_blocks()
         return seen, labels
 
-    def _wanted(self) -> Topology | None:
+    def _given_topology(self) -> Topology | None:
         """The given topology, or the flat one of ``n_components``."""
         if self.n_components is not None:
             return Topology({"state": range(self.n_components)})
         return None if self.topology is None else self.topology.remembering({})
 
-    def _go_on(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+    def _pack(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
+        """Pack the data in the frame of an earlier fit."""
         seen = self.encoder_.pack(X)
         return seen, None if Y is None else self.read_evidence(Y, seen, "Y")
 
     def _new_blocks(self) -> list[Block]:
-        """A block for each table of probabilities, of all that the topology allows, and last the emission's."""
+        """A block for each table of probabilities, with the cells that the topology allows, then the emission."""
         topology = self.topology_
         blocks: list[Block] = []
         if topology.n_states[0] > 1:
@@ -254,14 +255,14 @@ class HHMM(SequenceEstimator, Predictor):
                     blocks.append(ConstantBlock((part, d), (1, *shape), cells))
         return [*blocks, emission_block(self.encoder_, topology)]
 
-    def _climb_often(self, expect: Expectation, start: Callable[[np.random.Generator], Floats], complete: bool) -> None:
+    def _run_starts(self, expect: Expectation, start: Callable[[np.random.Generator], Floats], complete: bool) -> None:
         """EM from several starts; the one with the best objective is kept."""
         rng = generator(self.random_state)
         best: dict[str, Any] = {}
         for _ in range(1 if complete else self.n_init):
-            self._climb(expect, start(rng), complete)
+            self._run_em(expect, start(rng), complete)
             if not best or self.loss_ < best["loss_"]:
-                best = {name: getattr(self, name) for name in FOUND}
+                best = {name: getattr(self, name) for name in FITTED}
             if self.stop_reason_ == "interrupted":
                 best["stop_reason_"], best["converged_"] = self.stop_reason_, False
                 break
@@ -290,8 +291,8 @@ class HHMM(SequenceEstimator, Predictor):
             scorer.pull(known_counts(scorer, pack_labels(labels)), seen, statistics)
         return self._maximise(statistics, even)
 
-    def _climb(self, expect: Expectation, weights: Floats, complete: bool) -> None:
-        """EM: never lowers the objective; complete labels need one step. Ctrl-C keeps the parameters so far."""
+    def _run_em(self, expect: Expectation, weights: Floats, complete: bool) -> None:
+        """Run EM, which never lowers the objective; complete labels need one step. Ctrl-C keeps the last parameters."""
         max_iter = 1 if complete else self.max_iter
         self.history_: list[dict[str, Any]] = []
         self.converged_ = complete
@@ -400,7 +401,7 @@ class HHMM(SequenceEstimator, Predictor):
         """
         self.check_fitted()
         if (length is None) != self.root_ends:
-            told = "the root ends by chance: give no length" if self.root_ends else "give a length"
+            told = "the model draws the length: give none" if self.root_ends else "give a length"
             raise ValueError(f"length is {length} and root_ends is {self.root_ends}; {told}")
         rng = generator(random_state)
         tables = self.root_, list(self.init_.values()), next_events(self.trans_, self.end_)

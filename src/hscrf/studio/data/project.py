@@ -95,7 +95,7 @@ class Project:
     load: Callable[[str], Any] = load
     demo: bool = False
     column_names: Sequence[str] = field(default=())  # where the data are a table, or rows of cells
-    rate: float | None = None  # steps a second, where steps are equally far from each other in time
+    rate: float | None = None  # steps per second, if steps are equally spaced
     media: Mapping[str, str] = field(default_factory=dict)  # name of a sequence -> file with its sound or film
     texts: Texts | None = None  # plain texts, whose tokens can be changed
 

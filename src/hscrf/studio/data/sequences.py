@@ -74,12 +74,23 @@ def items_of(
 
 def uniquely_named(items: Iterable[InputSequence]) -> list[InputSequence]:
     """The same items; names that occur again are numbered."""
+    several = list(items)
+    names = [item.name or f"sequence_{n + 1:04d}" for n, item in enumerate(several)]
+    distinct = numbered(name.encode("utf-8", "replace").decode() for name in names)
+    return [replace(item, name=name) for item, name in zip(several, distinct, strict=True)]
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """The same names, numbered where they occur again.
+
+    >>> numbered(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
     seen: dict[str, int] = {}
     found = []
-    for n, item in enumerate(items):
-        name = (item.name or f"sequence_{n + 1:04d}").encode("utf-8", "replace").decode()
+    for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(replace(item, name=name if seen[name] == 1 else f"{name} ({seen[name]})"))
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found
 
 

@@ -27,7 +27,7 @@ class ExportRecord:
     predicted: Mapping[str, list[list[Any]]]
     model: int | None = None
     times: Sequence[float] | None = None  # of the steps, in seconds
-    rate: float | None = None  # steps a second
+    rate: float | None = None  # steps per second
     text: tuple[str, list[tuple[int, int]]] | None = None  # that words were cut from, and their places there
     columns: Sequence[str] = ()  # names of the cells of tokens that are rows of a table
 

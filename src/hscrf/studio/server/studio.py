@@ -62,7 +62,7 @@ class Studio:
         return TimeAxis(self.workspace.tracked(sequence).length, self.rate, self.database.times(sequence))
 
     def _settle_rate(self) -> float | None:
-        """Steps a second: what is given or what all times have in common, which is remembered, or what is."""
+        """Steps per second: the given rate, else the one that all times show, else the stored one."""
         given = self.project.rate
         if given is None and self.project.items:
             rates = {rate_of(item.times) if item.times else None for item in self.project.items}

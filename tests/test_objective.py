@@ -190,6 +190,22 @@ def test_parts_sum_to_the_whole(hidden):
     np.testing.assert_allclose(sum(part for _, part in parts), gradient, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("kind", ["strings", "dicts", "matrix", "dense"])
+def test_frequencies_are_sums_of_squared_values(kind):
+    blocks = [Token("c"), Start("b"), Trans("b", observed=True), Trans("root"), Duration("b", "bins")]
+    loss, _ = build(3, blocks, kind)
+    found = loss.frequencies()
+    for block, own in zip(loss.scorer.blocks, loss.scorer.slices, strict=True):
+        expected = np.zeros(block.size)
+        for k in range(block.size):
+            unit = np.eye(block.size)[k]
+            table = np.zeros((loss.observations.steps, *block.shape) if block.timed else block.shape)
+            block.add(unit, loss.observations, table)
+            each = 1 / np.prod(block.shape) if block.timed else loss.observations.steps / np.prod(block.shape)
+            expected[k] = (table**2).sum() * each
+        np.testing.assert_allclose(found[own], expected, rtol=1e-10, atol=1e-12)
+
+
 def test_no_labels_no_loss():
     loss, w = build(3, [Token("b"), Token("c")], hidden=1.0)
     value, gradient = loss(w)

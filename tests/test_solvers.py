@@ -246,6 +246,18 @@ def test_unequal_penalties_are_no_obstacle():
     assert result.n_iter < 60
 
 
+def test_frequencies_are_no_obstacle():
+    """Weights of rare and frequent features: without scales it takes more than 1,000 iterations."""
+    problem = Quadratic(20)
+    problem.rows *= np.geomspace(0.1, 10, 20)
+    problem.frequencies = lambda: (problem.rows**2).sum(axis=0)
+    result = EXACT.minimize(problem, np.zeros(20), c2=0.01)
+    matrix = problem.rows.T @ problem.rows
+    best = np.linalg.solve(matrix + 0.02 * np.eye(20), matrix @ problem.target)
+    np.testing.assert_allclose(result.weights, best, rtol=1e-5, atol=1e-5)
+    assert result.n_iter < 700
+
+
 def test_lbfgs_keeps_no_vectors_but_its_memory_and_those_at_work():
     """Beside the pairs: weights and gradient, the direction, and the next weights; not those of the start."""
     held = []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, Random, generator
+from hscrf.arrays import Floats, Random, generator
 from hscrf.estimator.weights import carry_over
 from hscrf.features.blocks import Block
 from hscrf.objective.sharded import ShardedLoss
@@ -113,31 +113,15 @@ def seeing_all(monitor: Monitor, whole: Callable[[Floats], Floats]) -> Monitor:
     )
 
 
-class SomeWeights:
-    """A loss as a function of some of the weights; all others are zero."""
-
-    def __init__(self, objective: Any, where: Ints) -> None:
-        self.objective, self.where = objective, where
-        self.size = where.size
-
-    def __call__(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the loss and its gradient with respect to these weights."""
-        loss, gradient = self.objective(self.whole(weights))
-        return loss, gradient[self.where]
-
-    def whole(self, weights: Floats) -> Floats:
-        """The vector of all weights."""
-        found = np.zeros(self.objective.size)
-        found[self.where] = weights
-        return found
-
-
 def learned_from(complete: Any, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
     """The weights learned from the complete sequences alone; weights without gradient there stay zero."""
-    some: Any = SomeWeights(complete, np.flatnonzero(complete(weights)[1]))
-    c1, c2 = (np.broadcast_to(penalty, weights.shape)[some.where] for penalty in (c1, c2))
+    where = np.flatnonzero(complete(weights)[1])
+    some: Any = (complete if isinstance(complete, Tied) else Tied(complete, np.arange(complete.size))).some(where)
+    c1, c2 = (np.broadcast_to(penalty, weights.shape)[where] for penalty in (c1, c2))
     few = replace(solver, max_iter=min(solver.max_iter, START))
     result = few.minimize(some, np.zeros(some.size), c1, c2)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
-    return some.whole(result.weights)
+    found = np.zeros(weights.size)
+    found[where] = result.weights
+    return found

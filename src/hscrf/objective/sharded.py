@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
@@ -127,6 +128,26 @@ class ShardedLoss:
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, shards=shards)
         return found
+
+    def frequencies(self) -> Floats:
+        """Return how often each weight is used: a sum over steps of squared values of its feature.
+
+        All cells of an array of potentials count as equally probable. So these numbers are, up to a factor near one,
+        the diagonal of the Hessian at zero weights of a model in which all steps are independent.
+        """
+        found = np.zeros(self.size)
+        for observations in self.observed():
+            steps = observations.steps
+            shapes = self.scorer.shapes(steps).items()
+            counts = {key: np.full(shape, steps / math.prod(shape)) for key, shape in shapes}
+            self.scorer.pull(counts, observations.squared(), found)
+        return np.abs(found)
+
+    def observed(self) -> Iterator[Observations]:
+        """Yield the observations of all chunks."""
+        for shard in self.shards:
+            for item in shard.items:
+                yield shard.chunk(item)[1].observations
 
     def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
         """Loss and gradient over some sequences."""

@@ -17,10 +17,13 @@ from hscrf.objective.sharded import ShardedLoss
 
 
 class Tied:
-    """A loss as a function of one weight for each set of weights that stay equal."""
+    """A loss as a function of one weight for each set of weights that stay equal.
 
-    def __init__(self, objective: ShardedLoss, sets: Ints) -> None:
-        self.objective, self.sets = objective, sets
+    ``sets`` are the numbers of the sets of all weights, or of those ``among`` them that are not fixed at zero.
+    """
+
+    def __init__(self, objective: ShardedLoss, sets: Ints, among: Ints | None = None) -> None:
+        self.objective, self.sets, self.among = objective, sets, among
         self.count = np.sqrt(np.bincount(sets))  # square root of the number of weights in each set
         self.size = self.count.size
 
@@ -33,13 +36,31 @@ class Tied:
         found = self.objective.of_complete()
         return None if found is None else Tied(found, self.sets)
 
+    def some(self, which: Ints) -> Tied:
+        """The loss as a function of some of these weights; all others are zero."""
+        number = np.full(self.size, -1)
+        number[which] = np.arange(which.size)
+        sets = number[self.sets]
+        inside = np.flatnonzero(sets >= 0)
+        return Tied(self.objective, sets[inside], inside if self.among is None else self.among[inside])
+
+    def frequencies(self) -> Floats:
+        """How often the weights of each set are used: the same number, up to rounding."""
+        return self.joined(self.objective.frequencies()) / self.count
+
     def whole(self, weights: Floats) -> Floats:
         """All weights."""
-        return (weights / self.count).take(self.sets)
+        each = (weights / self.count).take(self.sets)
+        if self.among is None:
+            return each
+        found = np.zeros(self.objective.size)
+        found[self.among] = each
+        return found
 
     def joined(self, vector: Floats) -> Floats:
         """The sums over sets of a vector of all weights: the transpose of ``whole``, and its inverse."""
-        return np.bincount(self.sets, vector, self.size) / self.count
+        some = vector if self.among is None else vector[self.among]
+        return np.bincount(self.sets, some, self.size) / self.count
 
     def penalty(self, values: Any, power: float) -> Any:
         """A penalty of all weights, equal within sets, as one of sets: times sqrt(k) ** power."""
@@ -56,12 +77,10 @@ def tied_sets(objective: ShardedLoss) -> Ints:
     and another one for all others.
     """
     rng, pulled = np.random.default_rng(0), np.zeros(objective.size)
-    for shard in objective.shards:
-        for item in shard.items:
-            _, chunk = shard.chunk(item)
-            shapes = objective.scorer.shapes(chunk.observations.steps)
-            counts = {key: rng.standard_normal(shape) for key, shape in shapes.items()}
-            objective.scorer.pull(counts, chunk.observations, pulled)
+    for observations in objective.observed():
+        shapes = objective.scorer.shapes(observations.steps)
+        counts = {key: rng.standard_normal(shape) for key, shape in shapes.items()}
+        objective.scorer.pull(counts, observations, pulled)
     sets, first = np.empty(objective.size, dtype=np.int64), 0
     for piece in objective.groups:
         _, place, own = np.unique(pulled[piece], return_index=True, return_inverse=True)

@@ -61,6 +61,10 @@ class Sparse:
             indptr = np.concatenate([[0], np.cumsum(counts)])
         return Sparse(indptr, self.indices[entries], self.data[entries] if self.data.size else self.data, self.size)
 
+    def squared(self) -> Sparse:
+        """The same features with the squares of their values."""
+        return replace(self, data=self.data**2)
+
     def divided(self) -> Divided:
         """The same in two parts: slower to make, faster to use again and again."""
         if MANY * self.indices.size < self.size:  # a few steps: no array of all features
@@ -144,6 +148,10 @@ class Divided:
         else:
             pull_rows(self.begin.astype(np.int64), self.names[self.found], values, *pairs, counts, gradient, factor)
         pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
+
+    def squared(self) -> Divided:
+        """The same features with the squares of their values."""
+        return replace(self, data=self.data**2, listed=None)
 
     def _rare_pairs(self, pairs: Pairs, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """Pairs of rare features: their numbers, their cells in an array (N, width), and values; kept if wanted."""
@@ -243,6 +251,13 @@ class Observations:
     def divided(self) -> Observations:
         """The same, prepared for repeated scoring."""
         return self if self.sparse is None else replace(self, sparse=of_names(self).divided())
+
+    def squared(self) -> Observations:
+        """The same with the squares of all values; tables of segment functions stay."""
+        sparse, dense = self.sparse, self.dense
+        if sparse is not None and sparse.data.size:
+            sparse = sparse.squared()
+        return replace(self, sparse=sparse, dense=None if dense is None else dense**2)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the data set and without tables, which may be far larger than these sequences."""

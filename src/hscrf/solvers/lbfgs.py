@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from hscrf.solvers.course import (
 
 TRIALS = 40  # lengths that a search tries
 PRECONDITION = 0.75  # power of the penalties by which weights are scaled; chosen by time to quality on six data sets
+RARE = 0.2  # power of the frequencies by which weights are scaled; any from 0.15 to 0.3 takes as many iterations
 ENOUGH, STEEP = 1e-4, 0.9  # parts of the slope at the start, in Wolfe's conditions
 
 Pairs = deque[tuple[Floats, Floats, float]]  # steps, changes of the gradient, and their products; oldest first
@@ -55,9 +57,9 @@ class LBFGS:
     Held-out quality stops changing before the loss does. With ``delta=1e-3`` it equals that of the optimum
     (``experiments/stopping.py``). CRFsuite uses ``delta=1e-5``.
 
-    If weights have different L2 penalties, the initial inverse Hessian is a diagonal: weights with a stronger penalty
-    take shorter steps. Nested models then converge in about half of the iterations. With one penalty for all weights
-    it is the usual multiple of the identity.
+    The initial inverse Hessian is a diagonal: weights with a stronger L2 penalty take shorter steps, and so do those of
+    frequent features, if the objective has a method ``frequencies``. Nested models then converge in less than half of
+    the iterations.
 
     Examples
     --------
@@ -120,7 +122,7 @@ class _Descent:
 
     def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
-        self.scales = _scales(c2)
+        self.scales = _scales(objective, c2)
         self.losses: list[float] = []
         self.pull, self.is_sparse = 2 * c2, bool(np.any(c1))
 
@@ -258,12 +260,18 @@ def _first_length(slope: float) -> float:
     return 1.0 / math.sqrt(-slope) if slope < 0 else 1.0
 
 
-def _scales(c2: Penalty) -> Floats | None:
-    """The diagonal of the first inverse Hessian, up to a factor; None if all weights have the same penalty."""
-    if not np.ndim(c2) or not np.any(c2) or np.ptp(c2) == 0:
-        return None
-    given = np.asarray(c2)
-    return np.maximum(given, given[given > 0].min()) ** -PRECONDITION
+def _scales(objective: Objective, c2: Penalty) -> Floats | None:
+    """The diagonal of the first inverse Hessian, up to a factor; None if it is a multiple of the identity."""
+    found: Any = 1.0
+    if np.ndim(c2) and np.any(c2) and np.ptp(c2) > 0:
+        given = np.asarray(c2)
+        found = np.maximum(given, given[given > 0].min()) ** -PRECONDITION
+    frequencies = getattr(objective, "frequencies", None)
+    if frequencies is not None:
+        given = frequencies()
+        if given.any():
+            found = found * np.maximum(given, given[given > 0].min()) ** -RARE
+    return found if np.ndim(found) else None
 
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs, scales: Floats | None = None) -> Floats:

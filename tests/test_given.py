@@ -424,6 +424,7 @@ def test_a_state_that_looks_like_a_typo(typo):
     with pytest.warns(UserWarning, match=f"level 'label' has the state '{typo}' at one step only; is it 'person'?"):
         ChainCRF(solver=SOLVER).fit([[["a"], ["b"], ["c"]]] * 6, [*labels, [typo, "person", "place"]])
     ChainCRF(solver=SOLVER).fit([[["a"], ["b"], ["c"]]] * 6, [["state1", "state1", "x"]] * 5 + [["state2", "x", "x"]])
+    ChainCRF(solver=SOLVER).fit([[["a"], ["b"], ["c"]]] * 6, [["B-INTJ", "O", "O"]] * 5 + [["B-INTJ", "I-INTJ", "O"]])
 
 
 def test_a_warm_start_that_cannot_be_used():

@@ -188,3 +188,17 @@ def test_a_text_is_suggested_where_columns_fail_and_never_overwritten(tmp_path, 
     assert (tmp_path / "notes.txt").read_text() == NOTES
     assert main(["fit", notes, "-m", str(tmp_path / "x"), "--format", "text"]) != 0
     assert "there are no labels to learn from" in capsys.readouterr().err
+
+
+def test_a_text_that_passes_for_a_column_of_steps_is_told(tmp_path, capsys):
+    """A model of a file with tabs takes a line without tabs for one cell."""
+    (tmp_path / "train.txt").write_text(SENTENCES.replace(" ", "\t"))
+    (tmp_path / "notes.txt").write_text("the cat sees\nan old dog sleeps now\n")
+    path, notes = str(tmp_path / "m.hscrf"), str(tmp_path / "notes.txt")
+    tabs = ["--separator", "tab", "--levels", "chunk=3,tag=2"]
+    assert main(["fit", str(tmp_path / "train.txt"), "-m", path, *tabs]) == 0
+    capsys.readouterr()
+    assert main(["predict", notes, "-m", path]) == 0
+    assert "notes.txt looks like plain text" in capsys.readouterr().err
+    assert main(["predict", notes, "-m", path, "--format", "text"]) == 0
+    assert "looks like" not in capsys.readouterr().err

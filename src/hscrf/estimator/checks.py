@@ -168,9 +168,12 @@ def warn_of_tags(Y: Sequence[Any], scheme: Any, model: Learner) -> None:
             warnings.warn(line, stacklevel=5)
 
 
+_OWN = re.compile(r"^[BIES]-|\d")  # parts of names in which states may well differ
+
+
 def _resembling(name: str, common: Sequence[str]) -> str | None:
-    """A common name that differs from this one by case or a typing error, not by a number."""
-    others = [word for word in common if re.sub(r"\d", "", word) != re.sub(r"\d", "", name)]
+    """A common name that differs from this one by case or a typing error, not by a number or the prefix of a tag."""
+    others = [word for word in common if _OWN.sub("", word) != _OWN.sub("", name)]
     folded = [word for word in others if word.casefold().strip() == name.casefold().strip()]
     close = get_close_matches(name, others, n=1, cutoff=0.8) if len(name) >= 5 else []
     return next(iter([*folded, *close]), None)

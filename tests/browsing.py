@@ -1,4 +1,4 @@
-"""A real browser on the studio's page: found, or skipped with a reason; watched by events, never by waiting."""
+"""A real browser on the studio's page, synchronised by events instead of waiting times."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmni
 
 
 def find_browser():
-    """Path of a Chromium on this machine; skips where there is none, fails where one is required."""
+    """Path of a Chromium on this machine; skips without one, or fails if one is required."""
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     missing = None if found else "no chromium on this machine (Debian: apt-get install chromium)"
     try:
@@ -64,7 +64,7 @@ class Tab:
         page.set_default_timeout(60_000)  # a busy machine is no failure
 
     def hear(self, message):
-        """Note what the browser complains of, but for alternatives that a fix has overtaken: they are answered 409."""
+        """Record errors of the browser, except answers 409 about outdated alternatives."""
         if message.type == "error" and "/alternatives" not in message.location.get("url", ""):
             self.errors.append(message.text)
 
@@ -97,7 +97,7 @@ class Tab:
         self.page.wait_for_function(holds, arg=[selector, text], timeout=timeout)
 
     def wait_match(self, selector, pattern):
-        """Until the text of an element matches a regular expression, of which Python and the browser think alike."""
+        """Wait until the text of an element matches a regular expression, in syntax common to Python and JavaScript."""
         holds = "([selector, pattern]) => new RegExp(pattern).test(document.querySelector(selector).textContent)"
         self.page.wait_for_function(holds, arg=[selector, pattern])
 
@@ -132,7 +132,7 @@ class Tab:
 
     @property
     def current(self):
-        """What is chosen, in words, once the next frame has drawn it."""
+        """The description of the selection, once the next frame has drawn it."""
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return self.text("#current")
 

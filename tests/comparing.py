@@ -1,4 +1,4 @@
-"""Results of the engines beside each other: the reference is what the compiled core is compared with."""
+"""Compare results of the compiled core with those of the reference."""
 
 import numpy as np
 

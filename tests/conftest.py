@@ -76,7 +76,7 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def playwright():
-    """What drives a real browser; tests that need one are skipped where there is none."""
+    """The driver of a real browser; tests that need one are skipped without it."""
     from browsing import find_browser
 
     find_browser()
@@ -118,7 +118,7 @@ def engine(request, monkeypatch):
 
 @pytest.fixture
 def poisoned(core):
-    """The core, whose work space is full of NaN: what is read before it is written shows."""
+    """The core with its work space full of NaN, which shows numbers that are read before they are written."""
     core.poison(True)
     yield core
     core.poison(False)
@@ -142,7 +142,7 @@ def shell(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def training_here(monkeypatch):
-    """Models of a studio are trained in a thread: for tests of what is learned, not of the process that learns it."""
+    """Train models of a studio in a thread, for tests of the models, not of the training process."""
     from hscrf.studio.work import trainer
     from studio_fixtures import TrainingHere
 

@@ -85,7 +85,7 @@ def flip_arrays(content, rng):
 
 
 def type_over(content, rng):
-    """Characters of the JSON exchanged for others of its alphabet: often still JSON."""
+    """Some characters of the JSON replaced by others of its alphabet, which often leaves valid JSON."""
     _, _, length = FRAME.unpack_from(content, len(MAGIC))
     altered = bytearray(content[:-DIGEST])
     for k in rng.integers(START, START + length, size=rng.choice([1, 1, 2, 4])):
@@ -107,7 +107,7 @@ def places(value, path=()):
 
 
 def a_place(content, rng):
-    """A random field of the file: the object or list that holds it, and its key. Every depth has its chance."""
+    """A random field of the file: the object or list that holds it, and its key; every depth is possible."""
     found = list(places(content))
     depth = int(rng.integers(1, max(map(len, found)) + 1))
     found = [path for path in found if len(path) == depth]
@@ -158,7 +158,7 @@ def delete_value(content, rng):
 
 
 def double_value(content, rng):
-    """An item of a list stands there twice, or a field of an object, with two values."""
+    """An item of a list, or a field of an object (with two values), occurs twice."""
     content, data = open_file(content)
     inside, key = a_place(content, rng)
     if isinstance(inside, list):
@@ -293,7 +293,7 @@ def change_shape(content, rng):
 
 
 def change_table(content, rng):
-    """What the file says of an array: shape, offset, dtype, name."""
+    """Change the description of an array: shape, offset, dtype, name."""
     content, data = open_file(content)
     entry = pick(rng, content["arrays"])
     key = pick(rng, list(entry))

@@ -134,7 +134,7 @@ def persist(model, level, i, j, state):
 
 
 def longest_explicit(model, level, state):
-    """The longest duration that limits and tables tell of a state."""
+    """The longest duration of a state by limits and tables."""
     found = model.max_duration[level][state]
     if level in model.duration:
         found = min(found, len(model.duration[level]))

@@ -1,4 +1,4 @@
-"""Random small models through the compiled core, the reference and the enumeration: how far they are apart."""
+"""Differences between the compiled core, the reference and the enumeration on random small models."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Python in a process of its own."""
+"""Run Python in a separate process."""
 
 import os
 import subprocess

@@ -37,13 +37,13 @@ def numbers(X):
 
 
 def short_search(monkeypatch):
-    """Let ``c2="auto"`` try two overall penalties only, and each for a moment."""
+    """Let ``c2="auto"`` try two overall penalties only, with few iterations."""
     monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
     monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
 
 
 def small_shards(monkeypatch, steps=150, chunk=40):
-    """Shards and chunks so small that little data has several of them."""
+    """Small shards and chunks, so that little data has several of them."""
     from hscrf.objective import workers
 
     monkeypatch.setattr("hscrf.observations.packed.SHARD", steps)

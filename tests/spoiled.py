@@ -121,7 +121,7 @@ FORMATS = (*TEXTS, *OBJECTS, *SIDES, *IMPORTS)
 
 
 def count_steps(name, text):
-    """How many steps a text holds; None if it is not for this function to tell."""
+    """The number of steps of a text; None if it cannot be counted here."""
     kind = TEXTS[name][1].format
     if kind == "jsonl":
         return sum(len(json.loads(line)["tokens"]) for line in split_lines(text) if line.strip())
@@ -150,7 +150,7 @@ def fields(line, tabs, name):
 
 
 def split_lines(text):
-    """Lines as files have them, which other signs than newlines do not end."""
+    """Lines of a file, which only newlines end."""
     return [line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
@@ -357,7 +357,7 @@ class Bench:
         return "read" if came == steps else f"{steps} steps went in, {came} came out"
 
     def learned(self, name, content):
-        """What ``fit`` does before it learns, if it does not refuse the file."""
+        """The actions of ``fit`` before it learns, unless it refuses the file."""
         recipe = TEXTS[name][1]
         with contextlib.suppress(ValueError):
             documents = list(recipe.documents(io.BytesIO(content)))

@@ -44,7 +44,7 @@ IMPORTS = (*SOUND, *STREAMS)
 
 
 def imported(name, content):
-    """What becomes of a file of another program."""
+    """The outcome of a file of another program."""
     found = list(read_annotations(content, SOUND[name][0]))
     for one in found:
         if not isinstance(one, Timeline):
@@ -58,7 +58,7 @@ def imported(name, content):
 
 
 def streamed(model, recipe, content):
-    """What becomes of lines that a stream labels."""
+    """The outcome of lines that a stream labels."""
     table = recipe if recipe.format == "table" else None
     stream = LineStream(recipe.as_format("columns"), model.stream(3), model.topology_, False, table)
     out = list(stream.labelled(io.BytesIO(content)))

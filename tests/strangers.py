@@ -136,7 +136,7 @@ def use(family, path):
 
 
 def outcome(family, path):
-    """What happens to somebody who opens a file: refused, declined, predicted, or what should not happen."""
+    """The outcome of opening a file: refused, declined, predicted, or a failure."""
     try:
         found = use(family, path)
     except FileFormatError as error:
@@ -151,7 +151,7 @@ def outcome(family, path):
 
 
 def is_raised_by_us(error):
-    """Does the error come from a raise statement in the package, not from inside a library it called."""
+    """Whether a raise statement in the package raised the error, not a library."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     package = os.path.dirname(hscrf.__file__)
     return last.filename.startswith(package) and (linecache.getline(last.filename, last.lineno).strip()).startswith(

@@ -1,4 +1,4 @@
-"""Files of other annotation programs: what goes out comes in again, damaged and hostile files are refused by line."""
+"""Files of other annotation programs: round trips, and damaged or hostile files, which are refused with a line."""
 
 import io
 import itertools

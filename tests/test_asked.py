@@ -1,4 +1,4 @@
-"""What was asked is done, or refused at once: options, names of files, weights, unknown labels."""
+"""Options, names of files, weights and unknown labels are respected, or refused before any work."""
 
 import json
 from pathlib import Path

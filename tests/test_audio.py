@@ -1,4 +1,4 @@
-"""Sound as steps: energies against a plain transform, every width of samples, and files that are no sound."""
+"""Sound as steps: energies against a plain transform, every width of samples, and files that are not sound."""
 
 import wave
 

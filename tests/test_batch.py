@@ -1,4 +1,4 @@
-"""The seam: packed potentials of many sequences -> log Z of each and counts of all, against one run a sequence."""
+"""A batch: log Z of each sequence and counts of all, against one run per sequence."""
 
 import gc
 import pickle
@@ -96,7 +96,7 @@ def test_evidence_on_some_sequences_only(engine, kinds):
 @pytest.mark.parametrize("kinds", [("markov", "unit"), ("segmental", "unit"), ("markov", "segmental")], ids="-".join)
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1, 1), (1, -1, 1, 1, -1)])
 def test_scaled_and_logarithmic_sequences_beside_each_other(engine, kinds, signs):
-    """Tokens of one sequence differ by thousands: it alone leaves the scaled arithmetic."""
+    """Tokens of one sequence differ by thousands: only that one is evaluated in logarithms."""
     rng = np.random.default_rng(11)
     singles, values = draw_batch(rng, kinds)
     d = singles[0].topology.depth - 1
@@ -137,7 +137,7 @@ def test_a_batch_pickles_without_its_plans(engine):
 
 
 def test_marginals_leave_nothing_behind():
-    """Nothing waits for the garbage collector: at a million steps that would be half a gigabyte."""
+    """Memory is released without the garbage collector: at a million steps it is half a gigabyte."""
     p = hscrf.Potentials(hscrf.Topology({"tag": ["N", "V"]}), 3)
     found = hscrf.marginals(p)
     ghosts = [weakref.ref(found), weakref.ref(found.posterior), weakref.ref(found.counts)]

@@ -1,4 +1,4 @@
-"""Runs side by side: starts of segments, and sequences of a batch, give the numbers of runs that go alone."""
+"""Starts of segments and sequences that are computed together give the same numbers as separate runs."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_children_far_fainter_than_those_of_other_parents(core, length, longest,
 @pytest.mark.parametrize("longest", [None, 4], ids=["unit", "segmental"])
 @pytest.mark.parametrize("count", [3, 8])
 def test_one_sequence_needs_logarithms_alone(core, longest, count):
-    """Two states lead by far in one sequence, until they fall behind two others that they never give way to."""
+    """Two states have far higher scores in one sequence, until two others that never follow them do."""
     topology = hscrf.Topology({"a": ["w", "x", "y", "z"]}, max_duration={"a": longest} if longest else None)
     rng, length = np.random.default_rng(0), 20
     token, trans = rng.standard_normal((count * length, 4)), rng.standard_normal((1, 1, 4, 4))

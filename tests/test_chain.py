@@ -1,4 +1,4 @@
-"""ChainCRF beside CRFsuite on real data at the same weights, and with labels that are partly missing."""
+"""ChainCRF against CRFsuite on real data at the same weights, and with partial labels."""
 
 import struct
 
@@ -123,7 +123,7 @@ Y = [["D", "J", "N", "V"], ["D", "N", "V"]]
 
 
 def test_partial_labels_and_evidence():
-    """The paper's PO-CRF: what is missing is summed over, what is known stays."""
+    """The paper's PO-CRF: a sum over missing labels, with known labels fixed."""
     model = hscrf.ChainCRF(c2=0.1).fit([*X, X[1]], [*Y, ["?", "N", "?"]])
     assert model.predict(X)[0].column("label") == Y[0]
     known = model.predict(X, evidence=[["?", "?", "V", "?"], None])

@@ -1,4 +1,4 @@
-"""A chunk stands alone: it pickles, and gives the same bits in another process."""
+"""A chunk is independent: it can be pickled, and gives the same bits in another process."""
 
 import os
 import pickle
@@ -113,7 +113,7 @@ def test_impossible_labels_are_named_by_their_number():
 
 
 def test_a_pickled_chunk_is_small():
-    """It holds what is packed, not what the user gave, unless a block reads that."""
+    """It holds packed observations, and the user's only if a block reads them."""
 
     class Heavy(list):
         def __reduce__(self):

@@ -112,7 +112,7 @@ class TestColumns:
         assert printed == metrics.conlleval_text(metrics.conlleval(gold, guess)) + "\n"
 
     def test_evidence_from_the_shell(self, folder):
-        """What the input labels stays, and the rest follows; files without labels are fine."""
+        """Labels in the input are kept and the others predicted; files need no labels."""
         text = "the ? ?\ncat ? B-VP\nsees V ?\n\ncat N B-NP\n"
         found, _ = run("predict", "-m", "model", input=text, cwd=folder)
         rows = [line.split() for line in found.splitlines()]
@@ -161,7 +161,7 @@ class TestColumns:
         assert not re.search(r"\b0(\.\w+)?\[", printed)
 
     def test_label_pairs_see_their_words(self, tmp_path, monkeypatch, capsys):
-        """Labels that a word turns about: only B01:%x[0,0] can know, and tokens do not see it."""
+        """Labels that depend on pairs of labels and a word: only B01:%x[0,0] has such features."""
         monkeypatch.chdir(tmp_path)
         rng = random.Random(0)
         with open("turns.txt", "w") as file:
@@ -575,7 +575,7 @@ class TestMemory:
 
 
 class TestWarnings:
-    """What is read otherwise than it may be meant is said, with file and line."""
+    """Ambiguous lines are reported with file and line."""
 
     STRAY = "the D B-NP\ncat N I-NP\n\nsees V B-VP\nis V I-NP\ncat N I-NP\n\nis V I-VP\n"
     LINE = "hscrf: stray.txt, line 5: level 'phrase' has I-NP after B-VP, which begins a segment as B-NP would"
@@ -717,7 +717,7 @@ class TestErrors:
         assert message in capsys.readouterr().err
 
     def test_the_real_command(self, folder):
-        """The same through a process, and for what goes wrong later than reading."""
+        """The same in a separate process, and for errors after reading."""
         (folder / "bad.txt").write_bytes(b"the D B-NP\r\ncat X I-NP\r\n")
         _, said = run("predict", "bad.txt", "-m", "model", "--strict", code=2, cwd=folder)
         assert said.startswith("hscrf: bad.txt, line 2: ")

@@ -1,4 +1,4 @@
-"""The promise of docs/versions.md: files of earlier releases are opened, and models say what they said then."""
+"""The promise of docs/versions.md: files of earlier releases open, and their models predict the same."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Posteriors of predicted segments against enumeration, and temperatures that make probabilities honest."""
+"""Posteriors of predicted segments against enumeration, and temperatures that calibrate probabilities."""
 
 import json
 import pickle
@@ -142,7 +142,7 @@ def test_labels_without_confidence_say_so():
 
 
 def overconfident(seed=0):
-    """A model that is too sure of itself, and development data that say so."""
+    """An overconfident model, and development data that show it."""
     inputs, labels = make_nested(40, (2, 3), separation=0.4, n_features=8, random_state=seed)
     return HSCRF(c2=1e-4).fit(inputs[:12], labels[:12]), inputs[12:], labels[12:]
 

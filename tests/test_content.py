@@ -1,4 +1,4 @@
-"""What a model's file says is checked before there is a model: one rule broken at a time, one sentence each."""
+"""The content of a model's file is checked before a model is made: one broken rule at a time, one message each."""
 
 import json
 

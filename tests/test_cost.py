@@ -1,4 +1,4 @@
-"""The cost of inference is foreseen: it grows as the engine does, and is said where it is large."""
+"""Estimated costs grow as the times of the engine do, and high costs are reported."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def topology(**limits):
 
 
 def growth(shape):
-    """How many times the work of 2000 steps that of 4000 is."""
+    """The ratio of the work for 4000 steps to that for 2000."""
     one, two = (estimate(shape, [n]) for n in (2000, 4000))
     return two.operations / one.operations
 

@@ -1,4 +1,4 @@
-"""How L-BFGS goes down: from a start at the complete sequences, with weights that stay equal taken as one."""
+"""L-BFGS from a start at the complete sequences, with one weight for each set of equal ones."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_nothing_to_start_from(complete):
 
 
 def test_the_start_is_the_fit_of_the_complete_sequences():
-    """Only as far as they have a say: features of other sequences keep zero weights."""
+    """Features that do not occur in the complete sequences keep zero weights."""
     words = [[{f"{n}": 1.0, "bias": 1.0} for _ in x] for n, x in enumerate(X)]
     whole, weights = loss_of(HSCRF(), words, partly({1, 4, 5}), None, Workers())
     c2 = np.linspace(0.5, 1.0, weights.size)

@@ -1,4 +1,4 @@
-"""DynamicCRF beside an enumeration of all label grids, with evidence; and the number of its weights."""
+"""DynamicCRF against an enumeration of all label grids, with evidence; and the number of its weights."""
 
 import itertools
 

@@ -394,7 +394,7 @@ def test_pickled_observations_stand_alone():
 
 @given(st.lists(st.integers(0, 40), unique=True), st.lists(st.integers(0, 40)), st.sampled_from([1, 64]))
 def test_names_are_found_as_in_a_dict(known, asked, step):
-    """Multiples of 64 want the same few slots."""
+    """Multiples of 64 share few slots of the table."""
     names = {step * value: k for k, value in enumerate(known)}
     hashes = np.array([step * value for value in asked], dtype=np.uint64)
     indptr = np.append(np.arange(0, len(hashes), 7), len(hashes))

@@ -1,4 +1,4 @@
-"""The engines prove each other: models that Hypothesis draws get the same answers from both, and by enumeration."""
+"""Both engines and the enumeration agree on models that Hypothesis draws."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_engines_agree_with_the_enumeration(seed, depth):
 
 
 def test_answers_that_differ_are_told_apart():
-    """What compares the engines sees a difference of log Z, of a probability, of a score, and a missing answer."""
+    """The comparison of engines finds differences of log Z, of a probability, of a score, and a missing answer."""
     one = ask_engine("reference", draw_case(0, 3))
     log_z, probabilities, scores = one
     key = next(iter(probabilities))

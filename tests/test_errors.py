@@ -1,4 +1,4 @@
-"""Errors carry data: which sequence, which step, which cells; and they come through pickle whole."""
+"""Errors have sequence, step and cells as attributes, and can be pickled."""
 
 import copy
 import io

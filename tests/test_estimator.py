@@ -1,4 +1,4 @@
-"""The estimator: what it learns, how it decodes, what scikit-learn and files make of it, and how it meets nonsense."""
+"""The estimator: learning, decoding, scikit-learn, files, and wrong input."""
 
 import itertools
 import json
@@ -413,7 +413,7 @@ def test_many_chunks_are_put_together_in_order(monkeypatch):
 
 
 def answers(fitted, inputs, evidence):
-    """What every door of a model gives for all sequences, as one list of arrays."""
+    """The results of all methods of a model for all sequences, as one list of arrays."""
     marginals = fitted.predict_marginals(inputs, evidence=evidence)
     draws = fitted.sample(inputs, 3, random_state=7, evidence=evidence)
     return [
@@ -550,7 +550,7 @@ def test_a_nesting_never_seen_is_wrong_not_an_error(model):
 
 
 def sparse_world(n, rng):
-    """Two parents that share one of three children, each of which knows its way."""
+    """Two parents that share one of three children, each with transitions of its own."""
     ways = {"A": "xyxyxy", "B": "zyzyzy"}
     inputs, labels = [], []
     for _ in range(n):

@@ -1,4 +1,4 @@
-"""Exports: every segment arrives in the other program's format, with its times, offsets and confidence."""
+"""Exports: every segment is in the other program's format, with times, offsets and confidence."""
 
 import csv
 import io

@@ -33,7 +33,7 @@ def draw_pairs(rng, features, cells):
 
 @pytest.fixture(params=["core", "plain"])
 def kernels(request, monkeypatch):
-    """Both forms, in the place where sums of weights are asked for."""
+    """The compiled and the NumPy form of the function that sums weights."""
     chosen = request.getfixturevalue("core") if request.param == "core" else plain
     for name in set(choice.__all__) & set(vars(packed)):
         monkeypatch.setattr(packed, name, getattr(chosen, name))

@@ -1,4 +1,4 @@
-"""The container of models and checkpoints: what goes in comes out, and anything else is a clear error."""
+"""The container of models and checkpoints: round trips, and clear errors for any other file."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def small(tmp_path):
 
 
 def forge(path, content, *, size=None, version=1):
-    """A file with a right checksum around whatever we like."""
+    """A file with any content and the right checksum."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
     length = START + len(text) + DIGEST
     body = MAGIC + FRAME.pack(version, length if size is None else size, len(text)) + text

@@ -1,4 +1,4 @@
-"""Files of strangers: whatever is in them, they are refused in one sentence or give a model that predicts."""
+"""Untrusted files: each is refused with a message or gives a model that predicts."""
 
 import pytest
 

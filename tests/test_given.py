@@ -1,4 +1,4 @@
-"""What users bring as labels: every form gives the same model, the same answers and the same scores."""
+"""Every form of labels gives the same model, the same predictions and the same scores."""
 
 import enum
 

@@ -1,4 +1,4 @@
-"""HHMM beside hmmlearn with one level, beside an enumeration with three; EM climbs and finds the parameters again."""
+"""HHMM against hmmlearn with one level and against an enumeration with three; EM recovers the parameters."""
 
 import numpy as np
 import pytest
@@ -238,7 +238,7 @@ def well_separated(rng):
 
 
 def test_em_recovers_the_parameters_from_partial_labels():
-    """Half of the states known, no ending: the parameters come back."""
+    """With half of the states and no end known, EM recovers the parameters."""
     rng = np.random.default_rng(13)
     truth = well_separated(rng)
     X, Y = truth.generate(500, random_state=rng)

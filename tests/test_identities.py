@@ -1,4 +1,4 @@
-"""What must hold whatever the numbers: Z three ways, gradients, sums to one, reductions to classical models."""
+"""Identities for any numbers: Z three ways, gradients, sums to one, reductions to classical models."""
 
 import dataclasses
 import os
@@ -439,7 +439,7 @@ def test_the_best_agrees_with_the_evidence_and_with_the_free_best(kinds):
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["unit", "markov", "segmental"])
 @pytest.mark.parametrize("seed", range(8))
 def test_ties_go_to_the_first_state_then_to_the_shortest_segment_from_the_end(kind, seed):
-    """Integer scores tie exactly; the rule is told on the list of all segments, last one first."""
+    """Integer scores tie exactly; the rule for ties compares the lists of all segments, the last one first."""
     rng = np.random.default_rng([kind, seed])
     limits = np.full(3, [1, twin.NO_LIMIT, 3][kind])
     model = twin.Model(

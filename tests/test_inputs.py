@@ -1,4 +1,4 @@
-"""Damaged data of every format: refused in one sentence, or as many steps come out as went in."""
+"""Damaged data of every format are refused with a message, or all steps are written."""
 
 import pytest
 

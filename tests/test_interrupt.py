@@ -62,7 +62,7 @@ def hear_signals():
 
 
 def run_until(child, iteration, what):
-    """Send a signal after so many iterations; what the process said, and the loss that it had reached."""
+    """Send a signal after some iterations; the output of the process, and its last loss."""
     loss = np.nan
     try:
         for line in child.stderr:

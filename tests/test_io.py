@@ -1,4 +1,4 @@
-"""Files: what is written reads back the same, and what is wrong is said with its file and line."""
+"""Files: round trips, and errors that name file and line."""
 
 import io
 import json
@@ -27,14 +27,14 @@ def sequences(row):
 
 
 def back(write, read, documents, **options):
-    """Documents after a journey through a file."""
+    """Documents that were written and read again."""
     file = io.StringIO()
     write(file, documents, **options.pop("writing", {}))
     return list(read(io.BytesIO(file.getvalue().encode()), **options))
 
 
 def complaint(read, content, **options):
-    """What reading a broken file says."""
+    """The message of reading a broken file."""
     stream = io.BytesIO(content if isinstance(content, bytes) else content.encode())
     stream.name = "data.txt"
     with pytest.raises(DataFileError) as caught:

@@ -1,4 +1,4 @@
-"""Metrics: counting against tiny twins, conlleval's script rule by rule, identities, published numbers."""
+"""Metrics: against plain implementations, conlleval's script rule by rule, identities, published numbers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Missing numbers and columns of text: what models see of tables with holes, in Python, files and shards."""
+"""Missing numbers and columns of text in Python, files and shards."""
 
 import datetime
 import io
@@ -338,7 +338,7 @@ def test_the_shell_learns_from_tables_with_holes(tmp_path, monkeypatch, capsys, 
 
 
 def test_accuracy_falls_gently():
-    """No cliff: half of the cells cost far less than half of what there is to know."""
+    """Accuracy falls slowly: without half of the cells it loses far less than half."""
     (X, Y), (new, truth) = make_sequences(20), make_sequences(10, seed=2)
     found = {
         share: hscrf.ChainCRF().fit(with_holes(X, share), Y).score(with_holes(new, share, seed=4), truth)

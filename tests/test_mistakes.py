@@ -1,4 +1,4 @@
-"""What mistakes say: each is an error or a warning that names the thing, what it is, and what was expected."""
+"""Wrong use: an error or a warning names the thing, what it is, and what was expected."""
 
 import re
 import sys

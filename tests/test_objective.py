@@ -36,7 +36,7 @@ WEIGHTS = np.array([1.0, 0.5, 1.0, 3.0])
 
 
 def extent(z, start, stop):
-    """A user's function: how much there is in a segment, and where it lies."""
+    """A segment function of a user: sum and place of a segment."""
     return [sum(len(z[t]) for t in range(start, stop)) / 4, np.cos(start + 2 * stop)]
 
 

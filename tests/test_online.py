@@ -1,4 +1,4 @@
-"""Learners that take a few sequences at a time: bundles, moving weights, and runs that go on after a kill."""
+"""Learners that take a few sequences at a time: bundles, moving weights, and runs resumed after a kill."""
 
 from dataclasses import replace
 

@@ -320,7 +320,7 @@ def test_one_large_part_among_moderate_ones(engine, part, level):
 
 @pytest.mark.parametrize("scale", [30.0, 100.0, 300.0, 1000.0])
 def test_between_moderate_and_large(engine, scale):
-    """Where the scaled arithmetic is about to give up."""
+    """Cases at the limit of the scaled arithmetic."""
     p = draw_model(np.random.default_rng(15), ("markov", "unit"), LONG[engine], size=3, sparse=True, scale=scale)
     log_z, upper, lower = hierarchy(p)
     posterior = hscrf.marginals(p)
@@ -579,7 +579,7 @@ def test_ends_between_which_nothing_can_be_looked_at(core, every, cost):
 
 @pytest.mark.parametrize("cost", [-3.0, -9.0, -21.0])
 def test_what_waits_long_for_its_end(core, cost):
-    """What started long ago and cannot end yet is lifted by every gain since."""
+    """Segments that started long ago and cannot end yet keep their mass through later rescalings."""
     limits = {"b": {"short": 1, "long": None}}
     topology = hscrf.Topology({"b": ["short", "long"]}, min_duration={"b": {"long": 298}}, max_duration=limits)
     trans = np.zeros((1, 1, 2, 2))

@@ -1,4 +1,4 @@
-"""Penalties that are chosen by what is held out: what the path says is true, and it leads to the best of it."""
+"""Penalties chosen on held-out data: the path has the right errors, and its best entry is chosen."""
 
 import matplotlib.pyplot as plt
 import numpy as np

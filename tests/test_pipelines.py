@@ -1,4 +1,4 @@
-"""Models in the company of scikit-learn: pipelines, groups, scorers by name, weights, restarts, partial_fit."""
+"""Models within scikit-learn: pipelines, groups, scorers by name, weights, restarts, partial_fit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures by their structure: what is drawn where and under which name; never by pixels."""
+"""Pictures by their structure: artists, places and names, not pixels."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""The line one sees while waiting: what, when, and where."""
+"""The progress line: its text, and when and where it is shown."""
 
 import io
 import time

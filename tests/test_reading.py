@@ -1,4 +1,4 @@
-"""Nothing is lost or changed on the way in without a word: comments, separators, labels among features, options."""
+"""Reading reports what it drops or changes: comments, separators, labels among features, options."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fillers that remember, against an enumeration that knows no copies: it scores each labelling by its history."""
+"""Fillers that remember, against an enumeration without copies that scores each labelling by its history."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Clusters give the bits of one process, whatever happens to their workers."""
+"""Clusters give the bits of one process, also if workers fail."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Packing: formats, the cache, bad sequences, and everything that can happen to files."""
+"""Packing: formats, the cache, bad sequences, and damaged or changed files."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""One order of summation for everybody: shards in a binary tree, whoever sums which of its branches."""
+"""One order of summation: shards in a binary tree, whichever process sums its branches."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Workers in processes of their own: what they meet is named, what they lack is refused, and they may die."""
+"""Workers in separate processes: bad data are named, other versions are refused, and workers may die."""
 
 import contextlib
 import os
@@ -218,7 +218,7 @@ def test_a_worker_takes_no_new_pages_for_each_chunk(real, monkeypatch):
 
 
 def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, capsys):
-    """One after the other is lost; what is left gives the same bits, and in the end one sentence."""
+    """Workers are lost one after the other; the others give the same bits, and the last loss raises an error."""
     X, Y = sentences(150)
     model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=12))
     memory = clone(model).fit(X, Y)

@@ -105,7 +105,7 @@ def penalised(objective, weights, c1, c2):
 
 
 class Banana:
-    """Rosenbrock's function: a valley so bent that steps along straight lines must be cut short, or stretched."""
+    """Rosenbrock's function: a bent valley, in which line searches must shorten or lengthen steps."""
 
     size, calls = 8, 0
 

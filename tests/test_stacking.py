@@ -25,7 +25,7 @@ TREES_ARE_TRUSTED = tuple(map(int, version("skops").split(".")[:2])) < (0, 13)  
 
 
 class Memory:
-    """A classifier that knows the steps that it has seen by heart, and nothing of others."""
+    """A classifier that memorises its training steps and is uniform on others."""
 
     def fit(self, rows, codes):
         self.classes_ = np.unique(codes)
@@ -104,7 +104,7 @@ def test_windows_is_a_transformer():
 
 
 def test_scores_in_training_come_from_classifiers_that_have_not_seen_the_sequence():
-    """A classifier that remembers is worthless on what it has not seen, and the CRF must find that out."""
+    """A classifier that memorises is useless on new data; cross-fitting must show that to the CRF."""
     X, Y = numbers(10)
     seen = {}
 

@@ -1,4 +1,4 @@
-"""What starting costs, as far as it does not depend on the clock: what is imported."""
+"""The cost of starting, measured by the imported modules instead of by time."""
 
 from processes import run
 

@@ -1,4 +1,4 @@
-"""Streams: what is given at each step equals the answer for the prefix seen so far, and at the end ``predict``."""
+"""Streams: the labels of each step equal those of the prefix so far and, at the end, those of ``predict``."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a stream takes in: rows with holes and text, tables, and lines of the shell with comments and sequences."""
+"""Inputs of a stream: rows with missing numbers and text, tables, and lines with comments and sequences."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sequences that are cut at known labels: the same answers as in one piece, from an engine that never cuts."""
+"""Sequences that are cut at known labels give the same answers as from an engine that never cuts."""
 
 import contextlib
 import itertools

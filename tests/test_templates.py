@@ -1,4 +1,4 @@
-"""Templates: what they make of tokens, in TOML and in the words of CRF++ and Wapiti."""
+"""Templates: the features of tokens, in TOML and in the notation of CRF++ and Wapiti."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plain text: tokens that know their place, files told from columns, and exports that refer to the original text."""
+"""Plain text: tokens with their places, detection of text files, and exports that refer to the original text."""
 
 import io
 import json

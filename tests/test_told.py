@@ -1,4 +1,4 @@
-"""What was read is said, for tables, JSON Lines and shards alike: dates, decimal signs, columns, labels among them."""
+"""Reports of what was read from tables, JSON Lines and shards: dates, decimal signs, columns, labels among features."""
 
 import io
 import json

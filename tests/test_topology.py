@@ -1,4 +1,4 @@
-"""The state hierarchy: what it stores, what it refuses, and that nothing is lost on the way through JSON."""
+"""The state hierarchy: its fields, its checks, and round trips through JSON."""
 
 import json
 import pickle

@@ -121,9 +121,11 @@ class HSCRF(SequenceEstimator, Predictor):
         self,
         topology: Topology | None = None,
         *,
+        children: str = "auto",
         features: Sequence[Any] | None = None,
         durations: Mapping[str, str] | None = None,
         max_duration: int | Mapping[str, int | Mapping[str, int | None] | None] | None = None,
+        open_duration: bool | str = "auto",
         c1: float = 0.0,
         c2: float | str = 0.1,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
@@ -134,18 +136,18 @@ class HSCRF(SequenceEstimator, Predictor):
         transitions: str = "all",
         fillers: Any = "auto",
         standardize: bool = True,
+        warm_start: bool = False,
+        missing: str = "indicator",
         n_jobs: int = 1,
         random_state: Any = None,
-        warm_start: bool = False,
         verbose: int = 0,
-        children: str = "auto",
-        missing: str = "indicator",
-        open_duration: bool | str = "auto",
     ) -> None:
         self.topology = topology
+        self.children = children
         self.features = features
         self.durations = durations
         self.max_duration: Any = max_duration
+        self.open_duration: Any = open_duration
         self.c1 = c1
         self.c2 = c2
         self.margin = margin
@@ -156,13 +158,11 @@ class HSCRF(SequenceEstimator, Predictor):
         self.transitions = transitions
         self.fillers = fillers
         self.standardize = standardize
+        self.warm_start = warm_start
+        self.missing = missing
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.warm_start = warm_start
         self.verbose = verbose
-        self.children = children
-        self.missing = missing
-        self.open_duration: Any = open_duration
 
     factors_: dict[str, float]  # by level, and of transitions
     solver_of = staticmethod(solvers.solver_of)  # a family may have a rule of its own for a name

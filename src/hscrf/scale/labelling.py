@@ -95,7 +95,7 @@ class Labelling:
         if found is None:
             with shards.cache.making(key) as folder, waiting("packing", model.verbose) as line:
                 header: dict[str, Any] = {"kind": "sequences", "files": self._entries(folder, line)}
-                header |= {"skipped": self.problems.count, "told": self.problems.told}
+                header |= {"skipped": self.problems.count, "told": self.problems.messages}
                 write_manifest(folder, header, {}, shards.sources)
             shards.note_packed(key)
             found = header, {}
@@ -113,7 +113,7 @@ class Labelling:
         if not entries and self.problems.count:
             raise ValueError(
                 f"all {self.problems.count} sequences are bad, expected a good one; "
-                f"the first problem is: {self.problems.told[0]}"
+                f"the first problem is: {self.problems.messages[0]}"
             )
         return entries
 

@@ -195,7 +195,7 @@ class Packer:
                 line.what = f"writing shard {draft.number + 1} of {len(drafts)}"
         if not entries:
             told = f"all {self.problems.count} sequences are bad, expected a good one"
-            raise ValueError(f"{told}; the first problem is: {self.problems.told[0]}")
+            raise ValueError(f"{told}; the first problem is: {self.problems.messages[0]}")
         for path in filter(None, [*form.numbers, self.settings.sieve]):
             os.unlink(path)
         if self.model.topology is None and not next(own.given for own in learned if own.frame is not None):
@@ -203,7 +203,7 @@ class Packer:
         settings, own_arrays = dump_frame(frame)
         complete = all(entry["complete"] == entry["count"] for entry in entries)
         header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": frame.scheme}
-        header |= {"skipped": self.problems.count, "told": self.problems.told, **settings}
+        header |= {"skipped": self.problems.count, "told": self.problems.messages, **settings}
         arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own_arrays}
         return header, arrays, frame
 

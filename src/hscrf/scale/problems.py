@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-TOLD = 20  # number of messages that are kept
+MOST_MESSAGES = 20  # number of messages that are kept
 Item = TypeVar("Item")
 
 
@@ -16,7 +16,7 @@ class Problems:
 
     skip: bool = False
     count: int = 0
-    told: list[str] = field(default_factory=list)  # the first messages
+    messages: list[str] = field(default_factory=list)  # the first messages
 
     def refuse(self, error: Exception) -> None:
         """Raise the error of a bad sequence, or count the sequence as left out."""
@@ -27,13 +27,13 @@ class Problems:
     def note(self, error: Exception) -> None:
         """Count a sequence that was left out."""
         self.count += 1
-        if len(self.told) < TOLD:
-            self.told.append(str(error))
+        if len(self.messages) < MOST_MESSAGES:
+            self.messages.append(str(error))
 
     def add(self, other: Problems) -> None:
         """Add the problems of later sequences."""
         self.count += other.count
-        self.told += other.told[: TOLD - len(self.told)]
+        self.messages += other.messages[: MOST_MESSAGES - len(self.messages)]
 
 
 def without_bad(

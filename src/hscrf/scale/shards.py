@@ -164,7 +164,7 @@ class Shards:
     @property
     def problems(self) -> list[str]:
         """The first messages about sequences that were left out."""
-        return self.bad.told
+        return self.bad.messages
 
     def __repr__(self) -> str:
         return f"Shards({len(self.sources)} sources, packed in {self.cache.folder})"
@@ -327,7 +327,7 @@ class Shards:
         header : mapping
             Header of the manifest.
         """
-        self.bad.count, self.bad.told[:] = header.get("skipped", 0), header.get("told", [])
+        self.bad.count, self.bad.messages[:] = header.get("skipped", 0), header.get("told", [])
 
     def _name(self, source: Source) -> Any:
         if isinstance(source, FileSource):

@@ -26,7 +26,8 @@ struct Max {
 };
 
 struct Log {
-    static constexpr double FAINTEST = -60;  // fainter posteriors add nothing to counts
+    static constexpr double FAINTEST = -60;    // fainter posteriors add nothing to counts
+    static constexpr double NEGLIGIBLE = -45;  // terms so far below the highest add nothing to a sum
     static constexpr double zero = -INF, one = 0.0;
     static INLINE V times(V a, V b) { return a + b; }
     static __attribute__((noinline)) V plus(V a, V b) {
@@ -47,15 +48,19 @@ constexpr bool is_linear = A::zero == 0.0;
 template <class A>
 constexpr bool is_log = std::is_same_v<A, Log>;
 
-// The sum over k < n of term(k), and of ``first``; Log takes two passes, so that a term costs one exponential.
+// The sum over k < n of term(k), and of ``first``. Log finds the highest term first, and skips the exponentials of
+// terms that add nothing to it.
 template <class A, class Term>
 INLINE V reduce(V first, int n, Term term) {
     if constexpr (is_log<A>) {
-        V high = first, total;
+        V high = first;
         for (int k = 0; k < n; ++k) high = larger(high, term(k));
         const V shift = high > splat(-INF) ? high : V{};
-        total = exp(first - shift);
-        for (int k = 0; k < n; ++k) total += exp(term(k) - shift);
+        V total = exp(first - shift);
+        for (int k = 0; k < n; ++k) {
+            const V value = term(k) - shift;
+            if (any(value > splat(Log::NEGLIGIBLE))) total += exp(value);
+        }
         return shift + log(total);
     } else {
         V even = first, odd = splat(A::zero);

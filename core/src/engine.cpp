@@ -15,23 +15,6 @@ Workshop& workshop() {
     return work;
 }
 
-// Placeholder arrays where no counts are requested.
-struct Unwanted : Counts {
-    std::vector<std::vector<double>> rooms;
-
-    Unwanted(const Topology& topology, int64_t steps) {
-        const size_t depth = topology.states.size();
-        for (auto& part : own) part.assign(depth, nullptr);
-        for (auto& part : event) part.assign(depth, nullptr);
-        segments.assign(depth, nullptr), lags.assign(depth, 0), longest.assign(depth, 0);
-        for (int states : topology.states)
-            for (auto* to : {&state, &ending}) {
-                rooms.emplace_back(size_t(steps) * (to == &state ? states : 1), 0.0);
-                to->push_back(rooms.back().data());
-            }
-    }
-};
-
 struct Native final : Engine {
     static constexpr int R = 8;  // sequences side by side
     const Model model;
@@ -118,7 +101,7 @@ struct Native final : Engine {
             first[r] = batch.offsets[which[r]], length[r] = int(batch.offsets[which[r] + 1] - first[r]);
         Tokens<A, R> tokens(model.topology, batch, layer, work.space, rows, first, length, false, reach);
         Sequences<A, R> kind(layer, *layer.dense, work.gates[0], work.space, counts, nullptr, reach, tokens, rows);
-        Walk<A, Sequences<A, R>> walk(kind, work.space, shared[0].numbers<A>(layer.tables), 0, keep);
+        Walk<A, Sequences<A, R>> walk(kind, work.space, shared[0].numbers<A>(), 0, keep);
         walk.forward();
         use(walk, kind);
         return !tokens.lost;

@@ -55,7 +55,18 @@ template <class A, int R, class Put>
 INLINE void product(const double* above, const double* entry, const double* before, const double* table, int count,
                     int width, int size, Put put) {
     const int panel = width * PAD;
-    if constexpr (R == 1) {
+    if constexpr (is_log<A>) {
+        for (int v = 0; v < size; v += R == 1 ? W : 1)
+            for (int r = 0; r < R; r += R == 1 ? 1 : W) {
+                const double* column = table + v / PAD * panel + v % PAD;
+                const auto at = [](const double* p) ALWAYS { return R == 1 ? load(p) : splat(*p); };
+                const auto row = [&](const double* p) ALWAYS { return R == 1 ? splat(*p) : load(p + r); };
+                put(v, r,
+                    reduce<A>(above ? row(above) + at(entry + v) : splat(A::zero), before ? count : 0,
+                              [&](int u)
+                                  ALWAYS { return row(before + size_t(u) * R) + at(column + size_t(u) * PAD); }));
+            }
+    } else if constexpr (R == 1) {
         constexpr int E = PAD / W;  // vectors of a panel
         int v = 0;
         for (; v + 4 * PAD <= width; v += 4 * PAD)

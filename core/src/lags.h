@@ -10,7 +10,16 @@ namespace hscrf::ISA {
 // out[x, r] = the sum over lags < n of entered[x, r] so many steps before * mass[x] of the lag.
 template <class A, int R>
 INLINE void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
-    if constexpr (R == 1) {
+    if constexpr (is_log<A>) {
+        for (int x = 0; x < leaves; x += R == 1 ? W : 1)
+            for (int r = 0; r < R; r += R == 1 ? 1 : W) {
+                const size_t at = size_t(x) * R + r;
+                store(out + at, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
+                          const double* factor = mass + size_t(lag) * leaves + x;
+                          return load(entered + at - lag * step) + (R == 1 ? load(factor) : splat(*factor));
+                      }));
+            }
+    } else if constexpr (R == 1) {
         for (int x = 0; x < leaves; x += W) {
             const double *from = entered + x, *factor = mass + x;
             const auto term = [&](int lag) ALWAYS {

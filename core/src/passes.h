@@ -70,17 +70,15 @@ struct Pass {
     // The numbers of the tables of a layer, from the first step on, and from one step to the next.
     std::pair<const double*, size_t> numbers(size_t n) {
         const Tables& tables = model.layers[n]->tables;
-        if (!shared[n].varies) return {shared[n].template numbers<A>(tables), 0};
-        const size_t size = is_log<A> ? tables.lifted_size() : tables.size;
-        double* flat = space.get(FLAT_OF + n, size * steps);
+        if (!shared[n].varies) return {shared[n].template numbers<A>(), 0};
+        double* flat = space.get(FLAT_OF + n, tables.size * steps);
         for (int t = 0; t < steps; ++t) {
-            double* row = flat + t * size;
+            double* row = flat + t * tables.size;
             reach = std::max(reach, tables.read(batch.values, first + t, row));
             if (is_linear<A>) exponentiate(row, tables.counted);
             tables.transpose(row);
-            if (is_log<A>) tables.lift(row);
         }
-        return {flat, size};
+        return {flat, tables.size};
     }
     double reach = 0;  // of the tables of the layer at hand, and of the number of its nodes
 

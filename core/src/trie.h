@@ -23,21 +23,12 @@ struct Family {
     std::vector<int> kids;
     int count, width;
     size_t init, end, trans, back;  // ``back`` is trans transposed
-    int number;                     // in the layer
 
     // Tables (u, v) lie in panels of PAD columns v: a product reads them from the first number to the last.
     size_t cell(int u, int v) const { return (size_t(v / PAD) * width + u) * PAD + v % PAD; }
 };
 
-// LOG: one part of a family. Its logarithms, their exponentials without the highest, and how far the lowest possible
-// one is below that.
-struct Lifted {
-    const double *logs, *exps;
-    double high, depth;
-};
-
-// The potentials of all families of a layer in one flat array: those that are counted, then trans transposed. LOG has
-// more: the same as exponentials, and the range of each part of each family.
+// The potentials of all families of a layer in one flat array: those that are counted, then trans transposed.
 struct Tables {
     struct Entry {
         uint32_t place, index;  // in the flat array, and in the dense table of Python
@@ -46,7 +37,6 @@ struct Tables {
     std::vector<std::vector<Family>> levels;          // [parent's level - top][parent's state]
     std::vector<std::vector<Entry>> entries[EVENTS];  // [part][parent's level - top]
     size_t counted = 0, size = 0;
-    int families = 0;
 
     Tables(const Topology& topology, int top, int bottom) : top(top), levels(bottom - top) {
         for (auto& part : entries) part.resize(bottom - top);
@@ -86,34 +76,6 @@ struct Tables {
                     for (int v = 0; v < f.width; ++v) flat[f.back + f.cell(v, u)] = flat[f.trans + f.cell(u, v)];
     }
 
-    size_t lifted_size() const { return 2 * size + size_t(families) * 2 * EVENTS; }
-    // Fill what LOG has more, behind the logarithms.
-    void lift(double* flat) const {
-        for (const auto& level : levels)
-            for (const Family& f : level) {
-                const size_t square = size_t(f.width) * f.width;
-                const std::pair<size_t, size_t> places[EVENTS] = {
-                    {f.init, f.width}, {f.trans, square}, {f.end, f.width}};
-                for (int part = 0; part < EVENTS; ++part) {
-                    const auto [at, n] = places[part];
-                    double high = -INF, low = INF, *range = flat + 2 * size + 2 * (EVENTS * f.number + part);
-                    for (size_t k = at; k < at + n; ++k) {
-                        high = std::max(high, flat[k]);
-                        if (flat[k] > -INF) low = std::min(low, flat[k]);
-                    }
-                    range[0] = high > -INF ? high : 0.0, range[1] = high > -INF ? high - low : 0.0;
-                    for (size_t k = at; k < at + n; ++k) flat[size + k] = flat[k] - range[0];
-                    exponentiate(flat + size + at, n);
-                }
-            }
-        transpose(flat + size);
-    }
-    Lifted lifted(const double* flat, const Family& f, Event part, bool back = false) const {
-        const size_t at = part == INIT ? f.init : part == END ? f.end : back ? f.back : f.trans;
-        const double* range = flat + 2 * size + 2 * (EVENTS * f.number + part);
-        return {flat + at, flat + size + at, range[0], range[1]};
-    }
-
     // Add counts, times a weight, to those of Python; ``pot``: they are still to be multiplied by their potentials.
     void write(const Values& given, const double* grad, const double* pot, double weight, int64_t t,
                Counts& counts) const {
@@ -148,7 +110,7 @@ struct Tables {
         Family f;
         for (int u = 0; u < kids; ++u)
             if (topology.children[d][s * kids + u]) f.kids.push_back(u);
-        f.count = int(f.kids.size()), f.width = padded(f.count), f.number = families++;
+        f.count = int(f.kids.size()), f.width = padded(f.count);
         f.init = counted, f.end = f.init + f.width, f.trans = f.end + f.width;
         counted = f.trans + size_t(f.width) * f.width;
         for (int u = 0; u < f.count; ++u) {
@@ -258,15 +220,11 @@ struct Model {
 struct Shared {
     bool varies = false;
     double reach = 0;
-    mutable std::vector<double> logs;              // what LOG has more is added when it is needed
-    std::vector<double> exps, counts, log_counts;  // counts of LINEAR are still to be multiplied by ``exps``
+    std::vector<double> logs, exps, counts, log_counts;  // counts of LINEAR are still to be multiplied by ``exps``
 
     template <class A>
-    const double* numbers(const Tables& tables) const {
-        if (is_linear<A>) return exps.data();
-        if (is_log<A> && logs.size() < tables.lifted_size())
-            logs.resize(tables.lifted_size()), tables.lift(logs.data());
-        return logs.data();
+    const double* numbers() const {
+        return is_linear<A> ? exps.data() : logs.data();
     }
 };
 

@@ -56,16 +56,13 @@ INLINE void product(const double* above, const double* entry, const double* befo
                     int width, int size, Put put) {
     const int panel = width * PAD;
     if constexpr (is_log<A>) {
-        for (int v = 0; v < size; v += R == 1 ? W : 1)
-            for (int r = 0; r < R; r += R == 1 ? 1 : W) {
-                const double* column = table + v / PAD * panel + v % PAD;
-                const auto at = [](const double* p) ALWAYS { return R == 1 ? load(p) : splat(*p); };
-                const auto row = [&](const double* p) ALWAYS { return R == 1 ? splat(*p) : load(p + r); };
-                put(v, r,
-                    reduce<A>(above ? row(above) + at(entry + v) : splat(A::zero), before ? count : 0,
-                              [&](int u)
-                                  ALWAYS { return row(before + size_t(u) * R) + at(column + size_t(u) * PAD); }));
-            }
+        static_assert(R == 1);
+        for (int v = 0; v < size; v += W) {
+            const double* column = table + v / PAD * panel + v % PAD;
+            const V first = above ? splat(*above) + load(entry + v) : splat(A::zero);
+            const auto term = [&](int u) ALWAYS { return splat(before[u]) + load(column + u * PAD); };
+            put(v, 0, reduce<A>(first, before ? count : 0, term));
+        }
     } else if constexpr (R == 1) {
         constexpr int E = PAD / W;  // vectors of a panel
         int v = 0;

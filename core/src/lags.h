@@ -10,29 +10,11 @@ namespace hscrf::ISA {
 // out[x, r] = the sum over lags < n of entered[x, r] so many steps before * mass[x] of the lag.
 template <class A, int R>
 INLINE void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
-    if constexpr (is_log<A>) {
-        for (int x = 0; x < leaves; x += R == 1 ? W : 1)
-            for (int r = 0; r < R; r += R == 1 ? 1 : W) {
-                const size_t at = size_t(x) * R + r;
-                store(out + at, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
-                          const double* factor = mass + size_t(lag) * leaves + x;
-                          return load(entered + at - lag * step) + (R == 1 ? load(factor) : splat(*factor));
-                      }));
-            }
-    } else if constexpr (R == 1) {
-        for (int x = 0; x < leaves; x += W) {
-            const double *from = entered + x, *factor = mass + x;
-            const auto term = [&](int lag) ALWAYS {
-                return A::times(load(from - lag * step), load(factor + size_t(lag) * leaves));
-            };
-            V total[4];  // four sums that do not wait for each other
-            for (V& part : total) part = splat(A::zero);
-            int lag = 0;
-            for (; lag + 4 <= n; lag += 4)
-                UNROLL for (int k = 0; k < 4; ++k) total[k] = A::plus(total[k], term(lag + k));
-            for (; lag < n; ++lag) total[0] = A::plus(total[0], term(lag));
-            store(out + x, A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3])));
-        }
+    if constexpr (R == 1) {
+        for (int x = 0; x < leaves; x += W)
+            store(out + x, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
+                      return A::times(load(entered + x - lag * step), load(mass + size_t(lag) * leaves + x));
+                  }));
     } else {
         constexpr int H = R / W, X = 4;  // X leaves at a time
         for (int x = 0; x < leaves; x += X) {

@@ -28,6 +28,29 @@ struct Family {
     size_t cell(int u, int v) const { return (size_t(v / PAD) * width + u) * PAD + v % PAD; }
 };
 
+// How far the possible logarithms of each table are above and below zero.
+struct Ranges {
+    std::vector<std::pair<double, double>> tables;
+
+    // The highest product of one number of each table, or of their inverses, if none is below exp(-clip).
+    double reach(double clip) const {
+        double total = 0;
+        for (const auto& [high, low] : tables) total += std::max(high, std::min(low, clip));
+        return total;
+    }
+    // A clip that makes the reach small enough, if there is one.
+    double clip(double widest) const {
+        double clip = INF;
+        for (double next = widest; reach(clip) > widest && next > 20; next *= 0.8) clip = next;
+        return clip;
+    }
+};
+
+struct Raised {  // an entry of the tables of a step
+    int t;
+    size_t place;
+};
+
 // The potentials of all families of a layer in one flat array: those that are counted, then trans transposed.
 struct Tables {
     struct Entry {
@@ -47,26 +70,34 @@ struct Tables {
             for (Family& f : level) f.back = size, size += size_t(f.width) * f.width;
     }
 
-    // Fill a flat array with the logarithms of step t; return the sum over tables of the largest, whatever its sign.
-    double read(const Values& given, int64_t t, double* flat) const {
+    // Fill a flat array with the logarithms of step t; return the range of each table.
+    Ranges read(const Values& given, int64_t t, double* flat) const {
         std::fill(flat, flat + counted, -INF);
-        double total = 0;
+        Ranges ranges;
         for (int part = 0; part < EVENTS; ++part)
             for (size_t k = 0; k < levels.size(); ++k) {
                 const Part& from = given.event[part][top + k];
-                double most = 0;
+                double high = 0, low = 0;
                 if (!from.data)
                     for (const Entry& e : entries[part][k]) flat[e.place] = 0.0;
                 else {
                     const double* row = from.data + (from.rows > 1 ? t : 0) * dense(part, k);
                     for (const Entry& e : entries[part][k]) {
                         const double value = flat[e.place] = row[e.index];
-                        if (value > -INF) most = std::max(most, std::fabs(value));
+                        if (value > -INF) high = std::max(high, value), low = std::max(low, -value);
                     }
                 }
-                total += most;
+                ranges.tables.push_back({high, low});
             }
-        return total;
+        return ranges;
+    }
+
+    // LINEAR. From logarithms to numbers. Possible ones below exp(-clip) are raised to that, and noted.
+    void exponentiate(double* flat, double clip, int t, std::vector<Raised>& raised) const {
+        for (size_t k = 0; k < counted; ++k)
+            if (flat[k] > -INF && flat[k] < -clip) flat[k] = -clip, raised.push_back({t, k});
+        ISA::exponentiate(flat, counted);
+        transpose(flat);
     }
 
     void transpose(double* flat) const {
@@ -185,6 +216,7 @@ struct Layer {
     std::vector<std::unique_ptr<Trie>> tries;  // of each top state
     std::unique_ptr<Trie> dense;               // of the first, for sequences side by side; nullptr below the root
     int widest = 1;                            // group of siblings
+    double spread = 0;                         // logarithm of the most nodes of a trie
 
     Layer(const Topology& topology, int top, int bottom)
         : top(top),
@@ -198,6 +230,7 @@ struct Layer {
         if (top == 0) dense = std::make_unique<Trie>(topology, tables, top, bottom, 0, false);
         for (const auto& level : tables.levels)
             for (const Family& f : level) widest = std::max(widest, f.count);
+        for (const auto& trie : tries) spread = std::max(spread, std::log(double(trie->nodes)));
     }
     int depth() const { return bottom - top; }
     // The levels below the top whose tokens are met step by step.
@@ -219,7 +252,8 @@ struct Model {
 // The tables of a layer that do not change in time, for all sequences of a call, and their counts.
 struct Shared {
     bool varies = false;
-    double reach = 0;
+    double reach = 0;                                    // of the exponentials
+    std::vector<Raised> raised;                          // of them
     std::vector<double> logs, exps, counts, log_counts;  // counts of LINEAR are still to be multiplied by ``exps``
 
     template <class A>

@@ -308,33 +308,26 @@ struct Walk {
         if (tail) kind.lost |= !tail->begin(t, begun + inner);
     }
 
-    // LOG. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step: one sum for
-    // each, where ``spread_lags`` would take a logarithm for each segment. And the posteriors of the segments.
+    // LOG, one row. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and
+    // the posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
     void begin_segments_back(int t, double* begun) {
         const Columns& c = *kind.below->columns;
         std::vector<std::pair<const double*, size_t>> segments;  // bars where one ends; its line of masses
         for (int k = t; k < std::min(steps, t + c.longest); ++k)
             if (c.skip[kind.start + k] <= k - t && k - t < c.until[kind.start + k])
                 segments.push_back({started_at(k), kind.below->line(kind.start + k, k - t)});
-        for (int x = 0; x < trie.leaves(); x += R == 1 ? W : 1)
-            for (int r = 0; r < R; r += R == 1 ? 1 : W) {
-                const size_t at = size_t(x) * R + r;
-                const V value = load(entered_at(t) + at), none = splat(A::zero);
-                const auto bar = [&](int k) ALWAYS {
-                    const double* mass = kind.below->mass + segments[k].second + x;
-                    return load(segments[k].first + at) + (R == 1 ? load(mass) : splat(*mass));
-                };
-                const V total = any(value > none) ? reduce<A>(none, int(segments.size()), bar) : none;
-                store(begun + at, value > none ? total : none);
-                for (size_t k = 0; k < segments.size() && any(value + total > splat(Log::FAINTEST)); ++k) {
-                    const V posterior = exp(value + bar(int(k)));
-                    double* to = kind.below->post + segments[k].second + x;
-                    if constexpr (R == 1)
-                        store(to, load(to) + posterior);
-                    else
-                        *to += sum(posterior);
-                }
+        for (int x = 0; x < trie.leaves(); x += W) {
+            const V value = load(entered_at(t) + x), none = splat(A::zero);
+            const auto bar = [&](int k) ALWAYS {
+                return load(segments[k].first + x) + load(kind.below->mass + segments[k].second + x);
+            };
+            const V total = reduce<A>(none, int(segments.size()), bar);
+            store(begun + x, value > none ? total : none);
+            for (size_t k = 0; k < segments.size() && any(value + total > splat(Log::FAINTEST)); ++k) {
+                double* to = kind.below->post + segments[k].second + x;
+                store(to, A::count(load(to), value, bar(int(k)), V{}));
             }
+        }
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.

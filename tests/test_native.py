@@ -11,6 +11,7 @@ from processes import SOURCE, run
 
 WITHOUT = "import sys; sys.modules['hscrf._core'] = None\n"  # as if it had not been built
 
+
 def test_the_core_refuses_arrays_that_do_not_fit(core):
     given, numbers = np.zeros(3, dtype=np.uint64), np.zeros(8, dtype=np.int32)
     with pytest.raises(ValueError, match="power of two"):

@@ -47,7 +47,7 @@ sanitize: $(VENV)/.test
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HSCRF_TEST_CORE=required \
 		$(BIN)/python -m pytest -q -o pythonpath="build/sanitize/src tests" $(SANITIZED)
 SANITIZED = tests/test_native.py tests/test_feature_kernels.py tests/test_engines.py tests/test_twin.py tests/test_bundles.py \
-	tests/test_space.py
+	tests/test_space.py tests/test_core_fuzz.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

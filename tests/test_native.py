@@ -10,43 +10,16 @@ import pytest
 from processes import SOURCE, run
 
 WITHOUT = "import sys; sys.modules['hscrf._core'] = None\n"  # as if it had not been built
-SIZES = [0, 1, 15, 16, 17, 1000]
-
-
-@pytest.fixture(params=["core", "numpy"])
-def vectors(request, monkeypatch):
-    """Both forms of the work on vectors."""
-    from hscrf.objective import workers as objective
-    from hscrf.solvers import kernels as solvers
-
-    found = request.getfixturevalue("core") if request.param == "core" else None
-    monkeypatch.setattr(objective, "core", found)
-    monkeypatch.setattr(solvers, "core", found)
-    return objective.add_and_clear, solvers.add_and_multiply
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_vectors(vectors, size):
-    add_and_clear, add_and_multiply = vectors
-    a, b, c = np.random.default_rng(size).standard_normal((3, size))
-    expected = 0.5 * (a - 2.0 * b)
-    result = a.copy()
-    product = add_and_multiply(result, -2.0, b, 0.5, c)
-    np.testing.assert_allclose(result, expected, rtol=1e-14, atol=1e-14)
-    assert product == pytest.approx(expected @ c, rel=1e-12, abs=1e-12)
-    total, part = a.copy(), b.copy()
-    add_and_clear(total, part)
-    np.testing.assert_array_equal(total, a + b)
-    np.testing.assert_array_equal(part, np.zeros(size))
 
 
 def test_the_core_refuses_arrays_that_do_not_fit(core):
-    with pytest.raises(ValueError, match="sizes"):
-        core.add_and_clear(np.zeros(3), np.zeros(4))
+    given, numbers = np.zeros(3, dtype=np.uint64), np.zeros(8, dtype=np.int32)
+    with pytest.raises(ValueError, match="power of two"):
+        core.store_names(given, np.zeros(7, dtype=np.uint64), numbers)
     with pytest.raises(TypeError):
-        core.add_and_clear(np.zeros(6)[::2], np.zeros(3))
+        core.store_names(given, np.zeros(16, dtype=np.uint64)[::2], numbers)
     with pytest.raises(TypeError):
-        core.add_and_clear(np.zeros(3, dtype=np.float32), np.zeros(3))
+        core.store_names(given, np.zeros(8), numbers)
 
 
 def test_an_upper_limit_of_the_instruction_set(core):

@@ -26,13 +26,15 @@ struct Max {
 };
 
 struct Log {
-    static constexpr double FAINTEST = -60;  // fainter posteriors add nothing to counts
+    static constexpr double FAINTEST = -60;    // fainter posteriors add nothing to counts
+    static constexpr double NEGLIGIBLE = -45;  // terms so far below the highest add nothing to a sum
     static constexpr double zero = -INF, one = 0.0;
     static INLINE V times(V a, V b) { return a + b; }
     static __attribute__((noinline)) V plus(V a, V b) {
         const V high = larger(a, b), low = smaller(a, b);
         return high > splat(-INF) ? high + ISA::log(1.0 + exp(low - high)) : high;
     }
+    static __attribute__((noinline)) V exp(V value) { return ISA::exp(value); }  // rarely called, in many places
     static INLINE V probability(V value, V bar) { return exp(value + bar); }
     static INLINE V count(V total, V a, V b, V p) {
         const V value = a + b + p;
@@ -47,22 +49,26 @@ constexpr bool is_linear = A::zero == 0.0;
 template <class A>
 constexpr bool is_log = std::is_same_v<A, Log>;
 
-// The sum over k < n of term(k), and of ``first``; Log takes two passes, so that a term costs one exponential.
+// The sum over k < n of term(k), and of ``first``. Log finds the highest term first, and skips the exponentials of
+// terms that add nothing to it.
 template <class A, class Term>
 INLINE V reduce(V first, int n, Term term) {
     if constexpr (is_log<A>) {
-        V high = first, total;
+        V high = first;
         for (int k = 0; k < n; ++k) high = larger(high, term(k));
         const V shift = high > splat(-INF) ? high : V{};
-        total = exp(first - shift);
-        for (int k = 0; k < n; ++k) total += exp(term(k) - shift);
+        V total = Log::exp(first - shift);
+        for (int k = 0; k < n; ++k) {
+            const V value = term(k) - shift;
+            if (any(value > splat(Log::NEGLIGIBLE))) total += Log::exp(value);
+        }
         return shift + log(total);
     } else {
-        V even = first, odd = splat(A::zero);
+        V total[4] = {first, splat(A::zero), splat(A::zero), splat(A::zero)};  // none waits for the others
         int k = 0;
-        for (; k + 2 <= n; k += 2) even = A::plus(even, term(k)), odd = A::plus(odd, term(k + 1));
-        if (k < n) even = A::plus(even, term(k));
-        return A::plus(even, odd);
+        for (; k + 4 <= n; k += 4) UNROLL for (int i = 0; i < 4; ++i) total[i] = A::plus(total[i], term(k + i));
+        for (; k < n; ++k) total[0] = A::plus(total[0], term(k));
+        return A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3]));
     }
 }
 

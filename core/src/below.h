@@ -1,8 +1,8 @@
 // Segments of a layer's bottom level as the leaves of a trie meet them: with the tokens of the Markov levels above
 // them.
 //
-// LINEAR and LOG: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above
-// one, and sums over lags need no exponentials. LINEAR raises what is possible but fainter than exp(-faint) to that.
+// LINEAR: a gauge is taken off, what the best way through the segments gains at each step. So no mass is above one, and
+// sums over lags need no exponentials. What is possible but fainter than exp(-faint) is raised to that.
 #pragma once
 #include "beyond.h"
 
@@ -15,11 +15,9 @@ struct Below {
     const Trie* trie = nullptr;
     const Columns* columns = nullptr;
     const double* mass = nullptr;             // (lines, leaves)
-    const double* logs = nullptr;             // LOG: their logarithms, with the gauge
     double *post = nullptr, *peak = nullptr;  // posteriors (lines, leaves); the gauge (T)
     std::vector<double> gained;               // (T + 1): the sum of the gauge before each step
     int leaves = 0;
-    double depth = 0;                              // how far the faintest is below the gauge
     double drop = 0, faint = FAINT, faintest = 0;  // how far a step may fall because of its segments; exp(-faint)
     bool clipped = false;
     Beyond beyond;
@@ -44,14 +42,9 @@ struct Below {
         for (int x = 0; same && x < leaves; ++x) same = given.state[given.inner + x] == std::min(x, c.states);
         mass = log_masses;
         if (!same) {
-            double* to = space.get(is_log<A> ? LOGS : MASS, size_t(c.lines) * leaves);
-            stack(log_masses, to);
-            mass = to;
-        }
-        if constexpr (!std::is_same_v<A, Max>) {
-            logs = mass;
             double* to = space.get(MASS, size_t(c.lines) * leaves);
-            take_off_gauge(to, space);
+            stack(log_masses, to);
+            if (is_linear<A>) take_off_gauge(to, space);
             mass = to;
         }
         const auto above = [&](int t, int x) { return path ? path[size_t(t) * parents() + parent_of(x)] : 0.0; };
@@ -138,10 +131,10 @@ struct Below {
         }
     }
 
-    // Write the exponentials of log masses without the gauge, maybe in their place.
-    void take_off_gauge(double* to, Space& space) {
+    // From log masses to their exponentials without the gauge.
+    void take_off_gauge(double* masses, Space& space) {
         const Columns& c = *columns;
-        const V impossible = splat(-INF), lifted = splat(is_log<A> ? -INF : -faint);
+        const V impossible = splat(-INF), lifted = splat(-faint);
         V lowest = splat(0.0);
         peak = space.get(GAUGE, c.steps);
         for (int t = 0; t < c.steps; ++t) {
@@ -152,7 +145,7 @@ struct Below {
             for (int lag = 0; lag < c.until[t]; ++lag) {
                 if (lag) passed += peak[t - lag];
                 if (lag < c.skip[t]) continue;
-                const double* from = logs + line(t, lag);
+                const double* from = masses + line(t, lag);
                 for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - passed);
             }
             peak[t] = highest(best) > -INF ? highest(best) : 0.0;
@@ -160,18 +153,17 @@ struct Below {
             for (int lag = 0; lag < c.until[t]; ++lag) {
                 passed += peak[t - lag];
                 if (lag < c.skip[t]) continue;
-                const size_t at = line(t, lag);
+                double* here = masses + line(t, lag);
                 for (int x = 0; x < leaves; x += W) {
-                    const V value = load(logs + at + x) - passed;
+                    const V value = load(here + x) - passed;
                     lowest = smaller(lowest, value > impossible ? value : lowest);
-                    store(to + at + x, exp(value > impossible ? larger(value, lifted) : value));
+                    store(here + x, exp(value > impossible ? larger(value, lifted) : value));
                 }
             }
         }
         gained.assign(c.steps + 1, 0.0);
         for (int t = 0; t < c.steps; ++t) gained[t + 1] = gained[t] + peak[t];
-        depth = highest(-lowest);
-        drop = depth, faintest = exp(lifted)[0];
+        drop = highest(-lowest), faintest = exp(lifted)[0];
         clipped = drop > faint;
         drop = std::min(drop, faint) + std::log(double(c.longest));
     }

@@ -23,10 +23,10 @@ auto argument() {
         return nb::arg().noconvert();
 }
 
-// Define a function of which no argument but numbers is converted.
+// Define a function that runs without the GIL, and of which no argument but numbers is converted.
 template <class Result, class... Arguments>
 void define(nb::module_& module, const char* name, Result (*function)(Arguments...)) {
-    module.def(name, function, argument<Arguments>()...);
+    module.def(name, function, nb::call_guard<nb::gil_scoped_release>(), argument<Arguments>()...);
 }
 
 inline void require(bool fits, const char* what) {
@@ -34,7 +34,6 @@ inline void require(bool fits, const char* what) {
 }
 
 void bind_engine(nb::module_& module);
-void bind_vectors(nb::module_& module);
 void bind_features(nb::module_& module);
 
 }  // namespace hscrf

@@ -51,10 +51,10 @@ struct Given {
     Given(const Topology& topology, const nb::dict& given, const Steps& offsets, const nb::object& known)
         : offsets(offsets) {
         const int depth = topology.depth();
+        require(offsets.size() >= 1 && offsets.data()[0] == 0, "offsets must begin with 0");
         for (size_t k = 0; k + 1 < offsets.size(); ++k)
-            if (offsets.data()[k] >= offsets.data()[k + 1] || offsets.data()[0] != 0)
-                throw nb::value_error("offsets must begin with 0 and increase: a sequence has at least one step");
-        if (offsets.size() < 1) throw nb::value_error("offsets are empty");
+            require(offsets.data()[k] < offsets.data()[k + 1],
+                    "offsets must increase: a sequence has at least one step");
         steps = offsets.data()[offsets.size() - 1];
         for (auto& part : values.own) part.resize(depth);
         for (auto& part : values.event) part.resize(depth);
@@ -98,8 +98,7 @@ struct Given {
 
     const uint8_t* keep(const nb::object& array, size_t size) {
         flags.push_back(nb::cast<Flags>(array));
-        if (flags.back().size() != size)
-            throw nb::value_error("the evidence has another number of steps than the sequences");
+        require(flags.back().size() == size, "the evidence has another number of steps than the sequences");
         return reinterpret_cast<const uint8_t*>(flags.back().data());
     }
 
@@ -109,6 +108,7 @@ struct Given {
         evidence.may_follow = keep(known.attr("may_follow"), topology.depth() * steps);
         int d = 0;
         for (nb::handle sets : known.attr("allowed")) {
+            require(d < topology.depth(), "the evidence has another number of levels than the topology");
             evidence.allowed.push_back(sets.is_none() ? nullptr : keep(nb::borrow(sets), steps * topology.states[d]));
             ++d;
         }
@@ -123,6 +123,7 @@ struct PyRun {
 
     // Candidates that are possible, best first: how much worse than the best each is, and where it leads.
     nb::tuple incoming(int kind, int node, int t) {
+        require(run->has(kind, node, t), "a run has no such item");
         run->incoming(kind, node, t, weight, where);
         std::vector<int> order;
         for (size_t k = 0; k < weight.size(); ++k)
@@ -134,6 +135,14 @@ struct PyRun {
             places.append(nb::make_tuple(where[3 * k], where[3 * k + 1], where[3 * k + 2]));
         }
         return nb::make_tuple(losses, places);
+    }
+    int level_of(int node) const {
+        require(run->has_node(node), "a run has no such node");
+        return run->level_of(node);
+    }
+    std::vector<int> states_of(int leaf) const {
+        require(run->has_node(leaf), "a run has no such node");
+        return run->states_of(leaf);
     }
 };
 
@@ -149,7 +158,30 @@ struct PyEngine {
     PyEngine(std::vector<int> states, std::vector<Flags> children, std::vector<Flags> successors,
              std::vector<Steps> shortest, std::vector<Steps> longest, std::vector<bool> segmental, bool unit_bottom,
              std::vector<Flags> open) {
-        if (states.size() > 45) throw nb::value_error("a topology has at most 45 levels here, the root included");
+        const size_t depth = states.size();
+        const auto wrong = [](const auto& tables, size_t levels, auto size) {
+            if (tables.size() != levels) return true;
+            for (size_t d = 0; d < levels; ++d)
+                if (tables[d].size() != size(d)) return true;
+            return false;
+        };
+        const auto squared = [&](size_t d) { return size_t(states[d]) * states[d]; };
+        const auto single = [&](size_t d) { return size_t(states[d]); };
+        require(depth >= 2 && depth <= 45, "a topology has 2 to 45 levels, the root included");
+        for (size_t d = 0; d < depth; ++d)
+            require(states[d] >= 1 && double(states[d ? d - 1 : 0]) * states[d] * states[d] < INT32_MAX,
+                    "a level has no states, or too many for a table of transitions");
+        require(segmental.size() == depth && !(unit_bottom && segmental.back()),
+                "wrong levels with tables of segments");
+        require(!wrong(children, depth - 1, [&](size_t d) { return size_t(states[d]) * states[d + 1]; }) &&
+                    !wrong(successors, depth, squared),
+                "children or successors of another shape");
+        require(!wrong(shortest, depth, single) && !wrong(longest, depth, single) && !wrong(open, depth, single),
+                "durations of another shape");
+        for (const auto& durations : {shortest, longest})
+            for (const auto& a : durations)
+                require(std::all_of(a.data(), a.data() + a.size(), [](int64_t n) { return n >= 1; }),
+                        "durations begin with 1");
         topology.states = states, topology.unit_bottom = unit_bottom;
         topology.segmental.assign(segmental.begin(), segmental.end());
         for (auto& a : children) topology.children.emplace_back(a.data(), a.data() + a.size());
@@ -179,8 +211,7 @@ struct PyEngine {
         const size_t n = offsets.size() - 1, depth = topology.states.size();
         Floats weight;
         if (!weights.is_none()) weight = nb::cast<Floats>(weights);
-        if (!weights.is_none() && weight.size() != n)
-            throw nb::value_error("there must be one weight for each sequence");
+        require(weights.is_none() || weight.size() == n, "there must be one weight for each sequence");
         Counts counts;
         for (auto& part : counts.own) part.assign(depth, nullptr);
         for (auto& part : counts.event) part.assign(depth, nullptr);
@@ -242,6 +273,7 @@ struct PyEngine {
 
     nb::tuple draw(const nb::dict& values, const Steps& offsets, const nb::object& known, int draws,
                    uint64_t seed) const {
+        require(draws >= 0, "a negative number of draws");
         const Given given(topology, values, offsets, known);
         double* log_z;
         int32_t* states;
@@ -257,6 +289,7 @@ struct PyEngine {
     }
 
     PyRuns runs(const nb::dict& values, const Steps& offsets, const nb::object& known) const {
+        require(offsets.size() == 2, "the k best are those of a single sequence");
         auto given = std::make_shared<Given>(topology, values, offsets, known);
         auto made = engine->runs(given->batch());
         return {given, std::move(made)};
@@ -296,14 +329,16 @@ void bind_engine(nb::module_& module) {
              nb::keep_alive<0, 1>());
     nb::class_<PyRun>(module, "Run")
         .def("incoming", &PyRun::incoming)
-        .def("level_of", [](const PyRun& run, int node) { return run.run->level_of(node); })
-        .def("states_of", [](const PyRun& run, int leaf) { return run.run->states_of(leaf); });
+        .def("level_of", &PyRun::level_of)
+        .def("states_of", &PyRun::states_of);
     nb::class_<PyRuns>(module, "Runs")
         .def("roots", [](const PyRuns& self) { return self.runs->roots(); })
         .def(
             "run",
             [](PyRuns& self, int layer, int state, int start) {
-                return PyRun{self.runs->run(layer, state, start), {}, {}};
+                auto run = self.runs->run(layer, state, start);
+                require(run != nullptr, "no run can start there");
+                return PyRun{std::move(run), {}, {}};
             },
             nb::keep_alive<0, 1>());
 }

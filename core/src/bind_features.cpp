@@ -88,7 +88,6 @@ NameTable table_of(const Array<uint64_t>& hashes, const Array<int32_t>& numbers)
 void store_names_of(Array<const uint64_t> given, Array<uint64_t> hashes, Array<int32_t> numbers) {
     const NameTable table = table_of(hashes, numbers);
     require(given.size() < table.slots, "more names than places in the table");
-    nb::gil_scoped_release free;
     store_names(given.data(), given.size(), table);
 }
 
@@ -99,7 +98,6 @@ size_t find_names_of(Array<const uint64_t> given, Array<const int64_t> begin, Ar
     require(found.size() >= given.size() && found_begin.size() == begin.size() && found_data.size() == data.size(),
             "not enough room for what is found");
     const NameRows rows = {given.data(), given.size(), begin.data(), begin.size() - 1, values_of(data)};
-    nb::gil_scoped_release free;
     return find_names(rows, table, found_begin.data(), found.data(), found_data.data());
 }
 
@@ -140,7 +138,6 @@ void mark_cells_of(Array<const int64_t> begin, Array<const int32_t> index, Array
                    Array<const int64_t> cells, int64_t width, Array<bool> seen) {
     require(steps.size() == cells.size(), "not as many cells as steps");
     const Entries x = {begin.data(), index.data(), nullptr, begin.size() - 1, index.size()};
-    nb::gil_scoped_release free;
     mark_cells(x, steps.data(), cells.data(), steps.size(), width, seen.data());
 }
 
@@ -153,7 +150,6 @@ void divide_entries_of(Array<const int64_t> begin, Array<const int32_t> index, A
             "not enough room for the parts");
     with_type(found, [&](auto* numbers) {
         with_type(rows, [&](auto* steps) {
-            nb::gil_scoped_release free;
             divide_entries(x, places.data(), found_begin.data(), numbers, found.size(), rare.data(), steps,
                            divided.data());
         });
@@ -166,7 +162,6 @@ void list_pairs_of(Array<const int32_t> names, Index rows, Array<const double> d
     require(names.size() == rows.size() && numbers.size() == cells.size(), "not as many steps as features");
     require(!data.size() || values.size() == numbers.size(), "not enough room for the values");
     with_type(rows, [&](auto* steps) {
-        nb::gil_scoped_release free;
         list_pairs(names.data(), steps, values_of(data), names.size(), {at.data(), cell.data()}, width, numbers.data(),
                    cells.data(), values.data());
     });
@@ -177,7 +172,6 @@ void score_rows(Array<const int64_t> begin, Array<const int32_t> index, Array<co
                 Array<double, 2> out) {
     const Entries x = entries_of(begin, index, data);
     require(out.shape(0) == x.steps && weights.size() == cell.size(), "scores or weights of another size");
-    nb::gil_scoped_release free;
     features().score_rows(x, {at.data(), cell.data()}, weights.data(), factor, out.data(), out.shape(1));
 }
 
@@ -186,7 +180,6 @@ void pull_rows(Array<const int64_t> begin, Array<const int32_t> index, Array<con
                Array<double> gradient, double factor) {
     const Entries x = entries_of(begin, index, data);
     require(counts.shape(0) == x.steps && gradient.size() == cell.size(), "counts or gradient of another size");
-    nb::gil_scoped_release free;
     features().pull_rows(x, {at.data(), cell.data()}, counts.data(), counts.shape(1), gradient.data(), factor);
 }
 
@@ -196,7 +189,6 @@ void pull_rows_twice(Array<const int64_t> begin, Array<const int32_t> index, Arr
     const Entries x = entries_of(begin, index, data);
     require(counts.shape(0) == x.steps && first.size() == cell.size() && second.size() == cell.size(),
             "counts or gradient of another size");
-    nb::gil_scoped_release free;
     features().pull_rows_twice(x, {at.data(), cell.data()}, counts.data(), counts.shape(1), first.data(), factor,
                                second.data(), other);
 }
@@ -210,14 +202,12 @@ FrequentTable frequent(const Array<double>& table, size_t features, size_t cells
 void spread_weights(Array<const int32_t> names, Array<const int64_t> at, Array<const int32_t> cell,
                     Array<const double> weights, double factor, Array<double> table, size_t cells, size_t width) {
     const FrequentTable to = frequent(table, names.size(), cells, width);
-    nb::gil_scoped_release free;
     features().spread_weights(names.data(), {at.data(), cell.data()}, weights.data(), factor, to);
 }
 
 void gather_counts(Array<const int32_t> names, Array<const int64_t> at, Array<const int32_t> cell, Array<double> table,
                    size_t cells, size_t width, Array<double> gradient, double factor) {
     const FrequentTable from = frequent(table, names.size(), cells, width);
-    nb::gil_scoped_release free;
     features().gather_counts(names.data(), {at.data(), cell.data()}, from, gradient.data(), factor);
 }
 
@@ -231,7 +221,6 @@ void score_frequent(Array<const int32_t> begin, Index found, Array<const double>
     const FrequentTable from = frequent(table, number, out.shape(1), width);
     require(begin.size() == out.shape(0) + 1, "scores of another size");
     with_type(found, [&](auto* index) {
-        nb::gil_scoped_release free;
         const auto x = found_of(begin, index, found.size(), data);
         if constexpr (sizeof(*index) == 2)
             features().score_frequent_short(x, from, out.data());
@@ -245,7 +234,6 @@ void pull_frequent(Array<const int32_t> begin, Index found, Array<const double> 
     const FrequentTable to = frequent(table, number, counts.shape(1), width);
     require(begin.size() == counts.shape(0) + 1, "counts of another size");
     with_type(found, [&](auto* index) {
-        nb::gil_scoped_release free;
         const auto x = found_of(begin, index, found.size(), data);
         if constexpr (sizeof(*index) == 2)
             features().pull_frequent_short(x, counts.data(), to);
@@ -264,22 +252,20 @@ PairList list_of(const Array<const int32_t>& numbers, const Array<const int32_t>
 void score_pairs(Array<const int32_t> numbers, Array<const int32_t> cells, Array<const double> values,
                  Array<const double> weights, double factor, Array<double> out) {
     const PairList pairs = list_of(numbers, cells, values);
-    nb::gil_scoped_release free;
     features().score_pairs(pairs, weights.data(), factor, out.data());
 }
 
 void pull_pairs(Array<const int32_t> numbers, Array<const int32_t> cells, Array<const double> values,
                 Array<const double> counts, Array<double> gradient, double factor) {
     const PairList pairs = list_of(numbers, cells, values);
-    nb::gil_scoped_release free;
     features().pull_pairs(pairs, counts.data(), gradient.data(), factor);
 }
 
 }  // namespace
 
 void bind_features(nb::module_& module) {
-    define(module, "hash_names", hash_names_of);
-    define(module, "find_strings", find_strings);
+    module.def("hash_names", hash_names_of, nb::arg(), nb::arg().noconvert());
+    module.def("find_strings", find_strings, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert());
     define(module, "store_names", store_names_of);
     define(module, "find_names", find_names_of);
     define(module, "mark_cells", mark_cells_of);

@@ -55,7 +55,15 @@ template <class A, int R, class Put>
 INLINE void product(const double* above, const double* entry, const double* before, const double* table, int count,
                     int width, int size, Put put) {
     const int panel = width * PAD;
-    if constexpr (R == 1) {
+    if constexpr (is_log<A>) {
+        static_assert(R == 1);
+        for (int v = 0; v < size; v += W) {
+            const double* column = table + v / PAD * panel + v % PAD;
+            const V first = above ? splat(*above) + load(entry + v) : splat(A::zero);
+            const auto term = [&](int u) ALWAYS { return splat(before[u]) + load(column + u * PAD); };
+            put(v, 0, reduce<A>(first, before ? count : 0, term));
+        }
+    } else if constexpr (R == 1) {
         constexpr int E = PAD / W;  // vectors of a panel
         int v = 0;
         for (; v + 4 * PAD <= width; v += 4 * PAD)

@@ -41,6 +41,13 @@ struct KeptRun final : Run {
         way = std::make_unique<Trace<Max, Kind>>(Trace<Max, Kind>{*walk});
     }
 
+    bool has_node(int node) const override {
+        return node == 0 || (node > 0 && node < walk->trie.nodes && walk->trie.around[node]);
+    }
+    bool has(int item, int node, int t) const override {
+        if (t < first || t >= first + walk->steps || !has_node(node)) return false;
+        return item == ENDS || (node > 0 && item == STARTS) || (node >= walk->trie.inner && item == LIVES);
+    }
     // Steps are those of the sequence.
     void incoming(int item, int node, int t, std::vector<double>& weight, std::vector<int>& where) override {
         const int n = way->template incoming<false>({item, node, t - first}, 0);
@@ -71,6 +78,10 @@ struct KeptRuns final : Runs {
     }
     std::vector<double> roots() const override { return ways.roots; }
     std::unique_ptr<Run> run(int layer, int state, int start) override {
+        if (layer < 0 || layer >= int(ways.model.layers.size()) || start < 0 || start >= ways.steps) return nullptr;
+        const int top = ways.model.layers[layer]->top, states = ways.model.topology.states[top];
+        if (state < 0 || state >= states || (layer == 0 && start > 0)) return nullptr;
+        if (layer > 0 && !work.columns[top].reach[size_t(start) * states + state]) return nullptr;
         if (layer == 0) return std::make_unique<KeptRun<Sequences<Max, 1>>>(ways, 0, state, start);
         return std::make_unique<KeptRun<Starts<Max, 1>>>(ways, layer, state, start);
     }

@@ -11,19 +11,10 @@ namespace hscrf::ISA {
 template <class A, int R>
 INLINE void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
     if constexpr (R == 1) {
-        for (int x = 0; x < leaves; x += W) {
-            const double *from = entered + x, *factor = mass + x;
-            const auto term = [&](int lag) ALWAYS {
-                return A::times(load(from - lag * step), load(factor + size_t(lag) * leaves));
-            };
-            V total[4];  // four sums that do not wait for each other
-            for (V& part : total) part = splat(A::zero);
-            int lag = 0;
-            for (; lag + 4 <= n; lag += 4)
-                UNROLL for (int k = 0; k < 4; ++k) total[k] = A::plus(total[k], term(lag + k));
-            for (; lag < n; ++lag) total[0] = A::plus(total[0], term(lag));
-            store(out + x, A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3])));
-        }
+        for (int x = 0; x < leaves; x += W)
+            store(out + x, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
+                      return A::times(load(entered + x - lag * step), load(mass + size_t(lag) * leaves + x));
+                  }));
     } else {
         constexpr int H = R / W, X = 4;  // X leaves at a time
         for (int x = 0; x < leaves; x += X) {

@@ -62,6 +62,8 @@ struct Batch {
 // One run of the k best: everything below a segment of a layer's top level that starts at a step, kept in MAX.
 struct Run {
     virtual ~Run() = default;
+    virtual bool has_node(int node) const = 0;
+    virtual bool has(int kind, int node, int t) const = 0;  // an item of the way back
     // The candidates of an item of the way back: weights, and three numbers each, see ``trace.h``.
     virtual void incoming(int kind, int node, int t, std::vector<double>& weight, std::vector<int>& where) = 0;
     virtual int level_of(int node) const = 0;
@@ -71,8 +73,8 @@ struct Run {
 // The tables of one sequence in MAX, for the k best.
 struct Runs {
     virtual ~Runs() = default;
-    virtual std::vector<double> roots() const = 0;  // the best score under each root state
-    virtual std::unique_ptr<Run> run(int layer, int state, int start) = 0;
+    virtual std::vector<double> roots() const = 0;                          // the best score under each root state
+    virtual std::unique_ptr<Run> run(int layer, int state, int start) = 0;  // nullptr: nothing can start there
 };
 
 struct Engine {

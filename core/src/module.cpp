@@ -11,6 +11,5 @@ NB_MODULE(_core, module) {
         "GCC " __VERSION__;
 #endif
     hscrf::bind_engine(module);
-    hscrf::bind_vectors(module);
     hscrf::bind_features(module);
 }

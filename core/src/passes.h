@@ -1,5 +1,6 @@
 // One sequence in one arithmetic: inside from the lowest level to the root, and outside back down.
 #pragma once
+#include "root.h"
 #include "walk.h"
 
 namespace hscrf::ISA {
@@ -12,6 +13,7 @@ struct Pass {
     Workshop& work;
     Space& space;
     Counts* counts;
+    const int number;  // of the sequence
     const int64_t first;
     const int steps;
     bool lost = false, unsure = false;  // LINEAR: has it failed; was anything raised
@@ -27,6 +29,7 @@ struct Pass {
           work(work),
           space(work.space),
           counts(counts),
+          number(k),
           first(batch.offsets[k]),
           steps(int(batch.offsets[k + 1] - batch.offsets[k])) {}
 
@@ -70,33 +73,39 @@ struct Pass {
     // The numbers of the tables of a layer, from the first step on, and from one step to the next.
     std::pair<const double*, size_t> numbers(size_t n) {
         const Tables& tables = model.layers[n]->tables;
-        if (!shared[n].varies) return {shared[n].template numbers<A>(tables), 0};
-        const size_t size = is_log<A> ? tables.lifted_size() : tables.size;
-        double* flat = space.get(FLAT_OF + n, size * steps);
+        if (!shared[n].varies) return {shared[n].template numbers<A>(), 0};
+        double* flat = space.get(FLAT_OF + n, tables.size * steps);
         for (int t = 0; t < steps; ++t) {
-            double* row = flat + t * size;
-            reach = std::max(reach, tables.read(batch.values, first + t, row));
-            if (is_linear<A>) exponentiate(row, tables.counted);
-            tables.transpose(row);
-            if (is_log<A>) tables.lift(row);
+            double* row = flat + t * tables.size;
+            const Ranges ranges = tables.read(batch.values, first + t, row);
+            if (!is_linear<A>) {
+                tables.transpose(row);
+                continue;
+            }
+            const double clip = ranges.clip(WIDE - model.layers[n]->spread);
+            tables.exponentiate(row, clip, t, raised), reach = std::max(reach, ranges.reach(clip));
         }
-        return {flat, size};
+        return {flat, tables.size};
     }
-    double reach = 0;  // of the tables of the layer at hand, and of the number of its nodes
+    double reach = 0;            // of the tables of the layer at hand, and of the number of its nodes
+    std::vector<Raised> raised;  // of these tables
 
     // Have the numbers of a layer at hand; LINEAR: can it hold them.
     bool prepare(size_t n) {
-        reach = shared[n].reach;
+        reach = shared[n].reach, raised = shared[n].raised;
         std::tie(pot, stride) = numbers(n);
-        int nodes = 1;
-        for (const auto& trie : model.layers[n]->tries) nodes = std::max(nodes, trie->nodes);
-        reach += std::log(double(nodes));
+        reach += model.layers[n]->spread, unsure |= is_linear<A> && !raised.empty();
         return !(lost |= is_linear<A> && reach > WIDE);
     }
     const double* pot = nullptr;
     size_t stride = 0;
     double* grad(size_t n) { return work.grads[n].data(); }
     size_t grad_stride(size_t n) const { return stride ? model.layers[n]->tables.counted : 0; }
+    // LINEAR: note the posterior mass of what was raised in the tables at hand.
+    void judge_tables(size_t n) {
+        for (const Raised& e : raised)
+            if (is_linear<A>) doubt += std::fabs(grad(n)[e.t * grad_stride(n) + e.place] * pot[e.t * stride + e.place]);
+    }
 
     // Walk all starts under all states of a segmental level; with ``back``, from the posteriors of its segments to
     // counts.
@@ -138,6 +147,7 @@ struct Pass {
             if (found) unstack(tokens, trie, found);
         }
         leave();
+        if (back) judge_tables(n);
         lost |= tokens.lost, unsure |= tokens.faint[0];
     }
 
@@ -158,8 +168,10 @@ struct Pass {
     }
 
     // Call with<rows>(number, starts, lengths) for the starts of a state, side by side where enough of them are alive.
-    template <int R, class With>
+    // LOG has vectors of children, not of rows: its sums take so long that the rest does not matter.
+    template <int MOST, class With>
     void windows(const Layer& layer, int s, With with) {
+        constexpr int R = is_log<A> ? 1 : MOST;
         const Columns& c = work.columns[layer.top];
         std::vector<int> starts, lasts;
         int longest = 0;
@@ -228,30 +240,6 @@ struct Pass {
 
     // ------------------------------------------------------------------------------------------------ the root
 
-    // The own score of the root's segment over the whole sequence.
-    double own_of_root(int s) const {
-        const Topology& topology = model.topology;
-        const int states = topology.states[0];
-        const auto at = [&](int part, int64_t row) { return batch.values.own[part][0].data[row * states + s]; };
-        const auto given = [&](int part) { return batch.values.own[part][0].data != nullptr; };
-        double total = 0;
-        if (steps > topology.longest[0][s] || steps < topology.shortest[0][s]) return -INF;
-        if (given(DURATION) && steps > batch.values.own[DURATION][0].rows) return -INF;
-        if (given(SEGMENT) && steps > batch.values.own[SEGMENT][0].lags) return -INF;
-        const Evidence& known = batch.evidence;
-        for (int t = 0; t < steps; ++t) {
-            if (!known.allowed.empty() && known.allowed[0] && !known.allowed[0][(first + t) * states + s]) return -INF;
-            if (known.may_go_on && t + 1 < steps && !known.may_go_on[first + t]) return -INF;
-            if (given(TOKEN)) total += at(TOKEN, first + t);
-        }
-        if (known.may_end && !known.may_end[first + steps - 1]) return -INF;
-        if (given(START)) total += at(START, first);
-        if (given(STOP)) total += at(STOP, first + steps - 1);
-        if (given(DURATION)) total += at(DURATION, steps - 1);
-        if (given(SEGMENT)) total += at(SEGMENT, first * batch.values.own[SEGMENT][0].lags + steps - 1);
-        return total;
-    }
-
     // Walk the whole sequence under root state s, and let use(walk, kind) go on from there; the log mass.
     template <class Use>
     double under(int s, bool keep, Tokens<A, 1>& tokens, Below<A>& below, Use use) {
@@ -278,7 +266,7 @@ struct Pass {
         if (!prepare(0)) return;
         std::vector<double> own(states), post(states, 1.0);
         roots.assign(states, -INF);
-        for (int s = 0; s < states; ++s) own[s] = own_of_root(s);
+        for (int s = 0; s < states; ++s) own[s] = own_of_root(model.topology, batch, number, s);
         Tokens<A, 1> tokens(model.topology, batch, *model.layers[0], space, 1, &first, &steps, false, reach);
         Below<A> below;
         const bool single = counts && states == 1;
@@ -301,6 +289,7 @@ struct Pass {
                 });
         }
         roots_found = post;
+        judge_tables(0);
     }
     std::vector<double> roots_found;  // posteriors of the root states
 
@@ -377,22 +366,8 @@ struct Pass {
             count_own(c, layer.bottom, space, posterior(layer.bottom), weight, *counts);
             if (c.open) count_beyond(c, layer.bottom, space.get(TAIL_FOUND, 0), weight, *counts);
         }
-        count_roots(weight);
-    }
-    void count_roots(double weight) {
-        const int states = model.topology.states[0];
-        for (int s = 0; s < states; ++s) {
-            const double found = weight * roots_found[s];
-            for (int t = 0; t < steps; ++t) counts->state[0][(first + t) * states + s] += found;
-            counts->ending[0][first + steps - 1] += found;
-            if (counts->own[START][0]) counts->own[START][0][first * states + s] += found;
-            if (counts->own[STOP][0]) counts->own[STOP][0][(first + steps - 1) * states + s] += found;
-            if (counts->own[DURATION][0]) counts->own[DURATION][0][(steps - 1) * states + s] += found;
-            if (counts->own[SEGMENT][0])
-                counts->own[SEGMENT][0][(first * counts->lags[0] + steps - 1) * states + s] += found;
-            if (counts->segments[0])
-                counts->segments[0][(first * counts->longest[0] + steps - 1) * states + s] += found;
-        }
+        for (int s = 0; s < model.topology.states[0]; ++s)
+            count_root(model.topology, batch, number, s, weight * roots_found[s], *counts);
     }
 };
 

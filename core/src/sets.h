@@ -2,7 +2,7 @@
 //
 // A file of FAST (see CMakeLists.txt) is compiled once for each set. It defines its functions in the namespace
 // hscrf::ISA and collects pointers to them in one constant. A header declares that constant for every set and a
-// function that returns the one of the set in use; see vectors.h.
+// function that returns the one of the set in use; see features.h.
 #pragma once
 
 // A module holds all sets of x86-64, elsewhere the baseline, or the one set that CMake's option HSCRF_ONLY names.
@@ -27,7 +27,7 @@ const char* name_of(Set);
 // Read once. A name that this module does not hold is no limit (native.py checks the names).
 Set set_in_use();
 
-// HSCRF_DISPATCH(Vectors, vectors) declares the constant `vectors` of every set, and the function vectors() that
+// HSCRF_DISPATCH(Features, features) declares the constant `features` of every set, and the function features() that
 // returns the one of the set in use.
 #ifndef HSCRF_ONLY
 #define HSCRF_DISPATCH(type, name)                                               \

@@ -23,21 +23,35 @@ struct Family {
     std::vector<int> kids;
     int count, width;
     size_t init, end, trans, back;  // ``back`` is trans transposed
-    int number;                     // in the layer
 
     // Tables (u, v) lie in panels of PAD columns v: a product reads them from the first number to the last.
     size_t cell(int u, int v) const { return (size_t(v / PAD) * width + u) * PAD + v % PAD; }
 };
 
-// LOG: one part of a family. Its logarithms, their exponentials without the highest, and how far the lowest possible
-// one is below that.
-struct Lifted {
-    const double *logs, *exps;
-    double high, depth;
+// How far the possible logarithms of each table are above and below zero.
+struct Ranges {
+    std::vector<std::pair<double, double>> tables;
+
+    // The highest product of one number of each table, or of their inverses, if none is below exp(-clip).
+    double reach(double clip) const {
+        double total = 0;
+        for (const auto& [high, low] : tables) total += std::max(high, std::min(low, clip));
+        return total;
+    }
+    // A clip that makes the reach small enough, if there is one.
+    double clip(double widest) const {
+        double clip = INF;
+        for (double next = widest; reach(clip) > widest && next > 20; next *= 0.8) clip = next;
+        return clip;
+    }
 };
 
-// The potentials of all families of a layer in one flat array: those that are counted, then trans transposed. LOG has
-// more: the same as exponentials, and the range of each part of each family.
+struct Raised {  // an entry of the tables of a step
+    int t;
+    size_t place;
+};
+
+// The potentials of all families of a layer in one flat array: those that are counted, then trans transposed.
 struct Tables {
     struct Entry {
         uint32_t place, index;  // in the flat array, and in the dense table of Python
@@ -46,7 +60,6 @@ struct Tables {
     std::vector<std::vector<Family>> levels;          // [parent's level - top][parent's state]
     std::vector<std::vector<Entry>> entries[EVENTS];  // [part][parent's level - top]
     size_t counted = 0, size = 0;
-    int families = 0;
 
     Tables(const Topology& topology, int top, int bottom) : top(top), levels(bottom - top) {
         for (auto& part : entries) part.resize(bottom - top);
@@ -57,26 +70,34 @@ struct Tables {
             for (Family& f : level) f.back = size, size += size_t(f.width) * f.width;
     }
 
-    // Fill a flat array with the logarithms of step t; return the sum over tables of the largest, whatever its sign.
-    double read(const Values& given, int64_t t, double* flat) const {
+    // Fill a flat array with the logarithms of step t; return the range of each table.
+    Ranges read(const Values& given, int64_t t, double* flat) const {
         std::fill(flat, flat + counted, -INF);
-        double total = 0;
+        Ranges ranges;
         for (int part = 0; part < EVENTS; ++part)
             for (size_t k = 0; k < levels.size(); ++k) {
                 const Part& from = given.event[part][top + k];
-                double most = 0;
+                double high = 0, low = 0;
                 if (!from.data)
                     for (const Entry& e : entries[part][k]) flat[e.place] = 0.0;
                 else {
                     const double* row = from.data + (from.rows > 1 ? t : 0) * dense(part, k);
                     for (const Entry& e : entries[part][k]) {
                         const double value = flat[e.place] = row[e.index];
-                        if (value > -INF) most = std::max(most, std::fabs(value));
+                        if (value > -INF) high = std::max(high, value), low = std::max(low, -value);
                     }
                 }
-                total += most;
+                ranges.tables.push_back({high, low});
             }
-        return total;
+        return ranges;
+    }
+
+    // LINEAR. From logarithms to numbers. Possible ones below exp(-clip) are raised to that, and noted.
+    void exponentiate(double* flat, double clip, int t, std::vector<Raised>& raised) const {
+        for (size_t k = 0; k < counted; ++k)
+            if (flat[k] > -INF && flat[k] < -clip) flat[k] = -clip, raised.push_back({t, k});
+        ISA::exponentiate(flat, counted);
+        transpose(flat);
     }
 
     void transpose(double* flat) const {
@@ -84,34 +105,6 @@ struct Tables {
             for (const Family& f : level)
                 for (int u = 0; u < f.width; ++u)
                     for (int v = 0; v < f.width; ++v) flat[f.back + f.cell(v, u)] = flat[f.trans + f.cell(u, v)];
-    }
-
-    size_t lifted_size() const { return 2 * size + size_t(families) * 2 * EVENTS; }
-    // Fill what LOG has more, behind the logarithms.
-    void lift(double* flat) const {
-        for (const auto& level : levels)
-            for (const Family& f : level) {
-                const size_t square = size_t(f.width) * f.width;
-                const std::pair<size_t, size_t> places[EVENTS] = {
-                    {f.init, f.width}, {f.trans, square}, {f.end, f.width}};
-                for (int part = 0; part < EVENTS; ++part) {
-                    const auto [at, n] = places[part];
-                    double high = -INF, low = INF, *range = flat + 2 * size + 2 * (EVENTS * f.number + part);
-                    for (size_t k = at; k < at + n; ++k) {
-                        high = std::max(high, flat[k]);
-                        if (flat[k] > -INF) low = std::min(low, flat[k]);
-                    }
-                    range[0] = high > -INF ? high : 0.0, range[1] = high > -INF ? high - low : 0.0;
-                    for (size_t k = at; k < at + n; ++k) flat[size + k] = flat[k] - range[0];
-                    exponentiate(flat + size + at, n);
-                }
-            }
-        transpose(flat + size);
-    }
-    Lifted lifted(const double* flat, const Family& f, Event part, bool back = false) const {
-        const size_t at = part == INIT ? f.init : part == END ? f.end : back ? f.back : f.trans;
-        const double* range = flat + 2 * size + 2 * (EVENTS * f.number + part);
-        return {flat + at, flat + size + at, range[0], range[1]};
     }
 
     // Add counts, times a weight, to those of Python; ``pot``: they are still to be multiplied by their potentials.
@@ -148,7 +141,7 @@ struct Tables {
         Family f;
         for (int u = 0; u < kids; ++u)
             if (topology.children[d][s * kids + u]) f.kids.push_back(u);
-        f.count = int(f.kids.size()), f.width = padded(f.count), f.number = families++;
+        f.count = int(f.kids.size()), f.width = padded(f.count);
         f.init = counted, f.end = f.init + f.width, f.trans = f.end + f.width;
         counted = f.trans + size_t(f.width) * f.width;
         for (int u = 0; u < f.count; ++u) {
@@ -223,6 +216,7 @@ struct Layer {
     std::vector<std::unique_ptr<Trie>> tries;  // of each top state
     std::unique_ptr<Trie> dense;               // of the first, for sequences side by side; nullptr below the root
     int widest = 1;                            // group of siblings
+    double spread = 0;                         // logarithm of the most nodes of a trie
 
     Layer(const Topology& topology, int top, int bottom)
         : top(top),
@@ -236,6 +230,7 @@ struct Layer {
         if (top == 0) dense = std::make_unique<Trie>(topology, tables, top, bottom, 0, false);
         for (const auto& level : tables.levels)
             for (const Family& f : level) widest = std::max(widest, f.count);
+        for (const auto& trie : tries) spread = std::max(spread, std::log(double(trie->nodes)));
     }
     int depth() const { return bottom - top; }
     // The levels below the top whose tokens are met step by step.
@@ -257,16 +252,13 @@ struct Model {
 // The tables of a layer that do not change in time, for all sequences of a call, and their counts.
 struct Shared {
     bool varies = false;
-    double reach = 0;
-    mutable std::vector<double> logs;              // what LOG has more is added when it is needed
-    std::vector<double> exps, counts, log_counts;  // counts of LINEAR are still to be multiplied by ``exps``
+    double reach = 0;                                    // of the exponentials
+    std::vector<Raised> raised;                          // of them
+    std::vector<double> logs, exps, counts, log_counts;  // counts of LINEAR are still to be multiplied by ``exps``
 
     template <class A>
-    const double* numbers(const Tables& tables) const {
-        if (is_linear<A>) return exps.data();
-        if (is_log<A> && logs.size() < tables.lifted_size())
-            logs.resize(tables.lifted_size()), tables.lift(logs.data());
-        return logs.data();
+    const double* numbers() const {
+        return is_linear<A> ? exps.data() : logs.data();
     }
 };
 

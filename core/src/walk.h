@@ -8,10 +8,8 @@
 //
 // ``up`` holds what ends at a step (G), or lives there; ``down`` what starts there (P). Bars are derivatives of log Z.
 #pragma once
-#include <optional>
-
 #include "groups.h"
-#include "lagged.h"
+#include "lags.h"
 #include "rows.h"
 #include "scales.h"
 #include "tail.h"
@@ -34,9 +32,7 @@ struct Walk {
     double *entered, *waiting;        // SEGMENTS: leaves that start, as they were, and on the scale of the latest step
     double *gain, *scale, *exponent;  // (steps, R): what a row was multiplied by; (R); (steps, R): sum of its powers
     uint8_t *rescaled, *raised;
-    double* room = nullptr;            // LOG: for linear numbers
     std::unique_ptr<Tail<A, R>> tail;  // of open segments
-    std::optional<Lagged<R>> lagged;   // LOG: over segments
 
     Walk(Kind& kind, Space& space, const double* pot, size_t stride, bool keep)
         : trie(kind.trie),
@@ -57,12 +53,9 @@ struct Walk {
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())
             entered = space.get(ENTERED, steps * leaves), waiting = space.get(ENTERED_NOW, steps * leaves);
-        if (is_log<A>) room = space.get(LIFTED, room_to_count(CHUNK, padded(kind.layer.widest), R));
         gain = space.get(GAIN, 2 * steps * R), exponent = gain + steps * R;
         scale = space.filled(SCALE, R, 0.0);
         rescaled = space.flags(FLAGS, 2 * steps), raised = rescaled + steps;
-        if constexpr (is_log<A>)
-            if (over_segments()) lagged.emplace(kind, space, entered, waiting);
         if (over_segments() && kind.below->beyond.any)
             tail = std::make_unique<Tail<A, R>>(kind, space, keep, entered, exponent);
     }
@@ -80,9 +73,6 @@ struct Walk {
     double* waiting_at(int t) const { return waiting + t * leaves; }
     double* started_at(int t) const { return started + t * leaves; }
     const double* pot_at(int t) const { return pot + t * stride; }
-    Lifted lifted(const double* numbers, const Family& f, Event part, bool back = false) const {
-        return kind.layer.tables.lifted(numbers, f, part, back);
-    }
 
     // ------------------------------------------------------------------------------------------- up and down
 
@@ -102,17 +92,10 @@ struct Walk {
                 const auto put = [&](int v, int r, V value) ALWAYS { store(nodes + (g.first + v) * R + r, value); };
                 const auto hand = [&](int v, int r, V value)
                                       ALWAYS { give(g, v, r, (g.first + v) * R + r - inner, value); };
-                const auto sum_into = [&](auto&& to) ALWAYS {
-                    if constexpr (is_log<A>)
-                        log_product<R>(above, lifted(now, f, back ? END : INIT), prior, lifted(then, f, TRANS, back),
-                                       f.count, f.width, g.width, room, to);
-                    else
-                        product<A, R>(above, entry, prior, table, f.count, f.width, g.width, to);
-                };
                 if (level < trie.depth)
-                    sum_into(put);
+                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, put);
                 else
-                    sum_into(hand);
+                    product<A, R>(above, entry, prior, table, f.count, f.width, g.width, hand);
                 if (back && !opens) std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
             }
             if (level < trie.depth) {
@@ -132,9 +115,7 @@ struct Walk {
                 if (level < trie.depth)
                     std::fill(nodes + (g.first + g.count) * R, nodes + (g.first + g.width) * R, A::zero);
                 const double* exit = pot_at(t) + (back ? f.init : f.end);
-                if (closes && is_log<A>)
-                    log_gather<R>(nodes + g.first * R, exit, g.width, nodes + g.parent * R);
-                else if (closes)
+                if (closes)
                     gather<A, R>(nodes + g.first * R, exit, g.width, nodes + g.parent * R);
                 else
                     std::fill(nodes + g.parent * R, nodes + (g.parent + 1) * R, A::zero);
@@ -197,7 +178,6 @@ struct Walk {
     // The value of a leaf whose segment ends at a step, by its lag.
     double lagging(int t, int lag, int x, size_t at) const {
         const size_t line = kind.below->line(kind.start + t, lag) + x;
-        if (is_log<A>) return entered_at(t - lag)[at] + kind.below->logs[line];
         return times<A>(waiting_at(t - lag)[at], kind.below->mass[line]);
     }
 
@@ -210,7 +190,6 @@ struct Walk {
     // The leaves whose segments end at a step.
     void end_segments(int t, double* u) {
         const auto [first, end] = lags(t);
-        if constexpr (is_log<A>) return lagged->end(t, first, end, u);
         std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
         if (first < end)
             sum_lags<A, R>(waiting_at(t - first), leaves, kind.below->mass + kind.below->line(kind.start + t, first),
@@ -238,7 +217,7 @@ struct Walk {
         double *down_bar = space.get(DOWN_BAR, (chunk + 1) * all), *up_bar = space.get(UP_BAR, chunk * inner);
         ended = space.get(ENDED, leaves), ahead = space.filled(AHEAD, leaves, A::zero);
         if (tail) tail->prepare_back(space);
-        if (over_segments() && !is_log<A>) started = space.filled(STARTED, steps * leaves, A::zero);
+        if (over_segments()) started = space.filled(STARTED, steps * leaves, A::zero);
         grad += kind.start * grad_stride;
         for (int t0 = (steps - 1) / chunk * chunk; t0 >= 0; t0 -= chunk) {
             const int t1 = std::min(t0 + chunk, steps);
@@ -314,8 +293,8 @@ struct Walk {
         }
         if (tail) tail->back(t, ended);
         if constexpr (is_log<A>) {
-            std::copy(ended, ended + leaves, lagged->ended + t * leaves);
-            lagged->begin(t, begun + inner);
+            std::copy(ended, ended + leaves, started_at(t));
+            begin_segments_back(t, begun + inner);
             if (tail) tail->begin(t, begun + inner);
             return;
         }
@@ -327,6 +306,28 @@ struct Walk {
         const double *bars = started_at(t), *value = waiting_at(t);
         for (size_t x = 0; x < leaves; ++x) begun[inner + x] = value[x] > A::zero ? bars[x] : A::zero;
         if (tail) kind.lost |= !tail->begin(t, begun + inner);
+    }
+
+    // LOG, one row. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and
+    // the posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
+    void begin_segments_back(int t, double* begun) {
+        const Columns& c = *kind.below->columns;
+        std::vector<std::pair<const double*, size_t>> segments;  // bars where one ends; its line of masses
+        for (int k = t; k < std::min(steps, t + c.longest); ++k)
+            if (c.skip[kind.start + k] <= k - t && k - t < c.until[kind.start + k])
+                segments.push_back({started_at(k), kind.below->line(kind.start + k, k - t)});
+        for (int x = 0; x < trie.leaves(); x += W) {
+            const V value = load(entered_at(t) + x), none = splat(A::zero);
+            const auto bar = [&](int k) ALWAYS {
+                return load(segments[k].first + x) + load(kind.below->mass + segments[k].second + x);
+            };
+            const V total = reduce<A>(none, int(segments.size()), bar);
+            store(begun + x, value > none ? total : none);
+            for (size_t k = 0; k < segments.size() && any(value + total > splat(Log::FAINTEST)); ++k) {
+                double* to = kind.below->post + segments[k].second + x;
+                store(to, A::count(load(to), value, bar(int(k)), V{}));
+            }
+        }
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.
@@ -342,27 +343,6 @@ struct Walk {
                     const int births = level > 1 ? b - a : std::clamp(kind.births() - a, 0, b - a);
                     const int skip = a == 0;
                     const bool pairs = skip < b - a && (together || kind.crosses(level, a - 1));
-                    if constexpr (is_log<A>) {
-                        const double* then = together ? now : now - stride;
-                        Counted c{up_at(a) + g.first * R,
-                                  begun,
-                                  down_at(a) + g.parent * R,
-                                  up_bar + (a - t0) * inner + g.parent * R,
-                                  all,
-                                  inner,
-                                  b - a,
-                                  births,
-                                  skip,
-                                  pairs,
-                                  lifted(now, f, INIT),
-                                  lifted(pairs ? then : now, f, TRANS),
-                                  lifted(now, f, END),
-                                  f.count,
-                                  f.width,
-                                  g.width};
-                        log_count<R>(c, room, to + f.init, (together ? to : to - grad_stride) + f.trans);
-                        continue;
-                    }
                     count_row<A, R>(down_at(a) + g.parent * R, inner, begun, all, births, now + f.init, g.width,
                                     to + f.init);
                     count_row<A, R>(up_bar + (a - t0) * inner + g.parent * R, inner, up_at(a) + g.first * R, all, b - a,

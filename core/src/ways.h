@@ -19,7 +19,7 @@ struct Ways : Pass<A> {
         };
         Base::inside();
         if (!lost && states > 1) Base::root();  // a lone root state needs no choice
-        if (states == 1) roots.assign(1, 0.0), log_z = Base::own_of_root(0);
+        if (states == 1) roots.assign(1, 0.0), log_z = own_of_root(model.topology, batch, Base::number, 0);
         if (lost || unsure || log_z == -INF) return !lost && !unsure;
         std::vector<std::vector<int>> by_root(states);
         std::vector<double> weight(states);

@@ -15,12 +15,6 @@ Hashes = NDArray[np.uint64]
 instruction_set: str  # "baseline", "avx2" or "avx512"
 compiler: str
 
-def add_and_clear(total: Floats, part: Floats) -> None:
-    """Add ``part`` to ``total``, and set it to zero."""
-
-def add_and_multiply(result: Floats, factor: float, vector: Floats, scale: float, other: Floats) -> float:
-    """Set ``result`` to ``scale * (result + factor * vector)`` and return its inner product with ``other``."""
-
 # Named features: what each does is said in hscrf/observations/plain.py, which has the same functions in NumPy.
 
 def hash_names(names: list[Any], hashes: Hashes) -> None: ...

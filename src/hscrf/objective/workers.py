@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.native import core
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -82,7 +81,8 @@ class Workers:
             total, vector = next(found) if strands else (0.0, np.zeros(size))
             for number, partial in islice(found, len(strands) - 1 if strands else 0):
                 total += number
-                add_and_clear(vector, partial)
+                vector += partial
+                partial[:] = 0.0
                 self.spare.append(partial)
             tree.add(total, vector)
         return tree.total()
@@ -185,15 +185,6 @@ def subtrees(shards: int, wanted: int) -> list[Subtree]:
     while 1 << height < shards and -(-shards // (2 << height)) >= wanted:
         height += 1
     return [Subtree(a, min(a + (1 << height), shards), height) for a in range(0, shards, 1 << height)]
-
-
-def add_and_clear(total: Floats, part: Floats) -> None:
-    """Add a vector to another, and leave zeros in its place."""
-    if core:
-        core.add_and_clear(total, part)
-    else:
-        total += part
-        part[:] = 0.0
 
 
 # -- one thread for BLAS while our own threads are at work

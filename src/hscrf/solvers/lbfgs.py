@@ -276,25 +276,18 @@ def _scales(objective: Objective, c2: Penalty) -> Floats | None:
 
 def _times_inverse_hessian(vector: Floats, pairs: Pairs, scales: Floats | None = None) -> Floats:
     """Return the product of the inverse Hessian and a vector by the two-loop recursion over the pairs."""
-    from hscrf.solvers.kernels import add_and_multiply  # imported here because it loads the core
-
     result = vector.copy()
     if not pairs:
         return result if scales is None else result * scales
     factors: list[float] = []
     steps, changes, products = zip(*pairs, strict=True)
     last = changes[-1]
-    curvature = products[-1] / float(last @ (last if scales is None else last * scales))
-    found = float(steps[-1] @ result)
     for k in reversed(range(len(pairs))):
-        factors.append(found / products[k])
-        found = add_and_multiply(
-            result, -factors[-1], changes[k], 1.0 if k else curvature, steps[k - 1] if k else changes[0]
-        )
+        factors.append(float(steps[k] @ result) / products[k])
+        result -= factors[-1] * changes[k]
+    result *= products[-1] / float(last @ (last if scales is None else last * scales))
     if scales is not None:
         result *= scales
-        found = float(changes[0] @ result)
     for k, factor in enumerate(reversed(factors)):
-        following = changes[min(k + 1, len(pairs) - 1)]
-        found = add_and_multiply(result, factor - found / products[k], steps[k], 1.0, following)
+        result += (factor - float(changes[k] @ result) / products[k]) * steps[k]
     return result

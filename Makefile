@@ -60,7 +60,7 @@ SPELLED = *.md CITATION.cff pyproject.toml Makefile benchmarks core docs example
 # Pages on real data run where HSCRF_DATA or the cache has the data. -W: a link that leads nowhere is an error.
 docs: $(VENV)/.docs core
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
-	$(BIN)/python docs/words.py --docstrings --source README.md docs CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/python docs/words.py --docstrings --source README.md docs CHANGELOG.md CONTRIBUTING.md RELEASING.md SECURITY.md CODE_OF_CONDUCT.md
 	@echo "The site is in docs/_build/index.html"
 
 benchmarks: $(VENV)/.benchmarks core

@@ -31,6 +31,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -309,9 +310,11 @@ def table_cell(values: Any, digits: int, spread: bool) -> str:
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells as a Markdown table; the first is the head, the first column is text."""
+    """Lines of cells as a Markdown table; the first is the head, the first column is text. Numbers stand right."""
     head, *body = ("| " + " | ".join(line) + " |" for line in lines)
-    return "\n".join([head, "|---" + "|--:" * (len(lines[0]) - 1) + "|", *body])
+    columns = list(zip(*lines[1:], strict=True))[1:] or [()] * (len(lines[0]) - 1)
+    numbers = [all(re.match(r"[-+−]?\d|–|$", cell) for cell in column) for column in columns]
+    return "\n".join([head, "|---" + "".join("|--:" if right else "|---" for right in numbers) + "|", *body])
 
 
 # -- where numbers come from ---------------------------------------------------------------------------------------

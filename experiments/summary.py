@@ -17,6 +17,15 @@ Studies = Mapping[str, dict[str, Any]]
 MOST = 10  # rows
 
 
+def p_value(p: float) -> str:
+    """A p-value in words: two digits, or that it is tiny.
+
+    >>> p_value(0.0072), p_value(1.2e-12)
+    ('p = 0.0072', 'p < 0.001')
+    """
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+
+
 def table(found: Studies) -> str:
     """The first rows of the studies that were run."""
     return markdown([HEAD, *rows(found)[:MOST]])
@@ -59,7 +68,7 @@ def plain(study: Study) -> list[list[str]]:
         best = max(means, key=lambda name: means[name])
         ours = study.mean("score", data=data, system=PLAIN, measure=measure)
         _, _, p = sign_test(*((whole, marks(study, data, best)[0]) if exact else (steps, marks(study, data, best)[1])))
-        difference = f"{100 * (ours - means[best]):+.1f} (p = {p:.2g})"
+        difference = f"{100 * (ours - means[best]):+.1f} ({p_value(p)})"
         what = ["whole sequences" if exact else "steps, all levels", percent(ours), f"{percent(means[best])} ({best})"]
         rows.append(["complete", data, *what, difference])
     return rows
@@ -85,7 +94,7 @@ def partial(study: Study) -> list[list[str]]:
                 "",
             )
             p = re.search(r"p = ([\d.e-]+\d)", said)
-            difference = f"{100 * (ours - means[best]):+.1f}" + (f" (p = {float(p[1]):.2g})" if p else "")
+            difference = f"{100 * (ours - means[best]):+.1f}" + (f" ({p_value(float(p[1]))})" if p else "")
             what = ["whole sequences", percent(ours), f"{percent(means[best])} ({best})", difference]
             rows.append([f"{share} complete, top level of all", data, *what])
     return rows

@@ -13,7 +13,6 @@ from runner import ROOT, markdown
 from summary import Studies
 
 README = ROOT / "README.md"
-FIRST, LAST = "<!-- results -->\n", "<!-- /results -->"
 COMPLETE, TENTH = "complete", "10% complete, top level of all"
 CHOSEN = (  # labels and data of the rows
     (COMPLETE, "citations"),
@@ -31,13 +30,14 @@ def lines(found: Studies) -> str:
     return markdown([HEAD, *(rows[key] for key in CHOSEN if key in rows)])
 
 
-def written(text: str, table: str) -> str:
-    """The text of the README with this table between the two comments."""
-    before, found, rest = text.partition(FIRST)
-    _, end, after = rest.partition(LAST)
+def written(text: str, table: str, name: str = "results") -> str:
+    """The text of a page with this table between the two comments of that name."""
+    first, last = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, found, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not (found and end):
-        raise ValueError(f"README.md has no {FIRST.strip()} and {LAST} around its results")
-    return f"{before}{FIRST}{table.strip()}\n{LAST}{after}"
+        raise ValueError(f"there is no {first.strip()} and {last} around a table")
+    return f"{before}{first}{table.strip(' ')}\n{last}{after}"
 
 
 def write(found: Studies, path: Path = README) -> None:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import encoders
 import headline
 import summary
 from hscrf.versions import PACKAGES
@@ -27,6 +28,7 @@ ORDER = (
     "citations",
     "hiding",
     "economy",
+    "neural",
 )
 NOTES = "results-notes.md"
 PAGE = f"""# Results
@@ -123,6 +125,8 @@ def main() -> int:
     write_page(results, page, QUICK if quick else PAGE_FIGURES)
     if not quick:
         headline.write(studies(results))
+        if "neural" in studies(results):
+            encoders.write(studies(results))
     print(f"The page is {os.path.relpath(page)}, its notes are {os.path.relpath(page.parent / NOTES)}.")
     return 0
 

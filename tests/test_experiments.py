@@ -190,3 +190,14 @@ def test_the_readme_shows_the_results_of_the_studies(monkeypatch):
     assert len(table.splitlines()) == 2 + len(headline.CHOSEN)
     assert headline.written(text, table) == text, "run python experiments/report.py"
     assert headline.written(text, "| another |") != text
+
+
+def test_the_page_of_neural_encoders_shows_the_results_of_their_study(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    import encoders
+    import headline
+    import report
+
+    text = encoders.PAGE.read_text(encoding="utf-8")
+    found = report.studies(EXPERIMENTS / "results")
+    assert headline.written(text, "\n" + encoders.block(found) + "\n", "layers") == text, "run experiments/report.py"

@@ -19,7 +19,6 @@ def main(n: int = 60, epochs: int = 20) -> dict[str, float]:
     columns = [{level: y.column(level) for level in (top, bottom)} for y in Y]
     partial = [y if k % 4 == 0 else {top: y[top], bottom: ["?"] * len(y[bottom])} for k, y in enumerate(columns[:n])]
     options = {"topology": Y[0].topology, "hidden": 16, "epochs": epochs, "learning_rate": 0.02, "random_state": 0}
-    options["validation"] = 0  # all epochs, whatever the number of sequences
     found = {}
     for name, which, labels in (
         ("a quarter", range(0, n, 4), columns[:n]),

@@ -15,10 +15,28 @@ Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of i
 
 
 class PosteriorAnswers:
-    """Potentials, entropies and samples of sequences; classes below it have ``ask_posteriors``."""
+    """Potentials, entropies and samples of sequences; classes below it have ``_answers``."""
 
     if TYPE_CHECKING:
-        ask_posteriors: Callable[[Any, Any, Answer], list[Any]]  # of X and the evidence, an answer for each sequence
+        _answers: Callable[[Any, Any, Answer], list[Any]]  # of X and the evidence, an answer for each sequence
+
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept.
+
+        Parameters
+        ----------
+        X : list of sequences
+        evidence : list of labels or None
+            Known labels of each sequence.
+        answer : callable
+            ``answer(posterior, n)`` of the posterior of sequence n.
+
+        Returns
+        -------
+        list
+            The answers, in the order of the sequences.
+        """
+        return self._answers(X, evidence, answer)
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """Return the posterior of each sequence, encoded and scored once for several computations.

@@ -54,22 +54,8 @@ class Calibrated(PosteriorAnswers):
         found = self.ask(X, evidence, self._marginals)
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept.
-
-        Parameters
-        ----------
-        X : list of sequences
-        evidence : list of labels or None
-            Known labels of each sequence.
-        answer : callable
-            ``answer(posterior, n)`` of the posterior of sequence n.
-
-        Returns
-        -------
-        list
-            The answers, in the order of the sequences.
-        """
+    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Answers by chunks, whose posteriors are not kept."""
         return self.ask(X, evidence, lambda scored: scored.each(answer))
 
     def _marginals(self, scored: Scored) -> list[Marginals]:

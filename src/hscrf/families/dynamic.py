@@ -181,23 +181,9 @@ class DynamicCRF(HSCRF):
         found = map(self._marginals_by_level, super().predict_marginals(X, evidence, lengths=lengths))
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence, whose labels and marginals are those of all levels.
-
-        Parameters
-        ----------
-        X : list of sequences
-        evidence : list of labels or None
-            Known labels of each sequence.
-        answer : callable
-            ``answer(posterior, n)`` of the posterior of sequence n.
-
-        Returns
-        -------
-        list
-            The answers, in the order of the sequences.
-        """
-        return super().ask_posteriors(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
+    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """Answers about posteriors whose labels and marginals are those of all levels."""
+        return super()._answers(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:
         state, ending = dict(found.state), dict(found.ending)

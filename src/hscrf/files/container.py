@@ -108,7 +108,7 @@ def read_container(path: File) -> tuple[dict[str, Any], Arrays]:
     with open(path, "rb") as file:
         own = file.read(len(MAGIC)) == MAGIC
         file.seek(0)
-        content = file.read() if own else b""
+        content = file.read() if own else file.read(START)
     with naming_file(path):
         found = read_contents(io.BytesIO(content), len(content))
         data = memoryview(content)[found.begin :]
@@ -119,7 +119,8 @@ def read_contents(file: IO[bytes], size: int) -> Contents:
     """Check an open container of that many bytes, a piece at a time; its errors do not name the file."""
     start = file.read(START)
     if not start.startswith(MAGIC):
-        raise FileFormatError("is not an hscrf file")
+        tensors = start[8:].startswith(b'{"')  # as safetensors begin, after their length
+        raise FileFormatError("is not an hscrf file" + "; hscrf.torch.Tagger.load opens taggers" * tensors)
     if size < START + DIGEST:
         raise FileFormatError(f"is truncated: {size} bytes are too few for any hscrf file")
     version, expected, length = FRAME.unpack_from(start, len(MAGIC))

@@ -306,22 +306,8 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-        evidence : list of labels or None
-            Known labels of each sequence.
-        answer : callable
-            ``answer(posterior, n)`` of the posterior of sequence n.
-
-        Returns
-        -------
-        list
-            The answers, in the order of the sequences.
-        """
+    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+        """The answers of the model on top."""
         return self._fitted().ask_posteriors(self._observe(X), evidence, answer)
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
 from hscrf.arrays import Floats
+from hscrf.io.templates import word_shape
 from hscrf.torch.modules import pad
 
 PADDING, UNKNOWN = 0, 1  # the first two numbers of every vocabulary
 TEXTS = ("word", "token", "text", "w", "form")  # names of columns that hold words
+AFFIXES = (1, 2, 3, 4)  # characters at the beginning and at the end of a word that are read together
+OFTEN = 2  # times that an affix or a shape must occur to be known
 LONGEST = 24  # characters of a word that are read: the first and the last twelve
 BAG = "features"  # the kind of a step that is a list of strings
 
@@ -24,7 +28,8 @@ class Inputs:
 
     A step is a string (a word), a dict of strings and numbers, a list of strings (a bag of features), or a row of
     numbers. A sequence is a list of steps, an array (T, F), a sparse matrix or a table. Words are looked up in lower
-    case with digits as 0; characters are unchanged. Numbers are scaled to mean 0 and deviation 1 in the training data.
+    case with digits as 0; characters are unchanged. What a word begins and ends with, and its shape, are columns too
+    (:func:`spelling`). Numbers are scaled to mean 0 and deviation 1 in the training data.
     A missing number (NaN or absent) is 0. A column with missing numbers in the training data gets a second column that
     marks them.
 
@@ -36,8 +41,8 @@ class Inputs:
     Examples
     --------
     >>> inputs = Inputs().fit([["The", "cat"], ["A", "dog", "barks"]])
-    >>> inputs.columns, inputs.text
-    ({'word': 7}, 'word')
+    >>> inputs.columns["word"], inputs.text
+    (7, 'word')
     >>> batch = inputs.batch(inputs.encode([["The", "unseen"]]))
     >>> batch["names"][0, :, 0].tolist(), batch["characters"].shape
     ([6, 1], torch.Size([1, 2, 6]))
@@ -72,15 +77,13 @@ class Inputs:
 
     # -- learning
 
-    def fit(self, X: Sequence[Any], numbers: Sequence[int] | None = None) -> Inputs:
+    def fit(self, X: Sequence[Any]) -> Inputs:
         """Learn vocabularies and scales.
 
         Parameters
         ----------
         X : list of sequences
             Training data.
-        numbers : sequence of int, optional
-            The numbers that errors give the sequences.
 
         Returns
         -------
@@ -91,20 +94,21 @@ class Inputs:
         bag: Counter[str] = Counter()
         letters: set[str] = set()
         found: list[Floats] = []
-        asked = range(len(X)) if numbers is None else numbers
-        for n, x in zip(asked, X, strict=True):
+        for n, x in enumerate(X):
             read = columns_of_sequence(x, n)
-            for column, values in read.names.items():
-                counts.setdefault(column, Counter()).update(map(lookup_form, values))
+            if self.text is None and read.names:
+                self.text = next((column for column in TEXTS if column in read.names), next(iter(read.names)))
+            for column, values in self._lookups(read).items():
+                counts.setdefault(column, Counter()).update(values)
             bag.update(name for step in read.bag for name in step)
             if read.width is not None and self.numbers and read.width != len(self.numbers):
-                raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as X[{asked[0]}] has")
+                raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as X[0] has")
             self.numbers += [column for column in read.numbers if column not in self.numbers]
             found.append(self._table(read, n))
-            if self.text is None and counts:
-                self.text = next((column for column in TEXTS if column in counts), next(iter(counts)))
             letters.update(*read.names.get(self.text or "", ()))
-        self.names = {column: numbered_names(count, self.min_count) for column, count in counts.items()}
+        derived = spelling(self.text or "", "")
+        least = {column: max(OFTEN, self.min_count) if column in derived else self.min_count for column in counts}
+        self.names = {column: numbered_names(count, least[column]) for column, count in counts.items()}
         self.bag, self.alphabet = numbered_names(bag, self.min_count), numbered_names(Counter(letters), 1)
         if self.text is not None:
             words = self.names[self.text]
@@ -114,6 +118,15 @@ class Inputs:
         )
         self._fit_scales(table)
         return self
+
+    def _lookups(self, read: Read) -> dict[str, Sequence[str]]:
+        """What is looked up in the vocabulary of each column: names, and the spelling of words."""
+        if self.text not in read.names:
+            return dict(read.names)
+        words = read.names[self.text]
+        parts = [spelling(self.text, word) for word in words]
+        derived = {column: [part[column] for part in parts] for column in parts[0]}
+        return {**read.names, self.text: list(map(lookup_form, words)), **derived}
 
     def _fit_scales(self, table: Floats) -> None:
         known = ~np.isnan(table)
@@ -140,34 +153,32 @@ class Inputs:
 
     # -- using
 
-    def encode(self, X: Sequence[Any], numbers: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    def encode(self, X: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the tensors of each sequence.
 
         Parameters
         ----------
         X : list of sequences
             Data of the same kind as the training data.
-        numbers : sequence of int, optional
-            The numbers that errors give the sequences.
 
         Returns
         -------
         list of dict of tensors
             One dict for each sequence.
         """
-        asked = range(len(X)) if numbers is None else numbers
-        return [self._encode(columns_of_sequence(x, n), n) for n, x in zip(asked, X, strict=True)]
+        return [self._encode(columns_of_sequence(x, n), n) for n, x in enumerate(X)]
 
     def _encode(self, read: Read, n: int) -> dict[str, Any]:
         found = {"length": torch.tensor(read.length)}
-        known = [*self.names, *self.numbers]
+        derived = spelling(self.text or "", "")
+        known = [*(column for column in self.names if column not in derived), *self.numbers]
         if not (read.bag and self.bag) and {*known}.isdisjoint({*read.names, *read.numbers}):
             expected = f"the columns {', '.join(map(repr, known[:5]))}" if known else "lists of strings"
             raise ValueError(f"X[{n}] has nothing that training had; expected {expected}")
         if self.names:
-            nothing = [""] * read.length
+            values, nothing = self._lookups(read), [""] * read.length
             rows = [
-                [numbers.get(lookup_form(value), UNKNOWN) for value in read.names.get(column, nothing)]
+                [numbers.get(value, UNKNOWN) for value in values.get(column, nothing)]
                 for column, numbers in self.names.items()
             ]
             found["names"] = torch.tensor(rows).T
@@ -388,6 +399,18 @@ def lookup_form(word: str) -> str:
     'b-00'
     """
     return re.sub(r"\d", "0", word.lower())
+
+
+@lru_cache(maxsize=1 << 16)
+def spelling(column: str, word: str) -> dict[str, str]:
+    """The first and last characters of a word in lower case, and its shape: names of columns, and values.
+
+    >>> spelling("word", "Ulm")["word[:2]"], spelling("word", "Ulm")["word[-2:]"], spelling("word", "Ulm")["word shape"]
+    ('ul', 'lm', 'Aaa')
+    """
+    form = lookup_form(word)
+    found = {f"{column}[:{k}]": form[:k] for k in AFFIXES} | {f"{column}[-{k}:]": form[-k:] for k in AFFIXES}
+    return found | {f"{column} shape": word_shape(word)}
 
 
 def numbered_names(counts: Counter[str], least: int) -> dict[str, int]:

@@ -68,6 +68,7 @@ class ColumnEmbedding(nn.Module):
     word_size, column_size, character_size : int
         Widths of the embeddings of words, of other columns and bags, and of characters.
     dropout : float, default 0.4
+        Share of the components of the vectors that are zero in a step of training, the same in all steps of a sequence.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class ColumnEmbedding(nn.Module):
         if self.bag is not None:
             rows, width, most = inputs["bag"].shape
             found.append(self.bag(inputs["bag"].reshape(rows * width, most)).reshape(rows, width, -1))
-        kept = [self.dropout(torch.cat(found, dim=2))] if found else []
+        kept = [_dropped(self.dropout, torch.cat(found, dim=2))] if found else []
         if "numbers" in inputs:
             kept.append(inputs["numbers"])
         return torch.cat(kept, dim=2)
@@ -159,8 +160,7 @@ class BiLSTM(nn.Module):
 
     def __init__(self, size: int, hidden: int = 100, layers: int = 1, dropout: float = 0.4) -> None:
         super().__init__()
-        inner = dropout if layers > 1 else 0.0
-        self.lstm = nn.LSTM(size, hidden, layers, batch_first=True, bidirectional=True, dropout=inner)
+        self.lstm = nn.LSTM(size, hidden, layers, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(dropout)
         self.size = 2 * hidden
 
@@ -184,11 +184,11 @@ class BiLSTM(nn.Module):
         found = vectors
         for layer in range(self.lstm.num_layers):
             if layer > 0:
-                found = nn.functional.dropout(found, self.lstm.dropout, self.training)
+                found = _dropped(self.dropout, found)
             forward = self._run(found, f"l{layer}")
             backward = _gather(self._run(_gather(found, back), f"l{layer}_reverse"), back)
             found = torch.cat([forward, backward], dim=2)
-        return self.dropout(found * (steps <= last)[..., None])
+        return _dropped(self.dropout, found * (steps <= last)[..., None])
 
     def _run(self, vectors: Any, which: str) -> torch.Tensor:
         """One direction of one layer: unlike packed sequences, a padded batch has a fused kernel on the CPU."""
@@ -196,6 +196,11 @@ class BiLSTM(nn.Module):
         start = vectors.new_zeros(1, len(vectors), self.lstm.hidden_size)
         weights = [getattr(self.lstm, f"{part}_{which}") for part in parts]
         return torch.lstm(vectors, (start, start), weights, True, 1, 0.0, self.training, False, True)[0]
+
+
+def _dropped(dropout: nn.Dropout, vectors: Any) -> torch.Tensor:
+    """Vectors (B, T, F) without some of their components, the same in all steps of a sequence."""
+    return vectors * dropout(vectors.new_ones(len(vectors), 1, vectors.shape[2]))
 
 
 def _gather(vectors: Any, steps: Any) -> torch.Tensor:
@@ -260,8 +265,9 @@ class TemporalConvolution(nn.Module):
         kept = (steps < lengths.to(vectors.device)[:, None])[:, None].to(vectors.dtype)  # (B, 1, T)
         found = self.enter(vectors.transpose(1, 2)) * kept
         for spread, mix, norm in zip(self.spread, self.mix, self.norms, strict=True):
-            change = mix(self.dropout(torch.relu(spread(norm(found.transpose(1, 2)).transpose(1, 2) * kept))))
-            found = (found + change) * kept
+            inner = torch.relu(spread(norm(found.transpose(1, 2)).transpose(1, 2) * kept))
+            dropped = self.dropout(inner.new_ones(*inner.shape[:2], 1))  # the same channels in all steps
+            found = (found + mix(inner * dropped)) * kept
         return found.transpose(1, 2)
 
 

@@ -27,7 +27,7 @@ def check_tagger_options(options: Mapping[str, Any]) -> None:
     for name, most in (("hidden", WIDEST), ("layers", DEEPEST), ("word_size", WIDEST), ("character_size", WIDEST)):
         _check_whole(name, options[name], most, or_none=name in ("hidden", "layers"))
     for name in ("min_count", "batch_size", "epochs", "patience", "n_jobs"):
-        _check_whole(name, options[name], 1 << 31)
+        _check_whole(name, options[name], 1 << 31, or_none=name == "epochs")
     dropout = options["dropout"]
     if dropout is not None and not (_is_number(dropout) and 0 <= dropout < 1):
         raise ValueError(f"dropout is {dropout!r}; expected a number from 0 to less than 1, or None")
@@ -36,8 +36,6 @@ def check_tagger_options(options: Mapping[str, Any]) -> None:
     if not isinstance(options["topology"], Topology | None):
         raise ValueError(f"topology is a {type(options['topology']).__name__}; expected a Topology or None")
     _check_device(options["device"])
-    if not (_is_number(options["validation"]) and 0 <= options["validation"] < 1):
-        raise ValueError(f"validation is {options['validation']!r}; expected a share from 0 to less than 1")
 
 
 def _check_device(device: Any) -> None:

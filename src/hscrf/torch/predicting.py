@@ -17,7 +17,7 @@ from hscrf.estimator.answers import Answer, PosteriorAnswers, answers_of
 from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.fillers import shown
 from hscrf.inference import Marginals, Posterior
-from hscrf.inference.decoding import expected_gains
+from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, over
@@ -62,10 +62,9 @@ class NeuralPredictor(PosteriorAnswers):
         list of Labels
         """
         self._check_fitted()
-        if loss not in ("sequence", "step", "segment"):
-            raise ValueError(f"loss is {loss!r}; expected 'sequence', 'step' or 'segment'")
+        check_loss(loss, self.topology_, self.scheme_)
         if loss == "sequence" and not confidence:
-            return self._answer(X, evidence, self.crf_.decode)
+            return self._ask_layer(X, evidence, self.crf_.decode)
         hidden = partial(hidden_states, self.topology_)
 
         def best(posterior: Posterior, n: int) -> Labels:
@@ -93,24 +92,10 @@ class NeuralPredictor(PosteriorAnswers):
         """
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
-    def ask_posteriors(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
-        """Return an answer about the posterior of each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-        evidence : list of labels or None
-            Known labels of each sequence.
-        answer : callable
-            ``answer(posterior, n)`` of the posterior of sequence n.
-
-        Returns
-        -------
-        list
-            The answers, in the order of the sequences.
-        """
+    def _answers(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
+        """Answers about posteriors."""
         self._check_fitted()
-        found = self._answer(X, evidence, self.crf_.posteriors)
+        found = self._ask_layer(X, evidence, self.crf_.posteriors)
         return answers_of(enumerate(found), answer, _asked_name(evidence))
 
     def log_likelihood(self, X: Sequence[Any], Y: Any) -> Floats:
@@ -134,7 +119,7 @@ class NeuralPredictor(PosteriorAnswers):
         def log_probability(scores: Any, lengths: Any, evidence: Sequence[Labels]) -> list[float]:
             return (-self.crf_(scores, evidence, lengths=lengths, reduction="none")).tolist()
 
-        return np.where(allowed, self._answer(X, known, log_probability, "Y"), -np.inf)
+        return np.where(allowed, self._ask_layer(X, known, log_probability, "Y"), -np.inf)
 
     def score(self, X: Sequence[Any], Y: Any) -> float:
         """Return the fraction of steps with the right state at every level at once; unknown steps are left out.
@@ -159,7 +144,7 @@ class NeuralPredictor(PosteriorAnswers):
         if not hasattr(self, "crf_"):
             raise ValueError("this Tagger is not fitted: call fit, or load a model")
 
-    def _answer(self, X: Sequence[Any], evidence: Any, ask: Any, name: str | None = None) -> list[Any]:
+    def _ask_layer(self, X: Sequence[Any], evidence: Any, ask: Any, name: str | None = None) -> list[Any]:
         """Ask the layer about all sequences, in batches of similar lengths; an answer for each.
 
         ``name`` is the name of the evidence in errors.

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
@@ -33,7 +32,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
     """A neural tagger of nested labels: encoder, linear map, :class:`CRF`; in the manner of scikit-learn.
 
     Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution.
-    Training is by Adam on batches of sequences, with early stopping on development data.
+    The BiLSTM also sees what each word begins and ends with, and its shape. Training is by Adam on batches of
+    sequences, at a learning rate that falls to zero.
 
     Parameters
     ----------
@@ -62,21 +62,19 @@ class Tagger(BaseEstimator, NeuralPredictor):
     word_size, character_size : int
         Widths of the embeddings of words and of characters.
     dropout : float, optional
-        Default 0.4 for the BiLSTM, 0.2 for the convolution.
+        Default 0.4 for the BiLSTM, 0.2 for the convolution; the same components in all steps of a sequence.
     min_count : int, default 1
         Words that occur less often are unknown.
     margin : float or dict from level to float
         Cost of wrong states in training, see :meth:`CRF.forward`.
     learning_rate : float, default 0.002
-    batch_size : int, default 32
+        The rate at the beginning.
+    batch_size : int, default 16
         Sequences in a step of training.
-    epochs : int, default 50
-        The most epochs.
-    patience : int, default 6
+    epochs : int, optional
+        Passes over the training data: by default 20, or more if they make fewer than 500 steps.
+    patience : int, default 10
         Epochs without a better development score before training stops.
-    validation : float, default 0.1
-        Share of the training data that are held out for early stopping if no development data are given. With 0, or
-        with fewer than 20 sequences, training takes all epochs.
     device : str, default "cpu"
         Where the encoder works.
     n_jobs : int, default 1
@@ -126,10 +124,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
         min_count: int = 1,
         margin: float | Mapping[str, float] = 0.0,
         learning_rate: float = 2e-3,
-        batch_size: int = 32,
-        epochs: int = 50,
-        patience: int = 6,
-        validation: float = 0.1,
+        batch_size: int = 16,
+        epochs: int | None = None,
+        patience: int = 10,
         device: str = "cpu",
         n_jobs: int = 1,
         random_state: Any = None,
@@ -154,7 +151,6 @@ class Tagger(BaseEstimator, NeuralPredictor):
         self.batch_size = batch_size
         self.epochs = epochs
         self.patience = patience
-        self.validation = validation
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -174,24 +170,22 @@ class Tagger(BaseEstimator, NeuralPredictor):
         sample_weight : (n,) numbers, optional
             Weight of each sequence.
         development : (X, Y), optional
-            Data that decide when training stops; a part of the training data if not given.
+            Data that are scored after each epoch; the best epoch is kept.
 
         Returns
         -------
         Tagger
-            This object. Ctrl-C ends training and keeps the best epoch so far.
+            This object. Ctrl-C ends training and keeps the best epoch so far, or the last one.
         """
         check_tagger_options(self.get_params())
         Y = given_labels(Y)
         weights = check_data(X, Y, sample_weight)
         if development is not None:
             check_development(development)
-        rng = generator(self.random_state)
-        train, held = self._split(len(X), development, rng)
-        inputs = Inputs(self.min_count).fit([X[n] for n in train], train)
+        inputs = Inputs(self.min_count).fit(X)
         scheme = schemes_in(Y, self.scheme, self.topology)
         topology, labels = self._labels(Y, [length_of(x) for x in X], scheme)
-        seed = int(rng.integers(2**63 - 1))
+        seed = int(generator(self.random_state).integers(2**63 - 1))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
@@ -199,21 +193,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
             self.network_, self.crf_ = network, crf
-            evaluate = None
-            if held:
-                evaluate = self._evaluator([X[n] for n in held], [Y[n] for n in held], held)
-            elif development is not None:
-                evaluate = self._evaluator(*development)
-            self._train(X, labels, weights, train, evaluate, seed)
+            evaluate = None if development is None else self._evaluator(*development)
+            self._train(X, labels, weights, evaluate, seed)
         return self
-
-    def _split(self, n: int, development: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
-        """Numbers of the sequences to learn from, and of those that are held out of the training data."""
-        if development is not None or n < 20 or self.validation == 0:
-            return list(range(n)), []
-        order = rng.permutation(n)
-        held = sorted(order[: max(1, round(self.validation * n))].tolist())
-        return sorted(set(range(n)) - set(held)), held
 
     def _labels(self, Y: Sequence[Any], lengths: Sequence[int], scheme: Any) -> tuple[Topology, list[Labels]]:
         """The topology, learned or given, and the labels over it."""
@@ -236,37 +218,32 @@ class Tagger(BaseEstimator, NeuralPredictor):
         X: Sequence[Any],
         labels: Sequence[Labels],
         weights: Floats | None,
-        train: list[int],
         evaluate: Callable[[], tuple[float, float]] | None,
         seed: int,
     ) -> None:
-        items = dict(zip(train, self.inputs_.encode([X[n] for n in train], train), strict=True))
+        items = self.inputs_.encode(X)
         chance = torch.Generator().manual_seed(seed)
 
         def step(which: Sequence[int]) -> Any:
-            numbers = [train[k] for k in which]
-            batch = self.inputs_.batch([items[n] for n in numbers])
+            batch = self.inputs_.batch([items[n] for n in which])
             if "names" in batch:
                 batch["names"] = self.inputs_.hide_rare(batch["names"], HIDDEN, chance)
             scores, lengths = self._scores(batch)
-            own = None if weights is None else weights[numbers]
-            known = [labels[n] for n in numbers]
-            with numbered(numbers, "Y"):
-                loss = self.crf_(scores, known, None, lengths, "sum", own, self.margin)
-            return loss / len(numbers)
+            own = None if weights is None else weights[which]
+            with numbered(which, "Y"):
+                loss = self.crf_(scores, [labels[n] for n in which], None, lengths, "sum", own, self.margin)
+            return loss / len(which)
 
         schedule = Schedule(self.epochs, self.batch_size, self.learning_rate, self.patience, self.verbose)
         network = torch.nn.ModuleDict({"encoder": self.network_, "crf": self.crf_})
-        outcome = Trainer(network, step, evaluate, schedule, seed).run([length_of(X[n]) for n in train])
+        outcome = Trainer(network, step, evaluate, schedule, seed).run([length_of(x) for x in X])
         network.eval()
         self.loss_, self.history_, self.best_iter_ = outcome.loss, outcome.history, outcome.best
         self.stop_reason_, self.converged_, self.n_iter_ = outcome.reason, outcome.converged, len(outcome.history)
 
-    def _evaluator(
-        self, X: Sequence[Any], Y: Any, numbers: list[int] | None = None
-    ) -> Callable[[], tuple[float, float]]:
+    def _evaluator(self, X: Sequence[Any], Y: Any) -> Callable[[], tuple[float, float]]:
         """What scores development data: the share of steps that are right at all levels, and the loss."""
-        items = self.inputs_.encode(X, numbers)
+        items = self.inputs_.encode(X)
         truth = self._read_to_score(given_labels(Y, self.topology_.levels[1:]), X, "development Y")
         known = self._possible(truth)[1]
 

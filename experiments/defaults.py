@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import sets
-from hscrf import HSCRF, LBFGS, End, Init, Labels, Start, Stop, Token, Topology, Trans
-from hscrf.labels.packed import SegmentLengths
+from hscrf import HSCRF, LBFGS, End, Init, Start, Stop, Token, Trans
 from nested import columns_of
 from runner import Study, main
 
@@ -26,10 +25,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "no first and last steps": {"edges": ()},
     "no last steps": {"edges": (Start,)},
-    "one penalty for all lengths": {"power": 0.0},
-    "square root of the length": {"power": 0.5},
-    "length only for tokens": {"edge_power": 0.0},
-    "neither (the old default)": {"edges": (), "power": 0.0},
+    "length at the bottom, too": {"bottom": "length"},
+    "size at all levels": {"upper": "size"},
+    "one penalty for all": {"upper": "one", "bottom": "one"},
+    "first and last steps × 1": {"edge_penalty": 1.0},
+    "no first and last steps, one penalty": {"edges": (), "upper": "one", "bottom": "one"},
     "fillers without memory": {"fillers": None},
     "transitions × 1": {"transitions": 1.0},
     "transitions × 0.3": {"transitions": 0.3},
@@ -40,37 +40,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def mean_lengths(data: sets.Set) -> dict[str, float]:
-    """Mean length of the training segments of each level."""
-    lengths = SegmentLengths()
-    states = {
-        level: sorted({tag.split("-", 1)[-1] for tags in column for tag in tags})
-        for level, column in data.train.columns.items()
-    }
-    lasting = None if data.levels[-1] in data.plain else {data.levels[-1]: None}
-    topology = Topology(states, max_duration=lasting)
-    scheme = {level: "bio" for level in data.levels if level not in data.plain}
-    lengths.update([Labels.from_columns(topology, row, scheme=scheme) for row in data.train.rows])
-    return lengths.means()
-
-
 def model(
     data: sets.Set,
     max_iter: int,
     edges: tuple[Any, ...] = (Start, Stop),
-    power: float = 1.0,
-    edge_power: float | None = None,
+    upper: str = "length",
+    bottom: str = "size",
+    edge_penalty: float | None = None,
     transitions: float = 0.1,
     c2: float = 0.1,
     **options: Any,
 ) -> HSCRF:
-    """The default with something changed; penalties are powers of the mean length of a level's segments."""
-    means, features = mean_lengths(data), []  # type: dict[str, float], list[Any]
-    edge_power = power if edge_power is None else edge_power
+    """The default with something changed; penalties of the bottom and of the levels above follow their segments."""
+    features: list[Any] = []
     for level in data.levels:
-        features.append(Token(level, penalty=means[level] ** power))
+        own: Any = bottom if level == data.levels[-1] else upper
+        own = 1.0 if own == "one" or (own == "length" and level in data.plain) else own
+        features.append(Token(level, penalty=own))
         if level not in data.plain:
-            features += [block(level, penalty=means[level] ** edge_power) for block in edges]
+            features += [block(level, penalty=own if edge_penalty is None else edge_penalty) for block in edges]
     for level in ("root", *data.levels[:-1]):
         features += [block(level, penalty=transitions) for block in (Init, Trans, End)]
     scheme = {level: "bio" for level in data.levels if level not in data.plain}

@@ -23,7 +23,7 @@ MARKS = (10, 15, 22, 33, 50, 75, 110, 165, 250, 370, LAST)
 DELTAS = (1e-5, 1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2)
 PERIOD = 10
 SLOW = {"ECG", "kitchen"}
-EVEN: dict[str, Any] = {"power": 0.0, "transitions": 1.0, "c2": 0.01}
+EVEN: dict[str, Any] = {"upper": "one", "bottom": "one", "transitions": 1.0, "c2": 0.01}
 
 
 def run(study: Study) -> None:

@@ -483,7 +483,7 @@ def test_log_likelihood():
         assert full[n] == pytest.approx(hscrf.score(p, labels[n]) - z, rel=1e-9)
         assert part[n] == pytest.approx(hscrf.log_partition(p, partial[n]) - z, rel=1e-9)
     assert (full <= part).all()
-    own = {**fitted.mean_lengths_, "bottom": 1.0, "transitions": 0.1}
+    own = {**fitted.mean_lengths_, "bottom": fitted.sizes_["bottom"], "transitions": 0.1}
     assert fitted.mean_lengths_["level1"] == np.mean(
         [b - a for y in small_data()[1] for a, b, _ in y.segments("level1")]
     )
@@ -1261,20 +1261,52 @@ def test_a_block_of_ones_own_replaces_the_default_one():
     assert model._penalty_factors()[:2] == [7.0, 1.0]
 
 
+def test_the_penalty_of_the_bottom_follows_the_size_of_summed_features():
+    """The same from the definition: squares of the sums of each segment, of runs where the bottom has single steps."""
+    random = np.random.default_rng(0)
+    table = [random.integers(0, 4, size=(6, 3)).astype(float) for _ in range(2)]
+    steps = [[{f"c{k}": v for k, v in enumerate(row)} for row in x.tolist()] for x in table]
+    borders = [[(0, 4), (4, 6)], [(0, 1), (1, 3), (3, 6)]]
+    tags = [["x", "x", "x", "x", "y", "y"], ["y", "x", "x", "y", "y", "y"]]
+    runs = [{"phrase": ["p"] * 6, "tag": row} for row in tags]
+    begun = []
+    for own, row in zip(borders, tags, strict=True):
+        begins = {start for start, _ in own}
+        begun.append({"phrase": ["p"] * 6, "tag": [f"{'B' if t in begins else 'I'}-{s}" for t, s in enumerate(row)]})
+    squares = [(x[a:b].sum(axis=0) ** 2).sum() for x, own in zip(table, borders, strict=True) for a, b in own]
+    expected = float(f"{np.mean(squares) / 20:.3g}")
+    assert expected > 1
+    few = LBFGS(max_iter=1)
+    for Y in (runs, begun):
+        for X in (steps, table):
+            model = HSCRF(solver=few, standardize=False).fit(X, Y)
+            assert model.sizes_ == {"tag": expected}
+            assert model._penalty_factors()[-1] == expected
+    options = {"solver": few, "standardize": False}
+    alone = HSCRF(**options).fit(steps[:1], runs[:1])
+    partial = [runs[0], {**runs[1], "tag": ["?"] * 6}]
+    assert HSCRF(**options).fit(steps, partial).sizes_ == alone.sizes_, "unknown steps do not count"
+    assert HSCRF(**options).fit([[["w"]] * 6], runs[:1]).sizes_ == {"tag": 1.0}, "the smallest"
+    scored = [[{**step, "score:tag=x": -9.0} for step in x] for x in steps]
+    added = ["default", hscrf.features.Score("tag")]
+    assert HSCRF(**options, features=added).fit(scored, runs).sizes_ == {"tag": expected}, "scores do not count"
+
+
 @pytest.mark.parametrize("penalty", ["long", -1, np.inf, None])
 def test_a_penalty_is_a_number_or_the_mean_length(penalty):
-    with pytest.raises(ValueError, match=r"features\[0\]: penalty is .*, expected a finite number .*, or 'length'"):
+    with pytest.raises(ValueError, match=r"features\[0\]: penalty is .*, expected a finite number .* or 'size'"):
         HSCRF(features=[Token("phrase", penalty=penalty)]).fit(X, Y)
 
 
 def test_mean_lengths_are_in_the_file_and_older_files_have_none(tmp_path):
-    model = HSCRF(features=[Token("tag", penalty="length"), "default"]).fit(X, Y)
+    model = HSCRF(features=[Token("phrase", penalty="length"), "default"]).fit(X, Y)
     header, arrays = model.content()
     write_container(tmp_path / "new", header, arrays)
     loaded = hscrf.load(tmp_path / "new")
     assert loaded.mean_lengths_ == model.mean_lengths_
+    assert loaded.sizes_ == model.sizes_ == {"tag": 1.0}
     assert loaded.features == model.features
-    del header["training"]["mean_lengths"]
+    del header["training"]["mean_lengths"], header["training"]["sizes"]
     write_container(tmp_path / "old", header, arrays)
     older = hscrf.load(tmp_path / "old")
     assert not hasattr(older, "mean_lengths_")

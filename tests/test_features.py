@@ -418,9 +418,11 @@ def test_defaults():
     topology = Topology({"a": ["only"], "b": ["A", "B"], "c": ["x", "y"]}, max_duration={"b": 4})
     rare, often = ([block(level, penalty=0.1) for block in (Init, Trans, End)] for level in "ab")
     lasting = [block("b", penalty="length") for block in (Token, Start, Stop)]
-    assert default_specifications(topology) == [*rare, *lasting, Duration("b"), *often, Token("c")]
+    assert default_specifications(topology) == [*rare, *lasting, Duration("b"), *often, Token("c", penalty="size")]
     semi = [Init("root"), Trans("root"), End("root"), *lasting]
     assert default_specifications(Topology({"b": ["A", "B"]}, max_duration={"b": None})) == semi
+    nested = default_specifications(Topology({"b": ["A", "B"], "c": ["x", "y"]}, max_duration={"c": None}))
+    assert nested[-3:] == [block("c", penalty="size") for block in (Token, Start, Stop)]
     classes = default_specifications(Topology({"b": ["A"], "c": ["x", "y"]}, root=["one", "other"]))
     assert classes[0] == Token("root", penalty="length"), "its first and last steps are those of the sequence"
     assert not any(isinstance(spec, Start | Stop) for spec in classes)

@@ -177,7 +177,7 @@ def test_what_is_chosen_is_what_is_used(data, model):
     """The weights minimise the loss with these penalties: its gradient is zero."""
     each = []
     for spec, block in zip(model.specifications(), model.blocks_, strict=True):
-        own = model.mean_lengths_[spec.level] if spec.penalty == "length" else spec.penalty
+        own = spec.penalty_factor(model.topology_, model.mean_lengths_, model.sizes_)
         group = "transitions" if type(spec).__name__ in ("Init", "Trans", "End") else spec.level
         each += [model.c2_ * model.factors_.get(group, 1.0) * own] * block.size
     fixed = HSCRF(c2=1.0, solver=LBFGS(max_iter=1))

@@ -13,7 +13,8 @@ import numpy as np
 
 from hscrf.arrays import Ints, whole_number
 from hscrf.errors import a_type, several
-from hscrf.features.specifications import BY_LENGTH
+from hscrf.features.specifications import BY_LENGTH, BY_SIZE
+from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.schemes import stray_line, unread_lines
@@ -46,9 +47,9 @@ def check_specifications(features: Sequence[Any] | None, classes: tuple[Any, ...
             continue
         if not isinstance(spec, classes):
             raise ValueError(f"features[{k}] is {spec!r}, expected one of {', '.join(c.__name__ for c in classes)}")
-        known = spec.penalty == BY_LENGTH if isinstance(spec.penalty, str) else is_penalty(spec.penalty)
-        if not known:
-            expected = f"a finite number of at least 0, or {BY_LENGTH!r}"
+        named = spec.penalty in (BY_LENGTH, BY_SIZE)
+        if not (named if isinstance(spec.penalty, str) else is_penalty(spec.penalty)):
+            expected = f"a finite number of at least 0, {BY_LENGTH!r} or {BY_SIZE!r}"
             raise ValueError(f"features[{k}]: penalty is {spec.penalty!r}, expected {expected}")
 
 

@@ -23,8 +23,8 @@ from hscrf.estimator.checks import (
 )
 from hscrf.estimator.contract import Learner, Store
 from hscrf.features.blocks import Block
-from hscrf.features.occurrences import Occurrences
-from hscrf.features.specifications import Specification
+from hscrf.features.occurrences import Occurrences, SegmentSizes
+from hscrf.features.specifications import BY_SIZE, SCORES, Specification
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import FillerNeighbours, SegmentLengths, pack_labels, pack_possible
@@ -83,6 +83,9 @@ class Meetings(Protocol):
 
     def blocks(self) -> list[Block]:
         """A block for each specification."""
+
+    def sizes(self) -> dict[str, float]:
+        """The size of the segments of the levels whose penalties follow it."""
 
 
 class Frame:
@@ -182,6 +185,10 @@ class Frame:
         """The blocks of weights, after the second pass."""
         return self.meetings.blocks()
 
+    def sizes(self) -> dict[str, float]:
+        """The size of the segments of the levels whose penalties follow it, after the second pass."""
+        return self.meetings.sizes()
+
 
 class NestedMeetings:
     """The pairs of features and states of nested levels."""
@@ -196,14 +203,23 @@ class NestedMeetings:
     ) -> None:
         self.specifications = specifications
         self.occurrences = Occurrences(topology, encoder, specifications, pairs, transitions)
+        sized = {topology.level(spec.level) for spec in specifications if spec.penalty == BY_SIZE}
+        self.segments = SegmentSizes(topology, sorted(sized), encoder.names, SCORES)
 
     def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
         """Add one more part of the data."""
-        self.occurrences.update(observations, pack_possible(labels))
+        known = pack_possible(labels)
+        self.occurrences.update(observations, known)
+        self.segments.update(observations, known)
 
     def merge(self, other: NestedMeetings) -> None:
         """Add the pairs of later parts."""
         self.occurrences.merge(other.occurrences)
+        self.segments.merge(other.segments)
+
+    def sizes(self) -> dict[str, float]:
+        """The size of the segments of the levels whose penalties follow it."""
+        return self.segments.factors()
 
     def blocks(self) -> list[Block]:
         """Return a block for each specification."""

@@ -103,8 +103,8 @@ class HSCRF(SequenceEstimator, Predictor):
     ----------
     topology_, coef_ : Topology, ndarray of shape (weights,)
     converged_, n_iter_, stop_reason_, history_, loss_ : bool, int, str, list of dict, float
-    best_iter_, mean_lengths_ : int or None, dict of str to float
-        The best iteration on development data; the mean length of the training segments of each level.
+    best_iter_, mean_lengths_, sizes_ : int or None, dict of str to float
+        The best iteration on development data; mean length of training segments; their size, where penalties need it.
     c2_, factors_, penalties_, penalty_reason_ : float, dict, list, str
         The penalty, its factors by level, the path of the search, and the reason of the choice.
 
@@ -269,7 +269,7 @@ class HSCRF(SequenceEstimator, Predictor):
             meetings = self._meetings(frame)
             for part in packed.parts():
                 frame.observe(part, meetings)
-            blocks = frame.blocks()
+            blocks, self.sizes_ = frame.blocks(), frame.sizes()
         labelled = packed.labelled_levels()
         weights = first_weights(blocks, frame.encoder, self.topology_, labelled, former, self.random_state)
         self.encoder_, self.blocks_ = frame.encoder, blocks
@@ -408,7 +408,8 @@ class HSCRF(SequenceEstimator, Predictor):
     def _penalty_factors(self) -> list[float]:
         """The factor of the penalty of each specification."""
         levels = self._shown_levels()
-        return [float(spec.penalty_factor(levels, self.mean_lengths_)) for spec in self.specifications()]
+        known = levels, self.mean_lengths_, self.sizes_
+        return [float(spec.penalty_factor(*known)) for spec in self.specifications()]
 
     def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also gives the starting weights."""

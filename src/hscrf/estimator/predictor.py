@@ -75,6 +75,7 @@ class Predictor(Calibrated):
     history_: list[dict[str, Any]]
     scheme_: Scheme
     mean_lengths_: dict[str, float]
+    sizes_: dict[str, float]
     c2_: float
     factors_: dict[str, float]
     penalties_: list[dict[str, Any]]

@@ -44,6 +44,8 @@ def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         header["training"]["penalty_reason"] = model.penalty_reason_
     if getattr(model, "mean_lengths_", None):
         header["training"]["mean_lengths"] = model.mean_lengths_
+    if getattr(model, "sizes_", None):
+        header["training"]["sizes"] = model.sizes_
     scheme = model.found_scheme()
     if scheme != getattr(model, "scheme", None):
         header["scheme"] = dict(scheme)  # type: ignore[arg-type]  # by level, where it was found
@@ -73,6 +75,7 @@ def restore_model(
     model.stop_reason_, model.history_ = training["stop_reason"], training["history"]
     if training.get("mean_lengths"):
         model.mean_lengths_ = training["mean_lengths"]
+    model.sizes_ = training.get("sizes", {})
     if training.get("penalties"):
         model.penalties_ = training["penalties"]
         model.c2_, model.factors_ = chosen(model.penalties_)

@@ -149,6 +149,10 @@ class FactorMeetings:
         for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
             ours.merge(theirs)
 
+    def sizes(self) -> dict[str, float]:
+        """Empty: every segment has one step."""
+        return {}
+
     def blocks(self) -> list[Block]:
         """The block of each factor, spread over the combinations."""
         return [

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints, distinct
+from hscrf.arrays import Floats, Ints, distinct, ranges
 from hscrf.features.segments import SegmentFunction, segment_vector
 from hscrf.labels.events import Events, find_events
-from hscrf.labels.packed import Known
+from hscrf.labels.packed import Known, ends_of_runs, known_segments
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.kernels import mark_cells
-from hscrf.observations.packed import Observations, Sparse, entries_of, of_names
+from hscrf.observations.packed import Observations, Sparse, entries_of, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hscrf.features.specifications import Specification
 
 
+WORD = 20.0  # the squared size of the features of one word, in the default template
+PIECE = 1 << 14  # segments whose features are added up at a time
 LARGEST_TABLE = 1 << 25  # cells of a table of all pairs; more pairs are listed
 
 
@@ -181,6 +183,69 @@ class SegmentValues:
 
     def merge(self, other: SegmentValues) -> None:
         self.size = other.size if self.size is None else self.size
+
+
+class SegmentSizes:
+    """The mean squared size of the summed features of the known segments of some levels, added up part by part.
+
+    The evidence for a segment is a sum over its steps. Words differ from step to step; the steps of a sensor are alike,
+    so their features add up, and a weight of the same size has a far larger effect. This measures the effect for any
+    observations: few or many features, small or large numbers, varied or alike. At a bottom of single steps a run of
+    equal states counts as a segment. Named features that begin with ``without`` do not count.
+    """
+
+    def __init__(self, topology: Topology, levels: Sequence[int], names: Sequence[str], without: str) -> None:
+        self.topology = topology
+        self.found: dict[int, list[float]] = {d: [0.0, 0.0] for d in levels}  # sum of squares, segments
+        left_out = np.array([name.startswith(without) for name in names if levels], dtype=bool)
+        self.left_out = left_out if left_out.any() else None
+
+    def update(self, observations: Observations, known: Known) -> None:
+        for d, found in self.found.items():
+            single = self.topology.unit_bottom and d == self.topology.depth - 1
+            start, stop = known_segments(ends_of_runs(known.states[d]) if single else known.ends[d], known.offsets)
+            for k in range(0, start.size, PIECE):
+                found[0] += self._squares(observations, start[k : k + PIECE], stop[k : k + PIECE])
+            found[1] += start.size
+
+    def merge(self, other: SegmentSizes) -> None:
+        for d, found in other.found.items():
+            self.found[d] = [one + more for one, more in zip(self.found[d], found, strict=True)]
+
+    def factors(self) -> dict[str, float]:
+        """The mean of each level in units of a word, at least 1.
+
+        It has three digits, so that the order in which parts were added does not change it.
+        """
+        means = {d: squares / segments if segments else 0.0 for d, (squares, segments) in self.found.items()}
+        return {self.topology.levels[d]: max(1.0, float(f"{mean / WORD:.3g}")) for d, mean in means.items()}
+
+    def _squares(self, x: Observations, start: Ints, stop: Ints) -> float:
+        """The sum of the squared sizes of some segments."""
+        lengths = stop - start
+        steps = ranges(start, lengths)
+        total = 0.0
+        if x.dense is not None:
+            sums = np.add.reduceat(of_columns(x)[steps], np.cumsum(lengths) - lengths, axis=0)
+            total += float((sums**2).sum())
+        if x.sparse is not None:
+            total += self._named(of_names(x), steps, np.repeat(np.arange(start.size), lengths))
+        return total
+
+    def _named(self, x: Sparse, steps: Ints, segments: Ints) -> float:
+        """The sum of the squared sizes of the named features of steps, which belong to segments."""
+        entries, counts = entries_of(x, steps)
+        cells = np.repeat(segments, counts) * x.size + x.indices[entries]
+        values: Floats = x.data[entries] if x.data.size else np.ones(entries.size)
+        if self.left_out is not None:
+            kept = ~self.left_out[x.indices[entries]]
+            cells, values = cells[kept], values[kept]
+        if not cells.size:
+            return 0.0
+        order = np.argsort(cells, kind="stable")
+        cells = cells[order]
+        first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
+        return float((np.add.reduceat(values[order], first) ** 2).sum())
 
 
 def union(one: Ints, other: Ints) -> Ints:

@@ -34,7 +34,7 @@ from hscrf.topology import UNLIMITED, Topology
 class Specification:
     """Weights for one part of a level; ``penalty`` is a factor of their c1 and c2.
 
-    ``penalty="length"`` is the mean length of the level's segments in the training data.
+    ``penalty="length"`` is the mean length of the level's segments in training, ``"size"`` that of their summed features.
     """
 
     level: str
@@ -51,10 +51,11 @@ class Specification:
         """Return the part that the weights score, and the index of its level."""
         return self.part, topology.level(self.level)
 
-    def penalty_factor(self, topology: Topology, mean_lengths: Mapping[str, float]) -> float:
-        """Return the penalty as a number, given the mean length of the segments of each level."""
+    def penalty_factor(self, topology: Topology, lengths: Mapping[str, float], sizes: Mapping[str, float]) -> float:
+        """Return the penalty as a number, given mean lengths and sizes by level; older files have no sizes."""
         if isinstance(self.penalty, str):
-            return mean_lengths[topology.levels[topology.level(self.level)]]
+            known = {**lengths, **sizes} if self.penalty == BY_SIZE else lengths
+            return known[topology.levels[topology.level(self.level)]]
         return self.penalty
 
     def record(self, frame: Occurrences) -> OccurrenceRecord | None:
@@ -171,8 +172,8 @@ class Token(FeatureSpecification):
         Level of the segments.
     average : bool
         Whether to average over the segment. The level then needs a longest duration.
-    penalty : float or "length"
-        Factor of the penalties of these weights. ``"length"`` is the mean length of the level's training segments.
+    penalty : float, "length" or "size"
+        Factor of the penalties of these weights, see :class:`Specification`.
     only, without : str
         Take only, or leave out, the named features whose names begin with this prefix.
     """
@@ -420,7 +421,7 @@ def without_scores(spec: Specification) -> Specification:
     return replace(spec, without=SCORES) if isinstance(spec, Token | Start | Stop) else spec
 
 
-BY_LENGTH = "length"  # a penalty that is the mean length of the level's segments
+BY_LENGTH, BY_SIZE = "length", "size"  # penalties that follow the level's segments
 NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, relative to that of features; see docs/guide.md
 
 
@@ -429,17 +430,19 @@ def default_specifications(topology: Topology) -> list[Specification]:
 
     Every level with more than one state has token features. Levels whose segments may last longer than a step also have
     features of first and last steps. The evidence of a segment is a sum over its steps, so the penalty of these is the
-    mean length of the level's segments. All levels have weights for first, neighbouring and last children. These few
-    weights occur at far more steps than any feature, so nested models penalise them less. A linear chain has the
-    penalties of CRFsuite.
+    mean length of the level's segments; at the bottom of a nested model, the squared size of that sum. All levels have
+    weights for first, neighbouring and last children. These few weights occur at far more steps than any feature, so
+    nested models penalise them less. A linear chain has the penalties of CRFsuite.
     """
-    penalty = NESTED_TRANSITIONS if topology.depth > 2 else 1.0
+    nested = topology.depth > 2
+    penalty = NESTED_TRANSITIONS if nested else 1.0
     specifications: list[Specification] = []
     for d, level in enumerate(topology.levels):
         lasts = d < topology.depth - 1 or not topology.unit_bottom
         if topology.n_states[d] > 1:
             own = (Token, Start, Stop) if lasts and d > 0 else (Token,)
-            specifications += [block(level, penalty=BY_LENGTH if lasts else 1.0) for block in own]
+            strength = BY_SIZE if nested and d == topology.depth - 1 else BY_LENGTH if lasts else 1.0
+            specifications += [block(level, penalty=strength) for block in own]
         if topology.has_limits(d) and topology.max_duration[d].max() < UNLIMITED:
             specifications.append(Duration(level))
         if d + 1 < topology.depth and topology.n_states[d + 1] > 1:

@@ -265,8 +265,9 @@ def check_training(given: Field) -> None:
         check_penalty_path(given["penalties"])
     if "penalty_reason" in given.items():
         given["penalty_reason"].read(str)
-    if "mean_lengths" in given.items():
-        given["mean_lengths"].read(Mapping[str, float])
+    for name in ("mean_lengths", "sizes"):
+        if name in given.items():
+            given[name].read(Mapping[str, float])
 
 
 def check_penalty_path(given: Field) -> None:

@@ -199,8 +199,8 @@ class SegmentLengths:
         held[1] += segments
 
 
-def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
-    """Lengths of the segments of one level whose borders and inside are known, in packed sequences.
+def known_segments(ends: NDArray[Any], offsets: Ints) -> tuple[Ints, Ints]:
+    """Starts and stops of the segments of one level whose borders and inside are known, in packed sequences.
 
     An end that depends on the parent counts as no end: a run of one filler is one segment.
     """
@@ -209,8 +209,27 @@ def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
     stop = np.flatnonzero(ends == 1) + 1
     start = np.append(0, stop[:-1])
     doubts = np.append(0, np.cumsum(ends < 0))
-    found: Ints = (stop - start)[doubts[start] == doubts[stop]]
-    return found
+    known = doubts[start] == doubts[stop]
+    return start[known], stop[known]
+
+
+def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
+    """Lengths of the segments that :func:`known_segments` finds."""
+    start, stop = known_segments(ends, offsets)
+    return stop - start
+
+
+def ends_of_runs(states: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Where runs of equal states end: 1 or 0, and -1 next to an unknown state.
+
+    >>> ends_of_runs(np.array([0, 0, 1, 1, -1, 2])).tolist()
+    [0, 1, 0, -1, -1, 1]
+    """
+    after = np.append(states[1:], states[-1:])
+    ends = (states != after).astype(np.int8)
+    ends[(states < 0) | (after < 0)] = -1
+    ends[-1:] = 1
+    return ends
 
 
 # -- neighbours of fillers

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints, ranges
+from hscrf.arrays import Ints, ranges, sealed
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import hidden, usual_fillers
 from hscrf.labels.cells import WITH_PARENT
@@ -68,7 +68,7 @@ def pack_possible(labels: Sequence[Labels]) -> Known:
         return known
     allowed = [np.ones((known.states.shape[1], size), dtype=bool) for size in labels[0].topology.n_states]
     try:
-        _, sets = _close_together([labels[n] for n in partial])
+        _, sets = _close_together([labels[n] for n in partial.tolist()])
     except InfeasibleError:
         return replace(known, allowed=tuple(allowed))
     steps = ranges(known.offsets[partial], np.diff(known.offsets)[partial])
@@ -145,12 +145,11 @@ def _close_together(labels: Sequence[Labels]) -> tuple[Known, list[NDArray[np.bo
 
 def _apart(labels: Sequence[Labels], known: Known, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
     """The closed labels of each sequence, from those of all."""
-    for array in (known.states, known.ends, *sets):
-        array.flags.writeable = False
+    states, ends, sets = sealed(known.states), sealed(known.ends), [sealed(table) for table in sets]
     found = []
     for y, a, b in zip(labels, known.offsets[:-1].tolist(), known.offsets[1:].tolist(), strict=True):
         own = {level: table[a:b] for level, table in zip(y.topology.levels, sets, strict=True)}
-        found.append(Labels.unchecked(y.topology, known.states[:, a:b], known.ends[:, a:b], y.score, own))
+        found.append(Labels.unchecked(y.topology, states[:, a:b], ends[:, a:b], y.score, own))
     return found
 
 

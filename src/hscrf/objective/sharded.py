@@ -22,6 +22,7 @@ from hscrf.observations.packed import Observations
 from hscrf.potentials import Potentials
 
 Self = TypeVar("Self", bound="ShardedLoss")
+FEW = 2  # chunks of a part of the data: one of complete and one of partial labels
 
 
 class Shard(Protocol):
@@ -106,15 +107,23 @@ class ShardedLoss:
         return found
 
     def folds(self: Self, parts: Sequence[Ints]) -> list[tuple[Self, Self]]:
-        """For each part of the sequences the loss of all others, and its own; they share their chunks.
+        """For each part of the sequences the loss of all others, and its own.
 
-        Sequences keep their numbers.
+        Sequences keep their numbers. The losses share their chunks; parts of few chunks have joint ones for all others,
+        which takes fewer calls.
         """
-        cuts = [[shard.subset(own) for shard, own in self._by_shard(np.sort(part))] for part in parts]
-        return [
-            (self.over([shard for other in cuts if other is not own for shard in other]), self.over(own))
-            for own in cuts
-        ]
+        cuts = [self._subsets(part) for part in parts]
+        found = []
+        for k, own in enumerate(cuts):
+            others = [shard for cut in cuts if cut is not own for shard in cut]
+            if all(len(shard.items) <= FEW for shard in others):
+                others = self._subsets(np.concatenate([part for j, part in enumerate(parts) if j != k]))
+            found.append((self.over(others), self.over(own)))
+        return found
+
+    def _subsets(self, which: Ints) -> list[Any]:
+        """Shards of some sequences."""
+        return [shard.subset(own) for shard, own in self._by_shard(np.sort(which))]
 
     def of_complete(self: Self) -> Self | None:
         """The loss of the sequences with complete labels; None if there are none, or no others."""

@@ -81,9 +81,13 @@ def tied_sets(objective: ShardedLoss) -> Ints:
         shapes = objective.scorer.shapes(observations.steps)
         counts = {key: rng.standard_normal(shape) for key, shape in shapes.items()}
         objective.scorer.pull(counts, observations, pulled)
-    sets, first = np.empty(objective.size, dtype=np.int64), 0
+    sets, size = np.empty(objective.size, dtype=np.int64), 0
     for piece in objective.groups:
-        _, place, own = np.unique(pulled[piece], return_index=True, return_inverse=True)
-        sets[piece] = first + np.argsort(np.argsort(place))[own]  # in the order of their first weights
-        first += place.size
+        values, own = np.unique(pulled[piece], return_inverse=True)
+        first = np.empty(values.size, dtype=np.int64)
+        first[own[::-1]] = np.arange(own.size)[::-1]  # of several assignments the last one stays
+        begins = np.zeros(own.size, dtype=np.int64)
+        begins[first] = 1
+        sets[piece] = size - 1 + np.cumsum(begins)[first[own]]  # in the order of their first weights
+        size += values.size
     return sets

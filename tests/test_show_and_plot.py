@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hscrf
-from hscrf import cli
+from hscrf import cli, plots
 
 pytest.importorskip("matplotlib")
 
@@ -202,3 +202,29 @@ def test_expected_lengths_are_those_of_the_posterior():
     expected = model.posterior(X[:1])[0].segment("phrase").sum(axis=0)[:, 0]
     height = ax.lines[0].get_ydata() - 1
     assert height / 0.85 == pytest.approx((expected / expected.max())[: len(height)])
+
+
+def test_states_that_are_numbers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    hscrf.HHMM(n_components=2, random_state=0, max_iter=5).fit([["a", "b", "b", "a"]] * 2).save("hmm")
+    Y = [{"part": [1, 1, 2], "step": [3, 4, 5]}] * 3
+    model = hscrf.HSCRF(durations={"part": "gamma"}, max_duration=3).fit([[["a"], ["b"], ["c"]]] * 3, Y)
+    model.save("model")
+    labels = {"part": ["1", "?", "2"]}
+    Path("x.jsonl").write_text(json.dumps({"tokens": [["a"], ["b"], ["c"]], "labels": labels}) + "\n")
+    Path("h.jsonl").write_text(json.dumps({"tokens": ["a", "b"], "labels": {"state": ["0", None]}}) + "\n")
+    for words in (
+        "show hmm",
+        "show model",
+        "predict h.jsonl -m hmm",
+        "predict x.jsonl -m model --to columns",
+        "plot x.jsonl -m model -o s.svg",
+        *(f"plot model --what {what} -o {what}.svg" for what in ("topology", "transitions", "durations")),
+    ):
+        assert cli.main(words.split()) == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "level state, 2 states\n  0 1\n" in said
+    assert "B-1" in said
+    assert {"1", "2"} <= texts_of("topology.svg")
+    plots.plot_segments(model.predict([[["a"], ["b"], ["c"]]])[0])
+    plots.plot_transitions(model, "step")

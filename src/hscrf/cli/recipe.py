@@ -100,7 +100,9 @@ def load_model(path: str, only_predicts: bool = False) -> tuple[Predictor | Tagg
     from hscrf.cli.neural import is_tagger, load_tagger
 
     if is_tagger(path):
-        return load_tagger(path)
+        tagger, known = load_tagger(path)
+        tagger.topology_ = named_by_text(tagger.topology_)
+        return tagger, known
     header, arrays = read_container(path)
     check_kind(path, header)
     model = predictor_of(path, header, arrays) if only_predicts else None
@@ -108,6 +110,7 @@ def load_model(path: str, only_predicts: bool = False) -> tuple[Predictor | Tagg
         from hscrf.families.loading import model_of
 
         model = model_of(path, header, arrays, {})
+    model.topology_ = named_by_text(model.topology_)
     entry = header.get("recipe")
     if entry is None:
         return model, None
@@ -115,3 +118,14 @@ def load_model(path: str, only_predicts: bool = False) -> tuple[Predictor | Tagg
         recipe = Recipe.from_dict(entry)
         recipe.check(model.topology_)
     return model, recipe
+
+
+def named_by_text(topology: Topology) -> Topology:
+    """The topology with text as the names of its states, as files have it; unchanged if two names would be the same.
+
+    >>> named_by_text(Topology({"state": [0, 1]})).states
+    (('root',), ('0', '1'))
+    """
+    names = tuple(tuple(map(str, states)) for states in topology.states)
+    distinct = all(len(set(own)) == len(own) for own in names)
+    return topology.with_fields(states=names) if distinct and names != topology.states else topology

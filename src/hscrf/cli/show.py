@@ -122,8 +122,9 @@ def print_level(model: Labeller, d: int) -> None:
     print(f"\nlevel {topology.levels[d]}, {several(topology.n_states[d], 'state')}")
     if d + 1 < topology.depth:
         for name, row in zip(topology.states[d], topology.children[d], strict=True):
-            kids = [topology.states[d + 1][u] for u in row.nonzero()[0]]
-            print(f"  {name}: {'all' if row.all() and len(kids) > 8 else ' '.join(kids)}")
+            below = [topology.states[d + 1][u] for u in row.nonzero()[0]]
+            every = row.all() and len(below) > 8
+            print(f"  {name}: {f'all states of {topology.levels[d + 1]}' if every else ' '.join(below)}")
     else:
         print(f"  {' '.join(topology.states[d])}")
     if topology.has_limits(d):

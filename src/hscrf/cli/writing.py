@@ -12,6 +12,7 @@ from hscrf.cli.shell import UserError
 from hscrf.io.documents import Document
 from hscrf.io.recipe import Recipe
 from hscrf.io.sniffing import suffix_of
+from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -88,10 +89,10 @@ class Output:
     def labels(self, document: Document) -> dict[str, list[str]]:
         """A column for each level, ? where the document has no labels."""
         levels = self.recipe.levels
-        given = document.labels or {}
+        given = {level: column for level, column in (document.labels or {}).items() if not all(map(is_unknown, column))}
         if not given:
             return {level: ["?"] * len(document) for level in levels}
-        labels = truth_labels([document], self.recipe.scheme, not self.topology.unit_bottom)[0]
+        labels = truth_labels([replace(document, labels=given)], self.recipe.scheme, not self.topology.unit_bottom)[0]
         return {
             level: labels.column(level, self.scheme(level)) if level in given else ["?"] * len(document)
             for level in levels

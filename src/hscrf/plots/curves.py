@@ -72,8 +72,8 @@ def plot_durations(model: Model, level: str | int, ax: Axes | None = None, X: Se
         height = np.where(legal, np.exp(scores[:, s] - scores[legal, s].max(initial=-600.0)), 0.0)
         style = state_style(topology, d, s)
         base = len(names) - 1 - s
-        ax.fill_between(length, base, base + 0.85 * height, facecolor=style["facecolor"], linewidth=0, label="_" + name)
-        ax.plot(length, base + 0.85 * height, color=INK, linewidth=0.9, label="_" + name)
+        ax.fill_between(length, base, base + 0.85 * height, facecolor=style["facecolor"], linewidth=0, label=f"_{name}")
+        ax.plot(length, base + 0.85 * height, color=INK, linewidth=0.9, label=f"_{name}")
     ax.set_yticks(np.arange(len(names))[::-1] + 0.3, [plain_text(name) for name in names], fontsize=FONT)
     ax.set_axisbelow(True)
     ax.set(xlim=(1, max(len(scores), 2)), ylim=(-0.1, len(names)), xlabel="length in steps", ylabel=topology.levels[d])

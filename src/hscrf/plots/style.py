@@ -97,18 +97,18 @@ def ink_on(background: Color) -> str:
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
-def plain_text(name: str) -> str:
+def plain_text(name: object) -> str:
     """A name that Matplotlib neither reads as mathematics nor hides from legends."""
-    name = str(name).replace("$", r"\$")
-    return f" {name}" if name.startswith("_") else name
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 @lru_cache(maxsize=4096)
-def text_width(name: str) -> float:
+def text_width(name: object) -> float:
     """Points that a name takes in the size of the pictures' font."""
     from matplotlib.textpath import TextPath
 
-    return float(TextPath((0, 0), plain_text(name), size=FONT).get_extents().width) if name.strip() else 0.0
+    return float(TextPath((0, 0), plain_text(name), size=FONT).get_extents().width) if str(name).strip() else 0.0
 
 
 def pyplot() -> ModuleType:

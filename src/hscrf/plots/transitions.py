@@ -186,7 +186,7 @@ def _draw_nodes(ax: Axes, circle: _Circle, centre: tuple[float, float], scale: f
     for u in circle.order:
         x, y = circle.spot(u, centre)
         marker, fill = "s" if circle.last[u] else "o", INK if circle.first[u] else "white"
-        label = "_" + circle.names[u]
+        label = f"_{circle.names[u]}"
         ax.plot(x, y, marker=marker, markersize=5.5 * scale, markerfacecolor=fill, label=label, **look)
         if np.isfinite(circle.trans[u, u]):
             ax.plot(x, y, marker="o", markersize=11 * scale, markerfacecolor="none", label="_ring", **look)

@@ -14,7 +14,6 @@ import numpy as np
 from hscrf.arrays import Ints, whole_number
 from hscrf.errors import a_type, several
 from hscrf.features.specifications import BY_LENGTH, BY_SIZE
-from hscrf.labels.columns import check_scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.schemes import stray_line, unread_lines

@@ -34,7 +34,7 @@ from hscrf.topology import UNLIMITED, Topology
 class Specification:
     """Weights for one part of a level; their penalties are ``penalty`` times as strong as those of other weights.
 
-    ``penalty="length"`` is the mean length of the level's segments in training, ``"size"`` that of their summed features.
+    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` that of their summed features.
     """
 
     level: str

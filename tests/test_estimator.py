@@ -483,7 +483,7 @@ def test_log_likelihood():
         assert full[n] == pytest.approx(hscrf.score(p, labels[n]) - z, rel=1e-9)
         assert part[n] == pytest.approx(hscrf.log_partition(p, partial[n]) - z, rel=1e-9)
     assert (full <= part).all()
-    own = {**fitted.mean_lengths_, "bottom": fitted.sizes_["bottom"], "transitions": 0.1}
+    own = {**fitted.mean_lengths_, "bottom": 1.0, "transitions": 0.1}
     assert fitted.mean_lengths_["level1"] == np.mean(
         [b - a for y in small_data()[1] for a, b, _ in y.segments("level1")]
     )

@@ -34,7 +34,7 @@ from hscrf.topology import UNLIMITED, Topology
 class Specification:
     """Weights for one part of a level; ``penalty`` is a factor of their c1 and c2.
 
-    ``penalty="length"`` is the mean length of the level's segments in training, ``"size"`` that of their summed features.
+    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` that of their summed features.
     """
 
     level: str

@@ -15,7 +15,7 @@ template <class A, int R>
 struct Tail {
     using B = std::conditional_t<std::is_same_v<A, Max>, Max, Log>;
     static constexpr int LANES_OF = R == 1 ? 1 : W;
-    static constexpr double LN2 = 0.6931471805599453, FAINTEST = -640, MOST = 690;
+    static constexpr double FAINTEST = -640, MOST = 690;
     Beyond& beyond;
     const int start, steps;
     const size_t leaves;

@@ -7,6 +7,7 @@ import hscrf
 from comparing import batch_of, in_logarithms, like_the_reference, reference_of, same_expectations
 from drawing import draw_evidence, draw_model, parts_of
 from hscrf.engine import Batch, Evidence
+from hscrf.engine.tally import COUNTER
 from hscrf.inference.posterior import values_of
 
 MIXES = [
@@ -209,3 +210,42 @@ def test_starts_side_by_side_in_logarithms(poisoned, kinds, scale):
     batch, values = batch_of(p), values_of(p)
     assert in_logarithms(batch, values) == 1
     like_the_reference(batch, values, rtol=1e-9, atol=1e-9)
+
+
+MASKED = [("unit",), ("markov", "unit"), ("segmental", "markov"), ("segmental", "segmental")]
+
+
+def with_masks(rng, p, share, score):
+    """The potentials of a model in which some transitions have a very low score."""
+    values = values_of(p)
+    for key, array in values.items():
+        if key[0] == "trans":
+            values[key] = np.where(rng.random(array.shape) < share, score, array)
+    return values
+
+
+@pytest.mark.parametrize("kinds", MASKED, ids="-".join)
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "varying"])
+@pytest.mark.parametrize("score", [-200.0, -1e4])
+def test_masks_in_tables_stay_in_scaled_numbers(poisoned, kinds, constant, score):
+    """Scores far below zero, where -inf is meant, do not cost logarithms: with counts or log Z alone."""
+    rng = np.random.default_rng(len(kinds))
+    p = draw_model(rng, kinds, 24, size=3, longest=6, constant=constant)
+    batch, values = batch_of(p), with_masks(rng, p, 0.2, score)
+    before = COUNTER.total
+    assert in_logarithms(batch, values) == 0
+    batch.log_partition(values)
+    assert COUNTER.total.since(before).in_logarithms == 0
+    like_the_reference(batch, values, **CLOSE)
+
+
+@pytest.mark.parametrize("kinds", MASKED, ids="-".join)
+@pytest.mark.parametrize("count", [1, 8])
+def test_masks_that_cannot_be_avoided(poisoned, kinds, count):
+    """Every transition has a mask, so all labellings with the fewest transitions matter."""
+    rng = np.random.default_rng(count)
+    p = draw_model(rng, kinds, 8 * count, size=2, longest=6, constant=True)
+    values = with_masks(rng, p, 1.0, -1e4)
+    batch = Batch(p.topology, np.arange(count + 1) * 8)
+    assert in_logarithms(batch, values) == count
+    like_the_reference(batch, values, rtol=1e-10, atol=1e-9)

@@ -83,7 +83,7 @@ def test_without_the_core_one_warning_says_what_to_install():
 import warnings
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
-    import hscrf.solvers.kernels, hscrf.objective.workers, hscrf.observations.kernels
+    import hscrf.objective.workers, hscrf.observations.kernels
 print(*(str(one.message) for one in seen if "compiled core" in str(one.message)))
 """
     )

@@ -64,11 +64,11 @@ INLINE V reduce(V first, int n, Term term) {
         }
         return shift + log(total);
     } else {
-        V total[4] = {first, splat(A::zero), splat(A::zero), splat(A::zero)};  // none waits for the others
+        V even = first, odd = splat(A::zero);
         int k = 0;
-        for (; k + 4 <= n; k += 4) UNROLL for (int i = 0; i < 4; ++i) total[i] = A::plus(total[i], term(k + i));
-        for (; k < n; ++k) total[0] = A::plus(total[0], term(k));
-        return A::plus(A::plus(total[0], total[1]), A::plus(total[2], total[3]));
+        for (; k + 2 <= n; k += 2) even = A::plus(even, term(k)), odd = A::plus(odd, term(k + 1));
+        if (k < n) even = A::plus(even, term(k));
+        return A::plus(even, odd);
     }
 }
 

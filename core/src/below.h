@@ -8,7 +8,7 @@
 
 namespace hscrf::ISA {
 
-constexpr double FAINT = 390, SURE = 350;
+constexpr double FAINT = 390, SURE = 260;
 
 template <class A>
 struct Below {
@@ -35,7 +35,7 @@ struct Below {
     void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* log_masses,
               Space& space, bool counted, double reach) {
         trie = &given, columns = &c, leaves = given.leaves();
-        faint = std::min(FAINT, 450 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
+        faint = std::min(FAINT, 550 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
 
         find_path(levels, space);
         bool same = !path && leaves == c.wide && !is_linear<A>;

@@ -50,7 +50,7 @@ struct Native final : Engine {
             s.logs.resize(tables.size);
             const Ranges ranges = tables.read(batch.values, 0, s.logs.data());
             if (linear) {
-                const double clip = ranges.clip(WIDE - model.layers[n]->spread);
+                const double clip = ranges.clip(WIDE - model.layers[n]->spread, RAISED);
                 s.exps = s.logs, s.reach = ranges.reach(clip);
                 tables.exponentiate(s.exps.data(), clip, 0, s.raised);
             }

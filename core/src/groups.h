@@ -105,8 +105,8 @@ INLINE void four(int v, int size, size_t* at) {
 
 // grad[v] += the sum over steps and rows of a[step] * b[step][v] (* p[v]); steps lie some numbers apart.
 template <class A, int R>
-INLINE void count_row(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
-                      int size, double* grad) {
+void count_row(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p, int size,
+               double* grad) {
     for (int v = 0; v < size; v += PAD) {
         if constexpr (R == 1) {
             for (int k = 0; k < PAD; k += W) {
@@ -162,8 +162,8 @@ INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b
 }
 
 template <class A, int R>
-INLINE void count_pairs(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
-                        int count, int width, int size, double* grad) {
+void count_pairs(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p, int count,
+                 int width, int size, double* grad) {
     constexpr int U = R == 1 ? 4 : 3;
     int u = 0;
     for (; u + U <= count; u += U)

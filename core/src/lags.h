@@ -9,7 +9,7 @@ namespace hscrf::ISA {
 
 // out[x, r] = the sum over lags < n of entered[x, r] so many steps before * mass[x] of the lag.
 template <class A, int R>
-INLINE void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
+void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
     if constexpr (R == 1) {
         for (int x = 0; x < leaves; x += W)
             store(out + x, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
@@ -33,8 +33,8 @@ INLINE void sum_lags(const double* entered, size_t step, const double* mass, int
 // LINEAR. Reverse of ``sum_lags``: started[x, r] so many steps before += mass[x] * bar[x, r]; and the posterior of each
 // segment, post[x] of the lag += the sum over rows of entered * mass * bar.
 template <int R>
-INLINE void spread_lags(const double* entered, double* started, size_t step, const double* mass, double* post,
-                        const double* bar, int n, int leaves) {
+void spread_lags(const double* entered, double* started, size_t step, const double* mass, double* post,
+                 const double* bar, int n, int leaves) {
     if constexpr (R == 1) {
         for (int x = 0; x < leaves; x += W) {
             const V out = load(bar + x);

@@ -82,7 +82,7 @@ struct Pass {
                 tables.transpose(row);
                 continue;
             }
-            const double clip = ranges.clip(WIDE - model.layers[n]->spread);
+            const double clip = ranges.clip(WIDE - model.layers[n]->spread, RAISED);
             tables.exponentiate(row, clip, t, raised), reach = std::max(reach, ranges.reach(clip));
         }
         return {flat, tables.size};

@@ -14,6 +14,7 @@ void Walk<A, Kind>::check(int t) {
     if (tail && t + 1 < steps) tail->highest(t + 1, next);
     bool out = false;
     for (int r = 0; r < R; ++r) {
+        next[r] -= CENTER * LN2;
         out |= high[r] > 0.0 && !(LOW < high[r] && high[r] < HIGH);
         out |= next[r] > RANGE || (next[r] > -INF && next[r] < -RANGE && high[r] == 0.0);
     }
@@ -25,9 +26,9 @@ void Walk<A, Kind>::check(int t) {
     if (out) {  // all rows at once: they grow alike
         for (int r = 0; r < R; ++r) {
             int power = 0;
-            if (high[r] > 0.0) std::frexp(high[r], &power);
+            if (high[r] > 0.0) std::frexp(high[r], &power), power -= CENTER;
             if (next[r] > -INF) power = power_for(next[r], power, high[r], most[r]);
-            factor[r] = std::ldexp(1.0, std::clamp(-power, -1000, 1000)), scale[r] += power * 0.6931471805599453;
+            factor[r] = std::ldexp(1.0, std::clamp(-power, -1000, 1000)), scale[r] += power * LN2;
             if (over_segments()) exponent[t * R + r] += power;
             low[r] *= factor[r];
         }
@@ -47,9 +48,9 @@ void Walk<A, Kind>::check(int t) {
 // LINEAR: the power of two to take off a row for what leaves a tail at the next step, given by its logarithm.
 template <class A, class Kind>
 int Walk<A, Kind>::power_for(double next, int power, double high, double most) {
-    const double wanted = std::ceil(next / Tail<A, R>::LN2);
+    const double wanted = std::ceil(next / LN2);
     double found = high > 0.0 ? std::max(wanted, double(power)) : wanted;
-    if (most > 0.0) found = std::max(found, std::ceil(std::log2(most) - 66));
+    if (most > 0.0) found = std::max(found, std::ceil(std::log2(most) - CENTER - 66));
     const double held = std::clamp(found, -1000.0, 1000.0);
     const bool matters = high > 0.0 || most > 0.0;
     kind.lost |= held != found && matters;

@@ -12,6 +12,8 @@ namespace hscrf::ISA {
 template <class A, int R>
 struct Rows {
     static constexpr int rows = R;
+    static constexpr double NEW = is_linear<A> ? 0x1p200 : A::one;  // what a run begins with; LINEAR: 2^CENTER
+    static constexpr double SCALE_OF_NEW = is_linear<A> ? -CENTER * LN2 : 0.0;
     const Layer& layer;
     const Trie& trie;
     const Gates& gates;
@@ -60,8 +62,9 @@ struct Sequences : Rows<A, R> {
     int since_of(int) const { return 0; }
     int births() const { return 1; }  // steps in which rows may begin
 
-    bool born(int t, double* top, double*) {
-        for (int r = 0; r < R; ++r) top[r] = t == 0 ? A::one : A::zero;
+    bool born(int t, double* top, double* scale) {
+        for (int r = 0; r < R; ++r)
+            top[r] = t == 0 ? Base::NEW : A::zero, scale[r] = t == 0 ? Base::SCALE_OF_NEW : scale[r];
         return t == 0;
     }
     double drop(int t) const { return Base::reach + tokens.low[t - tokens.begin] + (below ? below->drop : 0.0); }
@@ -275,7 +278,7 @@ struct Starts : Rows<A, R> {
 
     bool born(int t, double* top, double* scale) {
         std::fill(top, top + R, A::zero);
-        while (last < used && since[last] == t) top[last] = A::one, scale[last++] = 0.0;
+        while (last < used && since[last] == t) top[last] = Base::NEW, scale[last++] = Base::SCALE_OF_NEW;
         return last > 0 && since[last - 1] == t;
     }
     // Rows first .. last - 1 are alive: they end in the order in which they start.

@@ -15,7 +15,7 @@ template <class A, int R>
 struct Tail {
     using B = std::conditional_t<std::is_same_v<A, Max>, Max, Log>;
     static constexpr int LANES_OF = R == 1 ? 1 : W;
-    static constexpr double LN2 = 0.6931471805599453, FAINTEST = -640, MOST = 690;
+    static constexpr double FAINTEST = -640, MOST = 690;
     Beyond& beyond;
     const int start, steps;
     const size_t leaves;
@@ -23,7 +23,7 @@ struct Tail {
     const double *entered, *exponent;  // of the walk: (steps, leaves, R), (steps, R)
     double *alive, *kept, *late, *bar;
     const double* gained = nullptr;  // LINEAR: the sum of the gauge before each step of the sequence
-    double base[R] = {};             // and before the start of each row
+    double base[R] = {};             // and before the start of each row, without the scale of that
 
     template <class Kind>
     Tail(Kind& kind, Space& space, bool keep, const double* entered, const double* exponent)
@@ -39,7 +39,7 @@ struct Tail {
         std::fill(alive, alive + leaves, -INF);
         if (!is_linear<A>) return;
         gained = kind.below->gained.data();
-        for (int r = 0; r < R; ++r) base[r] = gained[start + kind.since_of(r)];
+        for (int r = 0; r < R; ++r) base[r] = gained[start + kind.since_of(r)] - Kind::SCALE_OF_NEW;
     }
 
     // One number (R = 1) or a vector of rows.

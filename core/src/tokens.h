@@ -5,14 +5,18 @@
 
 namespace hscrf::ISA {
 
-// LINEAR. Rows are rescaled before they could fall by exp(-STEP) without being looked at; what is possible is then
-// raised to FLOOR. Whatever is raised, or clipped, is noted: it has to have no posterior, or LOG takes over. So that
-// FLOOR * exp(-STEP) times any table is a normal number, and so is its inverse, tables may reach no further than WIDE.
-constexpr double FLOOR = 1e-100, STEP = 260, WIDE = 130;
-constexpr double SAFE = 1e-80;              // to numbers above it, what was raised to FLOOR, or clipped, adds nothing
+// LINEAR. Rows are rescaled so that their highest number is near 2^CENTER. They are rescaled before they could fall, or
+// grow, by exp(STEP) without being looked at; what is possible but fainter than FLOOR is then raised to that. Whatever
+// is raised, or clipped, is noted: it has to have no posterior, or LOG takes over. Tables may reach no further than
+// WIDE, so that HIGH * exp(STEP) times any table is a number, and FLOOR * exp(-STEP) times any, and its inverse.
+constexpr int CENTER = 200;
+constexpr double FLOOR = 1e-60, STEP = 340, WIDE = 170;
+constexpr double RAISED = 140;  // how far tables reach of which something was raised
+constexpr double SAFE = 1e-40;  // to numbers above it, what was raised to FLOOR, or clipped, adds nothing
+constexpr double LOW = 0x1p134, HIGH = 0x1p266;  // rows are rescaled when their highest leaves this range
+constexpr double RANGE = 46;                     // logarithm of half of it
+constexpr double LN2 = 0.6931471805599453;
 constexpr size_t CACHED = size_t(1) << 18;  // so many exponentials are kept for the way back
-constexpr double LOW = 1e-20, HIGH = 1e20;  // rows are rescaled when their highest leaves this range
-constexpr double RANGE = 46;                // logarithm of HIGH
 constexpr double DOUBT = 1e-13;             // the posterior mass of what was raised may be so much
 
 // The log-potentials of a level at each step. All that a unit bottom has is like tokens; so is a set of allowed states.

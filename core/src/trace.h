@@ -147,7 +147,7 @@ struct Trace {
     }
 
     // Write what an item says, and return the one that comes next on the way back.
-    Item next(const Item& item, int r, int64_t begin, int top, Random* random, const Written& to) {
+    INLINE Item next(const Item& item, int r, int64_t begin, int top, Random* random, const Written& to) {
         constexpr bool best = std::is_same_v<A, Max>;
         const int n = incoming<best>(item, r), bottom = top + trie.depth;
         const Item next = where[best ? 0 : choose<A>(weight.data(), n, random)];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "arithmetic.h"
@@ -38,10 +39,10 @@ struct Ranges {
         for (const auto& [high, low] : tables) total += std::max(high, std::min(low, clip));
         return total;
     }
-    // A clip that makes the reach small enough, if there is one.
-    double clip(double widest) const {
+    // Infinite if the reach is small enough; if not, a clip that makes it so, if there is one.
+    double clip(double widest, double raised) const {
         double clip = INF;
-        for (double next = widest; reach(clip) > widest && next > 20; next *= 0.8) clip = next;
+        for (double next = raised; reach(clip) > (clip < INF ? raised : widest) && next > 20; next *= 0.8) clip = next;
         return clip;
     }
 };
@@ -189,6 +190,7 @@ struct Trie {
                 for (int u = 0; u < f.count; ++u) next.push_back({nodes + u, f.kids[u]});
                 for (int u = 0; u < width; ++u) state.push_back(u < f.count ? f.kids[u] : topology.states[top + level]);
                 nodes += width;
+                if (nodes > 1 << 26) throw std::length_error("too many stacks of states");
             }
             line = next;
         }

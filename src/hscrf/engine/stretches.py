@@ -324,6 +324,7 @@ def below(topology: Topology, top: int, state: int | None) -> tuple[Topology, tu
         successors=tuple(table[np.ix_(own, own)] for table, own in zip(topology.successors[top:], kept, strict=True)),
         min_duration=rows(topology.min_duration),
         max_duration=rows(topology.max_duration),
+        open_duration=rows(topology.open_duration),
         fillers=rows(topology.fillers),
     )
     return found, (*(np.zeros(0, dtype=np.int64),) * top, *kept)

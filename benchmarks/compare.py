@@ -1,4 +1,4 @@
-"""All comparisons in one command: the tables of README and performance page, made again on your machine.
+"""All comparisons in one command: the tables of the performance page, made again on your machine.
 
     make compare [COMPARE="--torch --dynamax --output tables.md"]
     python benchmarks/compare.py [--quick] [--torch] [--dynamax] [--only NAME ...] [--output FILE] [--here]

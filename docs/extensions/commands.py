@@ -1,6 +1,7 @@
 """The directive ``commands``: the help of every command of ``hscrf``, taken from its parser."""
 
 import argparse
+import re
 import textwrap
 from itertools import groupby
 
@@ -8,6 +9,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 COMMANDS = ["fit", "pack", "predict", "score", "show", "plot", "studio", "demo"]
+LITERAL = re.compile(r"(--[a-z][\w-]*|(?<!\w)'[^']+'(?!\w))")
 
 
 def parser_of(command):
@@ -18,6 +20,14 @@ def parser_of(command):
     return choices.choices[command]
 
 
+def paragraph(content):
+    """A paragraph with options and quoted words as code: typographic dashes and quotes would change them."""
+    found = nodes.paragraph()
+    for k, part in enumerate(LITERAL.split(content)):
+        found += nodes.literal(text=part.strip("'")) if k % 2 else nodes.Text(part)
+    return found
+
+
 def text(content):
     """Paragraphs of a help text; what is indented there stays as it is."""
     for part in content.strip().split("\n\n"):
@@ -25,7 +35,7 @@ def text(content):
             if indented:
                 yield nodes.literal_block(text=textwrap.dedent("\n".join(lines)), language="text")
             else:
-                yield nodes.paragraph(text=" ".join(lines))
+                yield paragraph(" ".join(lines))
 
 
 def options(group, formatter):
@@ -38,7 +48,7 @@ def options(group, formatter):
         term += nodes.literal(text=formatter._format_action_invocation(action))
         meaning = nodes.definition()
         if action.help:
-            meaning += nodes.paragraph(text=" ".join(formatter._expand_help(action).split()))
+            meaning += paragraph(" ".join(formatter._expand_help(action).split()))
         entry = nodes.definition_list_item()
         entry += [term, meaning]
         found += entry

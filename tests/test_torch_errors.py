@@ -8,7 +8,7 @@ from torching import require_torch
 
 torch = require_torch()
 
-from hscrf.torch import CRF, Tagger  # noqa: E402
+from hscrf.torch import CRF, Tagger, TemporalConvolution  # noqa: E402
 
 TOPOLOGY = hscrf.Topology({"phrase": ["NP", "VP"], "tag": ["D", "N", "V"]}, children={"phrase": {"VP": ["V"]}})
 FLAT = hscrf.Topology({"tag": ["A", "B"]})
@@ -75,7 +75,7 @@ def too_long():
 
 
 WRONG = {
-    "no topology": (lambda: CRF({"tag": ["A"]}), "topology is a dict; expected a hscrf.Topology"),
+    "no topology": (lambda: CRF({"tag": ["A"]}), "topology is a dict; expected a hscrf.Topology such as Topology("),
     "parts as string": (lambda: CRF(FLAT, parts="token"), "parts is the string 'token'; expected a tuple"),
     "unknown part": (lambda: CRF(FLAT, parts=("tokens",)), "unknown part: 'tokens' (did you mean 'token'?)"),
     "no parts": (lambda: CRF(FLAT, parts=()), "parts is empty; expected one or more of 'token', 'start', 'stop'"),
@@ -99,6 +99,9 @@ WRONG = {
     ),
     "infinity": (lambda: loss(with_value(torch.inf, (0, 1, 5))), "for 'N' in sequence 0 at step 1, expected a finite"),
     "nan table": (nan_table, "the table trans of level 'phrase' is NaN or infinite at [0, 1, 2]"),
+    "size of a pytorch-crf": (lambda: CRF(5), "topology is a int; expected a hscrf.Topology such as Topology({'tag':"),
+    "even convolution": (lambda: TemporalConvolution(3, 4, width=2), "width is 2; expected an odd number of steps"),
+    "folder": (lambda: Tagger.load("."), ". is a folder, not a model of hscrf.torch.Tagger"),
     "part of scores": (lambda: loss({"tokens": {}}), "scores has unknown part: 'tokens' (did you mean 'token'?)"),
     "no dict by level": (lambda: loss({"token": SCORES}), "scores['token'] is a Tensor; expected a dict by level"),
     "shape of a part": (

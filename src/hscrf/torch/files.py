@@ -72,6 +72,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)
+    if os.path.isdir(name):
+        raise FileFormatError(f"{name} is a folder, not a model of hscrf.torch.Tagger")
     try:
         with safe_open(name, framework="pt") as file:
             metadata = file.metadata() or {}

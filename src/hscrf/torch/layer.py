@@ -56,7 +56,8 @@ class CRFLayer(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(topology, Topology):
-            raise TypeError(f"topology is a {type(topology).__name__}; expected a hscrf.Topology")
+            kind = type(topology).__name__
+            raise TypeError(f"topology is a {kind}; expected a hscrf.Topology such as Topology({{'tag': ['N', 'V']}})")
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
             raise ValueError(f"n_jobs is {n_jobs!r}; expected a positive number of threads")
         self.topology = topology

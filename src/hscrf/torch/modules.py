@@ -221,7 +221,7 @@ class TemporalConvolution(nn.Module):
         Channels of each block.
     layers : int, default 6
     width : int, default 3
-        Steps that each convolution sees.
+        Steps that each convolution sees, an odd number.
     dropout : float, default 0.2
 
     Attributes
@@ -237,6 +237,8 @@ class TemporalConvolution(nn.Module):
 
     def __init__(self, size: int, hidden: int = 64, layers: int = 6, width: int = 3, dropout: float = 0.2) -> None:
         super().__init__()
+        if width % 2 == 0:
+            raise ValueError(f"width is {width}; expected an odd number of steps")
         self.enter = nn.Conv1d(size, hidden, 1)
         dilations = [2**k for k in range(layers)]
         self.spread = nn.ModuleList(

@@ -86,7 +86,7 @@ def test_what_may_be_columns_is_read_as_columns_and_said(tmp_path, labels, read)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a.txt", "b.txt"], "a.txt may be a column file: --format text reads each file as a document"),
+        (["a.txt", "b.txt"], "a.txt may be a column file: --format text reads each file as one document"),
         (["empty"], "the folder has no file of text"),
         (["notes.txt"], "plain text has no labels: give --labels"),
     ],

@@ -15,9 +15,9 @@ from hscrf.errors import TemplateError
 from hscrf.io.templates import NAMED_LENSES, Columns, Feature, Template, TemplateCell
 
 HEAD = """\
-# Patterns of features, one a line: text with cells {column[offset]} or {column[offset]:lens argument}.
+# Patterns of features, one per line: text with cells {column[offset]} or {column[offset]:lens argument}.
 # Lenses: lower; shape; prefix N; suffix N; find REGEX, findlower REGEX: what it matches first; test REGEX: true or
-# false; lexicon NAME: B or I where a phrase of [lexicon.NAME] begins or goes on; cluster NAME or cluster NAME N: the
+# false; lexicon NAME: B or I where a phrase of [lexicon.NAME] begins or continues; cluster NAME or cluster NAME N: the
 # cluster of [cluster.NAME], or its first N characters. A pattern whose cell shows nothing gives no feature.
 """
 _CELL = re.compile(r"(.+?)\[([+-]?\d+)\](?::(.*))?", re.DOTALL)

@@ -13,13 +13,13 @@ the first column of the token before and of the token itself. A small TOML file 
     shapes = 2                 # the shapes of the tokens at -2, -1, 0, 1, 2, and of pairs of neighbours
     regex = { year = "^(19|20)[0-9]{2}$" }   # word.year=true where the column matches
 
-    [lexicon.cities]           # words and phrases, one a line; cities=B where one begins, cities=I inside
+    [lexicon.cities]           # words and phrases, one per line; cities=B where one begins, cities=I inside
     file = "cities.txt"        # in the folder of the template; or entries = ["New York", "Paris"]
     column = "word"
     lower = true               # compared in small letters
     window = 1                 # also for the neighbours
 
-    [cluster.brown]            # word TAB cluster, one a line; or lines of Brown clusters: path TAB word TAB count
+    [cluster.brown]            # word TAB cluster, one per line; or lines of Brown clusters: path TAB word TAB count
     file = "clusters.txt"
     column = "word"
     prefixes = [4, 6, 10]      # of the cluster's name, besides the whole

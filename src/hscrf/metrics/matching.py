@@ -180,7 +180,7 @@ def warn_of_single_steps(pairs: Pairs, level: str | int) -> None:
         t.unit_bottom and t.level(level) == t.depth - 1 for t in topologies if level in (*t.levels, *range(t.depth))
     ):
         warnings.warn(
-            f"every segment of level {level!r} has one step, so that its segment F1 is the accuracy of its steps; "
-            "segments are runs of equal labels where a topology lets them last, as by max_duration={level: None}",
+            f"every segment of level {level!r} has one step, so its segment F1 is the accuracy of its steps; to score "
+            f"runs of equal labels, give Labels of a topology with max_duration={{{level!r}: None}}",
             stacklevel=3,
         )

@@ -46,10 +46,10 @@ function showView(state) {
   const model = view.model === null ? "no model yet" : `model ${view.model}`;
   const words = { open: "not begun", begun: "begun", done: "done ✓" }[shown.status];
   const entropy = view.entropy === null || view.entropy === undefined ? "" : ` · doubt ${view.entropy.toFixed(2)}/step`;
-  const exact = view.exact === false ? " · computing the exact answer…" : "";
   const held = view.held_by ? `read only: ${view.held_by} is working on it · ` : "";
   mark(byId("about"), "data-held", view.held_by || null);
-  write(byId("about"), `${held}${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
+  write(byId("about"), `${held}${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}`);
+  byId("about").classList.toggle("computing", view.exact === false);
   byId("about").title =
     (project.model
       ? `${project.model.words}. `

@@ -23,6 +23,7 @@ export class Studio {
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
     this.relabelled = (/** @type {boolean} */ _anew) => {}; // when labels were edited, or texts were cut anew
+    this.answered = ""; // the sequence and version of the last exact answer that the server told of
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -229,6 +230,7 @@ export class Studio {
     state.former = state.view.segments;
     this.take(view);
     this.tracks.paint.now(); // the frame that comes next has it
+    if (view.exact === false && this.answered === `${view.id}:${view.version}`) this.reload(); // told before the view came
     const changed = countChanged(view);
     if (view.conflict) this.say(`these labels contradict each other: release one (${keyFor("conflict")}) or undo (${keyFor("undo")})`, true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · ${keyFor("back")} goes back to it`);
@@ -290,6 +292,7 @@ export class Studio {
       if (!this.outbox?.sent.delete(data.uid)) this.refreshQueueSoon(); // saved by another page
       if (open && data.version > /** @type {View} */ (state.view).version && !this.outbox?.fixes.length) this.reload();
     } else if (name === "suggestion") {
+      this.answered = `${data.sequence}:${data.version}`;
       if (open && data.version === state.view?.version) this.reload();
     } else if (name === "training") {
       project.training = data;

@@ -228,7 +228,8 @@ export class TrackView {
   paintName(pen, line, row) {
     if (!row.name) return;
     const now = row.kind === "level" && row.name === this.state.selection.level;
-    pen.font = `${now ? "600 " : ""}${this.layout.wraps ? SMALL : FONT}`;
+    const small = this.layout.wraps || row.kind === "channel"; // channels have long names, and all of them one size
+    pen.font = `${now ? "600 " : ""}${small ? SMALL : FONT}`;
     pen.fillStyle = colour(now ? "ink" : "quiet");
     pen.textBaseline = "middle";
     pen.textAlign = "right";
@@ -329,7 +330,8 @@ export class TrackView {
       pen.fillStyle = colour("line");
       pen.fillRect(line.x(step), box.top + 2, 1, box.height);
       pen.fillStyle = colour("quiet");
-      pen.fillText(timeWords(step, rate, this.state.observations?.times) || step.toLocaleString("en"), line.x(step) + 4, box.top + 9);
+      const words = timeWords(step, rate, this.state.observations?.times) || step.toLocaleString("en");
+      if (line.x(step) + 4 + pen.measureText(words).width <= box.right) pen.fillText(words, line.x(step) + 4, box.top + 9);
     }
   }
 

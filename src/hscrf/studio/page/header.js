@@ -1,6 +1,8 @@
 // The line above the tracks and the lines below the queue: what is open, whether it is saved, what the model does.
 
 import { keyFor } from "./bindings.js";
+import { ask } from "./api.js";
+import { correctionChart } from "./charts.js";
 import { byId, make, mark, write } from "./dom.js";
 
 const ROOM = 470; // pixels of tracks in which a bar says what to do
@@ -96,6 +98,12 @@ function showTraining(state) {
     : `A model is trained after every ${project.train_after} newly accepted sequences, and when you ask for it.`;
   byId("training").classList.toggle("busy", training.running || !warming.done);
   write(byId("train"), training.running ? "Stop training" : "Train now");
+}
+
+/** The curve of corrections below the queue. */
+export async function drawSpark() {
+  const { corrections } = await ask("/api/progress");
+  byId("spark").replaceChildren(correctionChart(corrections.slice(-60), true));
 }
 
 /** @param {import("./state.js").State} state */

@@ -2,8 +2,8 @@
 
 import { keyFor } from "./bindings.js";
 import { Offline, Refused, ask, identify, named, readObservations, readView, tell } from "./api.js";
-import { correctionChart } from "./charts.js";
 import { byId, write } from "./dom.js";
+import { drawSpark } from "./header.js";
 import { provisional } from "./provisional.js";
 import { listen } from "./notifications.js";
 import { Outbox } from "./outbox.js";
@@ -115,13 +115,8 @@ export class Studio {
     this.queueTimer = setTimeout(() => this.refreshQueue(), 250);
   }
 
-  async drawSpark() {
-    try {
-      const { corrections } = await ask("/api/progress");
-      byId("spark").replaceChildren(correctionChart(corrections.slice(-60), true));
-    } catch (error) {
-      this.explain(error);
-    }
+  drawSpark() {
+    drawSpark().catch((error) => this.explain(error));
   }
 
   /** Observations never change: one question for each sequence. @param {number} id */
@@ -167,8 +162,7 @@ export class Studio {
     }
   }
 
-  /** A model that waits is in use once a sequence was opened with it; news of its waiting may come after that.
-   * @param {number | null} model of the open sequence */
+  /** A waiting model is in use once a sequence is opened; news of it may come later. @param {number | null} model of the sequence */
   tookOver(model) {
     const { waiting, project } = this.state;
     if (!waiting || !project || model === null || model < waiting.number) return;

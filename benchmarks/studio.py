@@ -2,7 +2,8 @@
 
 Measured in the browser, with the server in a process of its own, on a machine that should do nothing else: from the
 click on a label to the end of the first frame that shows the new suggestion (p50, p95), for Markov models of 1,000 and
-10,000 steps, with 12 and with 60 states, and for a segmental one of 2,000; frames while panning 10,000 steps with 6
+10,000 steps, with 12 and with 60 states, and for a segmental one of 2,000. The next click comes when the exact answer
+and the probabilities of the labels are there. Also: frames while panning 10,000 steps with 6
 channels; and the load of the page with a warm cache. The processor time of the server for each fix does not depend on
 the load of the machine. Then a database of 1,000 sequences is opened, and a model of 60 states is trained, with the
 guess of the time that is left when half of it has passed. ``--only`` chooses some of these by the beginnings of names.
@@ -89,7 +90,8 @@ def fix_labels(page, fixes):
         page.keyboard.press("ArrowRight")
         page.locator(".label:not(.now)").nth(done % 2).click()
         page.wait_for_function("count => window.times.length > count", arg=done)
-        page.wait_for_function("() => document.querySelector('.label .share').textContent !== ''")
+        page.wait_for_function("() => document.querySelector('.label .share')?.textContent")
+        page.wait_for_function("() => !document.querySelector('#about.computing')")
     return page.evaluate("window.times")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 
 import pytest
 
@@ -12,6 +13,8 @@ if os.environ.get("HSCRF_BROWSER") != "required":
 
 from hscrf import Topology
 from hscrf.studio import serve
+from hscrf.studio.model.suggestions import Suggester
+from hscrf.studio.work.workspace import Workspace
 from studio_fixtures import TOPOLOGY, sentences, small_model
 
 WORDS = [["the", "cat", "sees", "the", "dog"], ["a", "dog", "sleeps"]]
@@ -163,6 +166,28 @@ def test_the_side_does_not_say_that_the_first_model_waits(page_on):
     tab.wait_text("#saved", "offline")  # it was heard, and the connection ended after it
     tab.wait_match("#training", "model 2, trained on 4 sequences(?!: takes over)")
     tab.page.unroute_all(behavior="ignoreErrors")
+
+
+def test_an_exact_answer_that_is_told_before_the_first_answer_arrives_is_shown(page_on, monkeypatch):
+    tab, told = texts(page_on), threading.Event()
+    post, exactly = Workspace.post, Workspace._exactly
+
+    def answer_late(self, *arguments):
+        found = post(self, *arguments)
+        assert not found["exact"]
+        assert told.wait(60)
+        return found
+
+    def tell(self, *arguments):
+        exactly(self, *arguments)
+        told.set()
+
+    monkeypatch.setattr(Suggester, "is_slow", lambda self, length, limit=0: True)
+    monkeypatch.setattr(Workspace, "post", answer_late)
+    monkeypatch.setattr(Workspace, "_exactly", tell)
+    tab.fix("Home", "2")
+    tab.page.locator("#about:not(.computing)").wait_for()
+    assert tab.view()["exact"]
 
 
 # -- narrow windows and large zoom: 640 x 400 CSS pixels are 1280 x 800 at 200 %

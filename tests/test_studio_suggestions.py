@@ -383,7 +383,10 @@ def test_changes_are_all_segments_that_were_not_there(one, other, data):
 
 
 def test_a_slow_model_is_known_by_its_cost():
-    assert not Suggester(small_model(), X.__getitem__, LEVELS).is_slow(10_000)
+    suggester = Suggester(small_model(), X.__getitem__, LEVELS)
+    assert not suggester.is_slow(1_000)
+    assert suggester.is_slow(1_000_000)
+    assert not suggester.is_slow(1_000_000, limit=600)
 
 
 # -- the queue
@@ -425,4 +428,4 @@ def test_what_was_measured_counts_more_than_what_was_guessed(suggester):
     other = Suggester(small_model(), X.__getitem__, LEVELS)
     other._measured = (1000, 1.0)
     assert other.is_slow(1000)
-    assert not other.is_slow(100)
+    assert not other.is_slow(10)

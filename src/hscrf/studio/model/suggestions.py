@@ -26,7 +26,7 @@ from hscrf.studio.data.label_edits import Change, edited
 from hscrf.studio.model.widening import gone_labels, lifted, new_labels, only_where_said, widened
 from hscrf.topology import Topology
 
-SLOW = 0.15  # seconds of an answer above which a window is answered first
+SLOW = 0.02  # seconds of an answer above which a window is answered first: more than one frame is felt
 MARGIN = 60  # steps on both sides of a fix that a window takes in
 PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept
@@ -108,12 +108,12 @@ class Suggester:
                 self._kept.popitem(last=False)
         return found
 
-    def is_slow(self, length: int) -> bool:
-        """Whether an exact result for this number of steps takes too long for interactive work."""
+    def is_slow(self, length: int, limit: float = SLOW) -> bool:
+        """Whether an exact result for this number of steps takes more than ``limit`` seconds."""
         steps, seconds = self._measured
         if 0 < length <= 2 * steps:
-            return seconds * length / steps > SLOW
-        return PASSES * estimate(self.topology, [length], timed_levels(self.model)).seconds() > SLOW
+            return seconds * length / steps > limit
+        return PASSES * estimate(self.topology, [length], timed_levels(self.model)).seconds() > limit
 
     # -- suggestions
 

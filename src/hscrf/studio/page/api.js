@@ -57,7 +57,7 @@ export function bytes(text) {
 }
 
 /** @param {string} text base64 of little-endian float32 @returns {Float32Array} */
-export function floats(text) {
+function floats(text) {
   const raw = bytes(text);
   const data = new DataView(raw.buffer);
   const out = new Float32Array(raw.length >> 2);

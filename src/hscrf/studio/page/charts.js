@@ -9,7 +9,7 @@ const LEFT = 40;
 const BOTTOM = 18;
 
 /** Mean of the last few points at each point. @param {Point[]} points @param {number} [over] @returns {Point[]} */
-export function smooth(points, over = 5) {
+function smooth(points, over = 5) {
   return points.map((point, i) => {
     const last = points.slice(Math.max(0, i - over + 1), i + 1);
     return { ...point, y: last.reduce((sum, each) => sum + each.y, 0) / last.length };

@@ -42,9 +42,8 @@ export class Choices {
     const { shown, selection, unsaved } = this.state;
     if (!shown) return;
     const { start, stop } = chosen(shown, selection);
-    const key = [shown.id, shown.version, shown.model, shown.exact, selection.level, start, stop, unsaved.count].join(
-      " ",
-    );
+    const rated = shown.entropy !== null; // else the model is not ready to rate labels
+    const key = [shown.id, shown.version, shown.model, rated, selection.level, start, stop, unsaved.count].join(" ");
     if (key !== this.key) {
       this.key = key;
       this.known = null;
@@ -173,7 +172,7 @@ export class Choices {
       ),
       make("span", { className: "quiet" }, spanWords(start, stop, this.state.project?.rate, this.state.observations?.times)),
     ];
-    if (!free) parts.push(sep(), whose(shown, selection.level, index));
+    if (!free && label !== null) parts.push(sep(), whose(shown, selection.level, index));
     if (doubt)
       parts.push(
         sep(),

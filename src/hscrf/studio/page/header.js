@@ -1,6 +1,8 @@
 // The line above the tracks and the lines below the queue: what is open, whether it is saved, what the model does.
 
 import { keyFor } from "./bindings.js";
+import { ask } from "./api.js";
+import { correctionChart } from "./charts.js";
 import { byId, make, mark, write } from "./dom.js";
 
 const ROOM = 470; // pixels of tracks in which a bar says what to do
@@ -46,10 +48,10 @@ function showView(state) {
   const model = view.model === null ? "no model yet" : `model ${view.model}`;
   const words = { open: "not begun", begun: "begun", done: "done ✓" }[shown.status];
   const entropy = view.entropy === null || view.entropy === undefined ? "" : ` · doubt ${view.entropy.toFixed(2)}/step`;
-  const exact = view.exact === false ? " · computing the exact answer…" : "";
   const held = view.held_by ? `read only: ${view.held_by} is working on it · ` : "";
   mark(byId("about"), "data-held", view.held_by || null);
-  write(byId("about"), `${held}${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}${exact}`);
+  write(byId("about"), `${held}${view.length.toLocaleString("en")} steps · ${model} · ${words}${entropy}`);
+  byId("about").classList.toggle("computing", view.exact === false);
   byId("about").title =
     (project.model
       ? `${project.model.words}. `
@@ -96,6 +98,12 @@ function showTraining(state) {
     : `A model is trained after every ${project.train_after} newly accepted sequences, and when you ask for it.`;
   byId("training").classList.toggle("busy", training.running || !warming.done);
   write(byId("train"), training.running ? "Stop training" : "Train now");
+}
+
+/** The curve of corrections below the queue. */
+export async function drawSpark() {
+  const { corrections } = await ask("/api/progress");
+  byId("spark").replaceChildren(correctionChart(corrections.slice(-60), true));
 }
 
 /** @param {import("./state.js").State} state */

@@ -72,7 +72,7 @@ export function measure(tokens, font, most, gaps = null) {
 
 /** Which token each wrapped line starts with. @param {Float32Array} widths @param {number} room
  * @param {number[] | null} [gaps] 2: a line of the text ends before it @returns {number[]} */
-export function wrap(widths, room, gaps = null) {
+function wrap(widths, room, gaps = null) {
   const starts = [0];
   let used = 0;
   widths.forEach((width, i) => {

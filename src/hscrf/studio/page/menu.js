@@ -7,7 +7,7 @@ import { make } from "./dom.js";
 /** @type {HTMLElement | null} */ let shown = null;
 /** @type {Element | null} */ let before = null;
 
-export function closeMenu() {
+function closeMenu() {
   if (!shown) return;
   shown.remove();
   shown = null;

@@ -3,7 +3,7 @@
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").Segment} Segment */
 
-export const UNLABELLED = "unlabelled";
+const UNLABELLED = "unlabelled";
 export const WORDS = { model: "suggested", fixed: "fixed by hand", file: "from the file", accepted: "accepted" };
 
 /** @param {string | null} label */
@@ -30,7 +30,7 @@ export function meanDoubt(doubt, start, stop) {
 }
 
 /** @param {Uint8Array} doubt @param {number} start @param {number} stop largest of 0 .. 1 */
-export function topDoubt(doubt, start, stop) {
+function topDoubt(doubt, start, stop) {
   let top = 0;
   for (let step = start; step < stop; step++) if (doubt[step] > top) top = doubt[step];
   return top / 255;

@@ -1,6 +1,7 @@
 // Draw numbers along time: the smallest and the largest value of each pixel, so that no peak is lost at any zoom.
 
 import { colour } from "./colours.js";
+import { apartOnAxis, timeWords } from "./time.js";
 
 const FACTOR = 4;
 
@@ -126,5 +127,21 @@ export function drawDoubt(pen, own, worst, line, box) {
     const y = Math.round(bottom - Math.max(1, top(worst, x)));
     pen.fillRect(x, Math.min(y, before), 1, Math.max(1, Math.abs(before - y)));
     before = y;
+  }
+}
+
+/** Marks with their times, or their steps, as far as they fit. @param {CanvasRenderingContext2D} pen
+ * @param {import("./types.js").Line} line @param {Box} box @param {number} rate 0: not known
+ * @param {number[] | null} [times] of all steps */
+export function drawAxis(pen, line, box, rate, times) {
+  const apart = apartOnAxis((line.stop - line.start) / Math.max(1, (box.right - box.left) / 90), rate);
+  pen.textBaseline = "middle";
+  for (let step = Math.ceil(line.start / apart) * apart; step < line.stop; step += apart) {
+    const words = timeWords(step, rate, times) || step.toLocaleString("en");
+    const x = line.x(step);
+    pen.fillStyle = colour("line");
+    pen.fillRect(x, box.top + 2, 1, box.height);
+    pen.fillStyle = colour("quiet");
+    if (x + 4 + pen.measureText(words).width <= box.right) pen.fillText(words, x + 4, box.top + 9);
   }
 }

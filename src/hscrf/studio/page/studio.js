@@ -2,8 +2,8 @@
 
 import { keyFor } from "./bindings.js";
 import { Offline, Refused, ask, identify, named, readObservations, readView, tell } from "./api.js";
-import { correctionChart } from "./charts.js";
 import { byId, write } from "./dom.js";
+import { drawSpark } from "./header.js";
 import { provisional } from "./provisional.js";
 import { listen } from "./notifications.js";
 import { Outbox } from "./outbox.js";
@@ -23,6 +23,7 @@ export class Studio {
     /** @type {Map<number, Promise<any>>} */ this.seen = new Map();
     this.opening = 0;
     this.relabelled = (/** @type {boolean} */ _anew) => {}; // when labels were edited, or texts were cut anew
+    this.answered = ""; // the sequence and version of the last exact answer that the server told of
     /** The sequence that was open before. @type {number | null} */ this.previous = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.queueTimer = undefined;
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.wiping = undefined;
@@ -114,13 +115,8 @@ export class Studio {
     this.queueTimer = setTimeout(() => this.refreshQueue(), 250);
   }
 
-  async drawSpark() {
-    try {
-      const { corrections } = await ask("/api/progress");
-      byId("spark").replaceChildren(correctionChart(corrections.slice(-60), true));
-    } catch (error) {
-      this.explain(error);
-    }
+  drawSpark() {
+    drawSpark().catch((error) => this.explain(error));
   }
 
   /** Observations never change: one question for each sequence. @param {number} id */
@@ -166,8 +162,7 @@ export class Studio {
     }
   }
 
-  /** A model that waits is in use once a sequence was opened with it; news of its waiting may come after that.
-   * @param {number | null} model of the open sequence */
+  /** A waiting model is in use once a sequence is opened; news of it may come later. @param {number | null} model of the sequence */
   tookOver(model) {
     const { waiting, project } = this.state;
     if (!waiting || !project || model === null || model < waiting.number) return;
@@ -229,6 +224,7 @@ export class Studio {
     state.former = state.view.segments;
     this.take(view);
     this.tracks.paint.now(); // the frame that comes next has it
+    if (view.exact === false && this.answered === `${view.id}:${view.version}`) this.reload(); // told before the view came
     const changed = countChanged(view);
     if (view.conflict) this.say(`these labels contradict each other: release one (${keyFor("conflict")}) or undo (${keyFor("undo")})`, true);
     else if (fix.body.whole) this.say(`${view.name} accepted, saved · ${keyFor("back")} goes back to it`);
@@ -290,6 +286,7 @@ export class Studio {
       if (!this.outbox?.sent.delete(data.uid)) this.refreshQueueSoon(); // saved by another page
       if (open && data.version > /** @type {View} */ (state.view).version && !this.outbox?.fixes.length) this.reload();
     } else if (name === "suggestion") {
+      this.answered = `${data.sequence}:${data.version}`;
       if (open && data.version === state.view?.version) this.reload();
     } else if (name === "training") {
       project.training = data;

@@ -8,8 +8,7 @@ import { GUTTER, layText, layTime, lineAt, measure, sides } from "./layout.js";
 import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
 import { channelOrder, channelScales } from "./channels.js";
-import { Pyramid, drawDoubt, drawSignal } from "./signals.js";
-import { apartOnAxis, timeWords } from "./time.js";
+import { Pyramid, drawAxis, drawDoubt, drawSignal } from "./signals.js";
 import { Window } from "./window.js";
 import { textSize } from "./settings.js";
 import { layWords, runsLeft } from "./words.js";
@@ -228,7 +227,8 @@ export class TrackView {
   paintName(pen, line, row) {
     if (!row.name) return;
     const now = row.kind === "level" && row.name === this.state.selection.level;
-    pen.font = `${now ? "600 " : ""}${this.layout.wraps ? SMALL : FONT}`;
+    const small = this.layout.wraps || row.kind === "channel"; // channels have long names, and all of them one size
+    pen.font = `${now ? "600 " : ""}${small ? SMALL : FONT}`;
     pen.fillStyle = colour(now ? "ink" : "quiet");
     pen.textBaseline = "middle";
     pen.textAlign = "right";
@@ -269,8 +269,10 @@ export class TrackView {
     if (row.kind === "level") {
       pen.font = this.layout.wraps ? `${Math.max(12, Math.round(0.8 * textSize()))}px ${FAMILY}` : FONT;
       drawBars(pen, shown, this.state.level(row.name), line, box.top, row.height, left, right);
-    } else if (row.kind === "axis") this.paintAxis(pen, line, box);
-    else if (row.kind === "doubt") this.paintDoubt(pen, line, box);
+    } else if (row.kind === "axis") {
+      pen.font = SMALL;
+      drawAxis(pen, line, box, this.state.project?.rate || 0, observations.times);
+    } else if (row.kind === "doubt") this.paintDoubt(pen, line, box);
     else if (row.kind === "channel") this.paintSignal(pen, line, row, box);
     else if (row.kind === "wave") this.sound?.drawWave(pen, line, box);
     else if (row.kind === "spectrum") this.sound?.drawSpectrum(pen, line, box);
@@ -317,20 +319,6 @@ export class TrackView {
     }
     for (let step = line.start; step < line.stop; step++)
       pen.fillText(fitted(pen, tokens[step] || "", room), line.x(step) + 2, box.top + 12);
-  }
-
-  /** @param {CanvasRenderingContext2D} pen @param {Line} line @param {import("./signals.js").Box} box */
-  paintAxis(pen, line, box) {
-    const rate = this.state.project?.rate || 0;
-    const apart = apartOnAxis((line.stop - line.start) / Math.max(1, (box.right - box.left) / 90), rate);
-    pen.font = SMALL;
-    pen.textBaseline = "middle";
-    for (let step = Math.ceil(line.start / apart) * apart; step < line.stop; step += apart) {
-      pen.fillStyle = colour("line");
-      pen.fillRect(line.x(step), box.top + 2, 1, box.height);
-      pen.fillStyle = colour("quiet");
-      pen.fillText(timeWords(step, rate, this.state.observations?.times) || step.toLocaleString("en"), line.x(step) + 4, box.top + 9);
-    }
   }
 
   /** Another choice: the tracks are drawn anew only for another level. */

@@ -25,6 +25,7 @@ from hscrf.studio.work.worker import Worker
 from hscrf.topology import Topology
 
 OPEN = 50  # sequences whose cells and suggestion are kept
+PATIENCE = 0.15  # seconds that the comparison of a model with an accepted sequence may take
 
 
 @dataclass
@@ -382,7 +383,7 @@ class Workspace:
     def _first_guess(self, tracked: TrackedSequence, segments: Mapping[str, list[list[Any]]]) -> dict[str, Any]:
         """How much of what is accepted the model would have said by itself: the share of steps right at all levels."""
         suggester = self.suggester(tracked.id)
-        if suggester is None or not self.warm or suggester.is_slow(tracked.length):
+        if suggester is None or not self.warm or suggester.is_slow(tracked.length, limit=PATIENCE):
             return {}
         came = [event for event in tracked.state.in_force if event.kind == "import"]
         guess = suggester.suggest(tracked.id, known_from(self.levels, tracked.length, came)).segments

@@ -384,7 +384,7 @@ def test_changes_are_all_segments_that_were_not_there(one, other, data):
 
 def test_a_slow_model_is_known_by_its_cost():
     suggester = Suggester(small_model(), X.__getitem__, LEVELS)
-    assert not suggester.is_slow(1_000)
+    assert not suggester.is_slow(100)
     assert suggester.is_slow(1_000_000)
     assert not suggester.is_slow(1_000_000, limit=600)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -194,7 +194,7 @@ class SegmentSizes:
     equal states counts as a segment. Named features that begin with ``without`` do not count.
     """
 
-    def __init__(self, topology: Topology, levels: Sequence[int], names: Sequence[str], without: str) -> None:
+    def __init__(self, topology: Topology, levels: Sequence[int], names: Iterable[str], without: str) -> None:
         self.topology = topology
         self.found: dict[int, list[float]] = {d: [0.0, 0.0] for d in levels}  # sum of squares, segments
         left_out = np.array([name.startswith(without) for name in names if levels], dtype=bool)

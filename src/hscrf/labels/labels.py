@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from hscrf.labels.columns import (
 from hscrf.labels.confidence import SegmentConfidence
 from hscrf.labels.rules import RULES, checked_cells, checked_sets, same_sets
 from hscrf.labels.segments import Segment, fill_segments, node_of, read_nodes, sorted_segments
-from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of
+from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of, tree_of
 from hscrf.topology import Topology
 
 if TYPE_CHECKING:
@@ -409,16 +408,7 @@ class Labels:
         -------
         list, or tuple (class, list) with several root classes
         """
-        _, stop, _ = self.segment_arrays(self.topology.depth - 1)
-        nodes: list[Any] = [
-            name if j - i == 1 else (name, j - i) for i, j, name in self.segments(self.topology.depth - 1)
-        ]
-        for d in reversed(range(self.topology.depth - 1)):
-            inner, (_, stop, state) = stop, self.segment_arrays(d)
-            cuts = [0, *np.searchsorted(inner, stop, side="right").tolist()]
-            names = [self.topology.states[d][s] for s in state]
-            nodes = [(name, nodes[i:j]) for name, (i, j) in zip(names, pairwise(cuts), strict=True)]
-        return nodes[0] if self.topology.n_states[0] > 1 else nodes[0][1]
+        return tree_of(self)
 
     def _checked(self) -> Labels:
         self.check()

@@ -1,8 +1,11 @@
-"""Labels as people see them: text and tables."""
+"""Labels as people see them: text, tables and trees."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hscrf.topology import Topology
 from hscrf.versions import pandas_for
@@ -53,3 +56,17 @@ def frame_of(labels: Labels, scheme: str = "plain") -> DataFrame:
     columns = {topology.levels[d]: labels.column(d, scheme if d else "plain") for d in shown_levels(topology)}
     cells = {level: [None if label == "?" else label for label in column] for level, column in columns.items()}
     return pandas.DataFrame(cells).rename_axis("step")
+
+
+def tree_of(labels: Labels) -> list[Any] | tuple[Any, list[Any]]:
+    """Complete labels as a nested list of segments; with several root classes, a pair of the class and the list."""
+    topology = labels.topology
+    bottom = topology.depth - 1
+    _, stop, _ = labels.segment_arrays(bottom)
+    nodes: list[Any] = [name if j - i == 1 else (name, j - i) for i, j, name in labels.segments(bottom)]
+    for d in reversed(range(bottom)):
+        inner, (_, stop, state) = stop, labels.segment_arrays(d)
+        cuts = [0, *np.searchsorted(inner, stop, side="right").tolist()]
+        names = [topology.states[d][s] for s in state]
+        nodes = [(name, nodes[i:j]) for name, (i, j) in zip(names, pairwise(cuts), strict=True)]
+    return nodes[0] if topology.n_states[0] > 1 else nodes[0][1]

@@ -56,8 +56,8 @@ there chains have the loss of CRFsuite and are trained by `ChainCRF`.
   It costs time: the nested model learns from all sequences, the lower chains of a cascade from a tenth. One fit takes
   59 s for 1,448 citations, 25 times as long as the complete tenth alone.
 - **Three nested levels**: with complete labels of the citations, the plain call is ahead of all pipelines (p < 0.01),
-  in less than half of their training time. In the kitchen it has 4.9 points more steps right than the best of them; over
-  single days the sign test does not tell them apart.
+  in less than half of their training time. In the kitchen it has 4.9 points more steps right than the best of them;
+  over single days the sign test does not tell them apart.
 - **Scores of a classifier help with sensors.** In the kitchen `StackedCRF()` has 93.6 % of the steps right.
 - **Corrections count twice.** Every correction is evidence for the rest of its sequence. A *simulated* annotator enters
   the true label of the first wrong segment again and again. With each fix as evidence it enters 26 to 56 % fewer

@@ -8,7 +8,8 @@
 
 namespace hscrf::ISA {
 
-constexpr double FAINT = 390, SURE = 260;
+constexpr double FAINT = 390;  // the logarithm of HIGH is 184, of SAFE -92, of the last digit -37
+constexpr double SURE = 320;   // their distance: a mass so far down, times HIGH, adds nothing to what is above SAFE
 
 template <class A>
 struct Below {
@@ -21,8 +22,9 @@ struct Below {
     double drop = 0, faint = FAINT, faintest = 0;  // how far a step may fall because of its segments; exp(-faint)
     bool clipped = false;
     Beyond beyond;
-    // So faint a segment adds less than the last digit to all that is above FLOOR; what is not is noted anyway.
-    bool unsure() const { return clipped && faint < SURE; }
+    double reach = 0;  // of the tables, by which what enters may be above HIGH
+    // May what was clipped matter to numbers above SAFE. What is below is noted anyway.
+    bool unsure() const { return clipped && faint < SURE + reach; }
 
     // Whether another trie has the same leaves, so that its masses are these.
     bool serves(const Trie& other) const {
@@ -33,8 +35,8 @@ struct Below {
 
     // Read the log masses of the bottom's segments; ``levels`` are the layer's, see ``Tokens``.
     void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* log_masses,
-              Space& space, bool counted, double reach) {
-        trie = &given, columns = &c, leaves = given.leaves();
+              Space& space, bool counted, double of_tables) {
+        reach = of_tables, trie = &given, columns = &c, leaves = given.leaves();
         faint = std::min(FAINT, 550 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
 
         find_path(levels, space);

@@ -17,11 +17,12 @@ inline double own_of_root(const Topology& topology, const Batch& batch, int k, i
     if (known.may_end && !known.may_end[first + steps - 1]) return -INF;
     double total = at(START, first) + at(STOP, first + steps - 1) + at(DURATION, steps - 1);
     total += at(SEGMENT, first * part(SEGMENT).lags + steps - 1);
-    for (int64_t t = first; t < first + steps; ++t) {
-        if (!known.allowed.empty() && known.allowed[0] && !known.allowed[0][t * states + s]) return -INF;
-        if (known.may_go_on && t + 1 < first + steps && !known.may_go_on[t]) return -INF;
-        total += at(TOKEN, t);
-    }
+    const uint8_t* allowed = known.allowed.empty() ? nullptr : known.allowed[0];
+    for (int64_t t = first; allowed && t < first + steps; ++t)
+        if (!allowed[t * states + s]) return -INF;
+    for (int64_t t = first; known.may_go_on && t + 1 < first + steps; ++t)
+        if (!known.may_go_on[t]) return -INF;
+    for (int64_t t = first; part(TOKEN).data && t < first + steps; ++t) total += at(TOKEN, t);
     return total;
 }
 

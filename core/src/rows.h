@@ -63,8 +63,8 @@ struct Sequences : Rows<A, R> {
     int births() const { return 1; }  // steps in which rows may begin
 
     bool born(int t, double* top, double* scale) {
-        for (int r = 0; r < R; ++r)
-            top[r] = t == 0 ? Base::NEW : A::zero, scale[r] = t == 0 ? Base::SCALE_OF_NEW : scale[r];
+        std::fill(top, top + R, t == 0 ? Base::NEW : A::zero);
+        if (t == 0) std::fill(scale, scale + R, Base::SCALE_OF_NEW);
         return t == 0;
     }
     double drop(int t) const { return Base::reach + tokens.low[t - tokens.begin] + (below ? below->drop : 0.0); }

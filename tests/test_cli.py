@@ -907,7 +907,7 @@ class TestExamples:
     @pytest.mark.parametrize(("ending", "levels"), LEVELS)
     def test_every_format_is_learned_from(self, place, ending, levels, monkeypatch, capsys):
         monkeypatch.chdir(place)
-        words = ["--levels", levels, "--progress", "none", "--max-iter", "25"]
+        words = ["--levels", levels, "--progress", "none", "--max-iter", "60"]
         assert cli.main(["fit", f"example/train.{ending}", "-m", f"m.{ending}", *words]) == 0
         out = f"out.{ending}" if ending != "crfsuite" else "out.txt"
         assert cli.main(["predict", f"example/test.{ending}", "-m", f"m.{ending}", "-t", "-o", out]) == 0

@@ -122,7 +122,7 @@ BAD = [
     ("a.TextGrid", b"nothing", "expected a TextGrid"),
     ("a.boris", b"{", "not valid JSON"),
     ("a.zip", b"PK", "not an archive"),
-    ("../../etc/passwd", b"", "names no format"),
+    ("../../etc/passwd", b"", "is not one of a known format"),
     ("a.csv", b"label,start,stop\nlow,0\n", "line 2: there are 2 columns"),
 ]
 

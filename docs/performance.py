@@ -31,6 +31,8 @@ def measure(arguments):
         output = Path(folder) / "tables.md"
         command = [sys.executable, str(ROOT / "benchmarks" / "compare.py"), *arguments, "--output", str(output)]
         subprocess.run(command, cwd=ROOT, check=True)
+        if not output.exists():  # --help
+            sys.exit()
         return output.read_text(encoding="utf-8")
 
 

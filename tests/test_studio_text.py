@@ -276,8 +276,10 @@ def words(tab):
 
 
 def boxes(tab):
-    """Where the words of the open text are on the screen."""
-    return boxes_of(tab.page.locator(".paper .wordline > span"))
+    """Where the words of the open text are on the screen, once they are painted."""
+    words = tab.page.locator(".paper .wordline > span")
+    words.first.wait_for()
+    return boxes_of(words)
 
 
 def track(tab, box, level=0):
@@ -401,6 +403,10 @@ def test_words_have_the_size_that_is_chosen(tab):
     tab.page.select_option("#around", "no")
     tab.press("Escape")
     tab.page.wait_for_function("() => document.querySelectorAll('.neighbour').length === 0")
+    tab.page.wait_for_function(
+        "least => document.querySelector('.paper .wordline > span')?.getBoundingClientRect().width > least",
+        arg=1.3 * before["width"],
+    )
     after = boxes(tab)[0]
     assert after["width"] > 1.3 * before["width"]
     assert after["height"] > 1.4 * before["height"]

@@ -163,7 +163,7 @@ def share(rows: int = 32, width: int = 25) -> dict[str, Calls]:
     return {"loss": {"whole step": step, "hscrf": learn(scores, lambda: crf(scores, labels))}}
 
 
-AIMS = {  # at least so many times as fast
+AIMS = {  # how many times as fast the layer should be, at least
     "pytorch-crf": 8,
     "torch-struct": 300,
     "flash-semicrf": 20,

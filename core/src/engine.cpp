@@ -17,7 +17,7 @@ Workshop& workshop() {
     return work;
 }
 
-// Arrays of counts that nobody wants.
+// Arrays for counts that were not requested.
 struct NoCounts : Counts {
     std::vector<std::vector<double>> rooms;
 

@@ -321,19 +321,17 @@ def test_distinct_values_are_those_of_numpy(values):
 
 
 @pytest.mark.parametrize("labels", [PARTIAL, [labels.closed() for labels in PARTIAL]], ids=["partial", "closed"])
-def test_occurrences_of_five_merged_parts_equal_those_of_one_pass(labels):
+def test_occurrences_of_five_parts_equal_those_of_one_pass(labels):
     encoder = ObservationEncoder()
     encoder.fit_pack(PARTS)
-    whole, merged, updated = frame_of(encoder, PARTS, labels), frame_of(encoder, [], []), frame_of(encoder, [], [])
+    whole, updated = frame_of(encoder, PARTS, labels), frame_of(encoder, [], [])
     for x, y in zip(PARTS, labels, strict=True):
-        merged.merge(pickle.loads(pickle.dumps(frame_of(encoder, [x], [y]))))  # as if found in another process
         updated.update(encoder.pack([x]), pack_labels([y]))
-    for frame in (merged, updated):
-        assert frame.records.keys() == whole.records.keys()
-        for spec in RECORDED:
-            if spec in whole.records:
-                assert_same_fields(frame.records[spec], whole.records[spec])
-            assert_same_fields(spec.fit(frame), spec.fit(whole))
+    assert updated.records.keys() == whole.records.keys()
+    for spec in RECORDED:
+        if spec in whole.records:
+            assert_same_fields(updated.records[spec], whole.records[spec])
+        assert_same_fields(spec.fit(updated), spec.fit(whole))
     assert len(whole.records) == len(RECORDED) - 3  # durations need to know nothing
 
 
@@ -342,7 +340,7 @@ def test_complete_parts_and_one_without_labels_leave_every_transition():
     encoder.fit_pack(PARTS)
     frame = frame_of(encoder, PARTS[:1], LABELS[:1])
     few = Trans("b").fit(frame).size
-    frame.merge(frame_of(encoder, PARTS[2:3], PARTIAL[2:3]))
+    frame.update(encoder.pack(PARTS[2:3]), pack_labels(PARTIAL[2:3]))
     assert few < Trans("b").fit(frame).size == 2 * 3 * 3
 
 

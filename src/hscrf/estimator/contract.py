@@ -2,7 +2,7 @@
 
 A :class:`Labeller` labels sequences. A :class:`Model` of this room also labels packed sequences, by weights in blocks.
 A :class:`Learner` also gives the frame that learns from data. Names with an underscore belong to the class and its
-families alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_meetings``,
+families alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_feature_statistics``,
 ``_adopt``), other rooms never use them.
 """
 

@@ -21,7 +21,7 @@ from hscrf.estimator.checks import (
 )
 from hscrf.estimator.contract import Packed, Store
 from hscrf.estimator.descent import descend, first_weights
-from hscrf.estimator.frame import Frame, Lists, NestedMeetings, data_of
+from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, data_of
 from hscrf.estimator.nested import SequenceEstimator
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.predictor import Predictor
@@ -266,10 +266,10 @@ class HSCRF(SequenceEstimator, Predictor):
         frame = packed.frame
         self._adopt(frame)
         with waiting("choosing features", self.verbose):
-            meetings = self._meetings(frame)
+            features = self._feature_statistics(frame.encoder)
             for part in packed.parts():
-                frame.observe(part, meetings)
-            blocks, self.sizes_ = frame.blocks(), frame.sizes()
+                features.update(part.observations, part.labels)
+            blocks, self.sizes_ = features.blocks(), features.sizes()
         labelled = packed.labelled_levels()
         weights = first_weights(blocks, frame.encoder, self.topology_, labelled, former, self.random_state)
         self.encoder_, self.blocks_ = frame.encoder, blocks
@@ -311,10 +311,7 @@ class HSCRF(SequenceEstimator, Predictor):
 
     def _ruled(self, learned: Topology, longest: int, neighbours: FillerNeighbours) -> Topology:
         """The learned topology with the rules of the model; ``longest`` is the length of the longest sequence."""
-        return self._remembering(self._narrowed(learned).shortened(longest), neighbours)
-
-    def _remembering(self, topology: Topology, neighbours: FillerNeighbours) -> Topology:
-        """The topology with the fillers of the option ``fillers``."""
+        topology = self._narrowed(learned).shortened(longest)
         if self.fillers != "auto":
             return topology.remembering(self.fillers or {})
         return topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
@@ -387,9 +384,9 @@ class HSCRF(SequenceEstimator, Predictor):
     def _default_features(self) -> Sequence[Any]:
         return default_specifications(self.topology_)
 
-    def _meetings(self, frame: Frame) -> Any:
-        """The collector of the pairs of features and states that occur."""
-        return NestedMeetings(self.specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
+    def _feature_statistics(self, encoder: ObservationEncoder) -> FeatureStatistics:
+        """Collects which features occur with which states."""
+        return NestedFeatures(self.specifications(), self.topology_, encoder, self.pairs, self.transitions)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
         """c1 and c2: numbers, or arrays where features or levels have different penalties."""

@@ -118,7 +118,7 @@ class CombinationStatistics:
         return [combined(levels, table, topology, y, n, "Y") for n, y in enumerate(moved)]
 
 
-class FactorMeetings:
+class FactorFeatures:
     """The pairs of features and states of each factor of a DynamicCRF, over the flat topology of the factor."""
 
     def __init__(
@@ -143,11 +143,6 @@ class FactorMeetings:
         """Add one more part of the data."""
         for member, _, occurrences in self.factors:
             occurrences.update(observations, factor_labels(labels, member))
-
-    def merge(self, other: FactorMeetings) -> None:
-        """Add the pairs of later parts."""
-        for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
-            ours.merge(theirs)
 
     def sizes(self) -> dict[str, float]:
         """Empty: every segment has one step."""

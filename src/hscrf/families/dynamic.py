@@ -16,7 +16,7 @@ from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
     CombinationStatistics,
-    FactorMeetings,
+    FactorFeatures,
     combined,
     labels_by_level,
     one_step_rows,
@@ -29,6 +29,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.reading import over
 from hscrf.labels.scoring import widened
 from hscrf.objective.margin import Costs, equal_costs
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.topology import Topology
 
 
@@ -156,10 +157,9 @@ class DynamicCRF(HSCRF):
         own = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
-    def _meetings(self, frame: Frame) -> FactorMeetings:
-        specifications = self.specifications()
-        options = (frame.encoder, self.pairs, self.transitions)
-        return FactorMeetings(specifications, self.levels_, self.combinations_, *options)
+    def _feature_statistics(self, encoder: ObservationEncoder) -> FactorFeatures:
+        options = (encoder, self.pairs, self.transitions)
+        return FactorFeatures(self.specifications(), self.levels_, self.combinations_, *options)
 
     # predictions
 

@@ -32,16 +32,14 @@ class OccurrenceRecord(Protocol):
 
     def update(self, observations: Observations, known: Known) -> None: ...
 
-    def merge(self, other: Any) -> None: ...
-
 
 class Occurrences:
     """The frame that specifications are fitted to: topology, encoder, and what occurs in training data.
 
     ``pairs`` concerns pairs of a named feature and a state, ``transitions`` the constant init, trans and end weights.
     "seen" gives a weight only to what occurs, "all" to everything that the topology allows. Each specification has a
-    record of the data that it needs. ``update`` adds one part of the data to all records. ``merge`` adds the records of
-    another frame from later parts. Parts give exactly the result of one pass. The encoder must be settled.
+    record of the data that it needs. ``update`` adds one part of the data to all records. Parts give exactly the result
+    of one pass. The encoder must be settled.
     """
 
     def __init__(
@@ -66,11 +64,6 @@ class Occurrences:
         """Add one more part: packed observations, and their known labels."""
         for record in self.records.values():
             record.update(observations, known)
-
-    def merge(self, other: Occurrences) -> None:
-        """Merge the records of later parts from another frame with the same specifications."""
-        for ours, theirs in zip(self.records.values(), other.records.values(), strict=True):
-            ours.merge(theirs)
 
 
 class FeatureCells:
@@ -132,11 +125,6 @@ class FeatureCells:
         found = distinct(x.indices[entries].astype(np.int64) * self.width + np.repeat(events.cells, counts))
         return found if self.chosen.all() else found[self.chosen[found // self.width]]
 
-    def merge(self, other: FeatureCells) -> None:
-        self.found = union(self.found, other.found)
-        self.possible = union(self.possible, other.possible)
-        self.possible = self._lonely()
-
     def pairs(self) -> tuple[Ints, NDArray[np.int32]]:
         """The pairs by feature: where those of each begin (F + 1,), and their cells.
 
@@ -161,10 +149,6 @@ class ConstantCells:
         self.complete &= known.complete(*((d, d + 1) if part in FAMILY else (d,)))
         self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
 
-    def merge(self, other: ConstantCells) -> None:
-        self.found = union(self.found, other.found)
-        self.complete &= other.complete
-
     def among(self, cells: Ints) -> Ints:
         """The cells that occur at known labels; all cells if labels are missing and none occurs."""
         return np.intersect1d(cells, self.found) if self.complete or self.found.size else cells
@@ -180,9 +164,6 @@ class SegmentValues:
     def update(self, observations: Observations, known: Known) -> None:
         if self.size is None:
             self.size = segment_vector(self.function, observations.raw[0], 0, 1).size
-
-    def merge(self, other: SegmentValues) -> None:
-        self.size = other.size if self.size is None else self.size
 
 
 class SegmentSizes:
@@ -207,10 +188,6 @@ class SegmentSizes:
             for k in range(0, start.size, PIECE):
                 found[0] += self._squares(observations, start[k : k + PIECE], stop[k : k + PIECE])
             found[1] += start.size
-
-    def merge(self, other: SegmentSizes) -> None:
-        for d, found in other.found.items():
-            self.found[d] = [one + more for one, more in zip(self.found[d], found, strict=True)]
 
     def factors(self) -> dict[str, float]:
         """The mean of each level in units of a word, at least 1.

@@ -8,7 +8,7 @@ families alone: families override them (``_statistics``, ``_narrowed``, ``_defau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
 from hscrf.inference import Marginals, Posterior
+from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from hscrf.objective.scorer import Scorer
     from hscrf.objective.sharded import ShardedLoss
     from hscrf.objective.workers import Workers
-
-
-Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
 
 
 class Labeller(Protocol):

@@ -18,7 +18,7 @@ from hscrf.engine.cost import foresee
 from hscrf.errors import several
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, packed_lengths
-from hscrf.estimator.contract import Scheme, Store
+from hscrf.estimator.contract import Store
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.weights import topology_from_weights
@@ -28,6 +28,7 @@ from hscrf.files.blocks import check_function_names
 from hscrf.files.container import write_container
 from hscrf.fillers import expanded, shown
 from hscrf.inference.decoding import check_loss, expected_gains
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, over

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, distinct, ranges
 from hscrf.features.segments import SegmentFunction, segment_vector
+from hscrf.labels.columns import ends_of_runs
 from hscrf.labels.events import Events, find_events
-from hscrf.labels.packed import Known, ends_of_runs, known_segments
+from hscrf.labels.packed import Known, known_segments
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.kernels import mark_cells
 from hscrf.observations.packed import Observations, Sparse, entries_of, of_columns, of_names

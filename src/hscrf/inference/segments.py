@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges, sealed
 from hscrf.engine import Batch, Evidence
 from hscrf.labels.labels import Labels
-from hscrf.potentials import FAMILY, Key
+from hscrf.potentials import Key, is_timed
 from hscrf.topology import Topology
 
 TOGETHER = 1 << 16  # steps that are evaluated in one batch, unless one sequence has more
@@ -116,11 +116,6 @@ def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: 
     ends = np.concatenate([last, first[asked.start > 0] - 1])
     may_go_on[d:, ends] = False  # this level ends, and so do those below it
     return Evidence(may_end, may_go_on, evidence.may_follow, tuple(allowed))
-
-
-def is_timed(key: Key, table: Floats) -> bool:
-    """Whether the first axis of a table of potentials is time."""
-    return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or len(table) > 1)
 
 
 def _parts(lengths: Ints, together: int) -> Sequence[slice]:

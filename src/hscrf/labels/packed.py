@@ -17,7 +17,7 @@ from hscrf.fillers import hidden, usual_fillers
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.closure import closure
 from hscrf.labels.labels import Labels
-from hscrf.labels.rules import RULES_OF_MANY
+from hscrf.labels.rules import check_packed
 from hscrf.topology import Topology
 
 WORTH = 0.05  # nats a run from which memory pays: author names have 0.2 or more, citations and chunks 0.02 or less
@@ -101,20 +101,11 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
     inside[last] = False
     if (known.ends[:, last] == 0).any() or (known.ends[0] == 1)[inside].any():
         raise InfeasibleError("a sequence goes on after its last step, or ends before it")
-    _check(topology, known.states, known.ends, sets)
-    states, ends, closed = closure(_packed(topology, known.states, known.ends, sets), last)
-    _check(topology, states, ends, dict(zip(topology.levels, closed, strict=True)))
+    packed = Labels.unchecked(topology, known.states, known.ends, allowed=sets)
+    check_packed(packed)
+    states, ends, closed = closure(packed, last)
+    check_packed(Labels.unchecked(topology, states, ends, allowed=dict(zip(topology.levels, closed, strict=True))))
     return Known(states, ends, known.offsets), closed
-
-
-def _packed(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> Labels:
-    return Labels.unchecked(topology, states, ends, allowed=sets)
-
-
-def _check(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> None:
-    packed = _packed(topology, states, ends, sets)
-    for rule in RULES_OF_MANY:
-        rule(packed)
 
 
 def pack_labels(labels: Sequence[Labels]) -> Known:
@@ -216,19 +207,6 @@ def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
     """Lengths of the segments that :func:`known_segments` finds."""
     start, stop = known_segments(ends, offsets)
     return stop - start
-
-
-def ends_of_runs(states: NDArray[np.int32]) -> NDArray[np.int8]:
-    """Where runs of equal states end: 1 or 0, and -1 next to an unknown state.
-
-    >>> ends_of_runs(np.array([0, 0, 1, 1, -1, 2])).tolist()
-    [0, 1, 0, -1, -1, 1]
-    """
-    after = np.append(states[1:], states[-1:])
-    ends = (states != after).astype(np.int8)
-    ends[(states < 0) | (after < 0)] = -1
-    ends[-1:] = 1
-    return ends
 
 
 # -- neighbours of fillers

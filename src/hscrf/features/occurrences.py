@@ -14,7 +14,7 @@ from hscrf.labels.columns import ends_of_runs
 from hscrf.labels.events import Events, find_events
 from hscrf.labels.packed import Known, known_segments
 from hscrf.observations.encoder import ObservationEncoder
-from hscrf.observations.kernels import mark_cells
+from hscrf.observations.kernels import kernels
 from hscrf.observations.packed import Observations, Sparse, entries_of, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -119,7 +119,7 @@ class FeatureCells:
         size = self.chosen.size * self.width
         if size <= max(self.largest_table, x.indices.size):  # a table of all possible pairs
             seen = np.zeros(size, dtype=bool)
-            mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
+            kernels.mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
             seen.reshape(-1, self.width)[~self.chosen] = False
             return np.flatnonzero(seen)
         entries, counts = entries_of(x, events.steps)

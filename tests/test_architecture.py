@@ -51,7 +51,7 @@ CHANGES = {"add", "append", "clear", "extend", "insert", "pop", "remove", "setde
 FACES = {"__init__", "__main__"}  # of the package: may import everything, are imported by nothing
 AT_THE_TOP = {  # modules and rooms that import other libraries than NumPy at their top; others do it inside functions
     "sklearn": {
-        "estimator.nested",
+        "estimator.parameters",
         "io.transformer",
         "scale.packing",
         "stacking.model",

@@ -21,8 +21,8 @@ from hscrf.arrays import Floats, Ints, ranges
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
 from hscrf.labels.closure import only_state
-from hscrf.labels.events import events, segment_bounds
-from hscrf.labels.packed import Known
+from hscrf.labels.events import event_cells, segment_bounds
+from hscrf.labels.packed import PackedLabels
 from hscrf.potentials import FAMILY, Arrays, Key, is_timed
 from hscrf.topology import Topology
 
@@ -173,7 +173,7 @@ class Stretches:
     def _known(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
         """The cells of the known events in an array of some shape, and the sequence of each cell."""
         if key not in self.cells or self.cells[key][0] != shape:
-            cells, steps = events(self.topology, {key: shape}, self.known, key)
+            cells, steps = event_cells(self.topology, {key: shape}, self.known, key)
             self.cells[key] = shape, cells, self.sequence[steps]
         return self.cells[key][1:]
 
@@ -233,7 +233,7 @@ class Stretches:
 # -- known labels -----------------------------------------------------------------------------------------------------
 
 
-def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
+def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[PackedLabels, Ints]:
     """The labels of the upper levels that are known in whole sequences, and the lowest such level of each.
 
     Where that is the root, or no level (-1), all labels count as unknown. The bottom is never one of them. Labels that
@@ -254,7 +254,7 @@ def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) ->
         states[d] = np.where(np.repeat(whole, lengths), own, -1)
         levels[whole] = d
     states[:, np.repeat(levels < 1, lengths)] = -1
-    return Known(states, ends, offsets), levels
+    return PackedLabels(states, ends, offsets), levels
 
 
 def is_legal(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.engine.cost import foresee, reporting_logarithms
+from hscrf.engine.cost import report_cost, reporting_logarithms
 from hscrf.estimator.checks import (
     check_durations,
     check_options,
@@ -22,8 +22,8 @@ from hscrf.estimator.checks import (
 from hscrf.estimator.contract import Packed, Store
 from hscrf.estimator.descent import descend, first_weights
 from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, data_of
-from hscrf.estimator.nested import SequenceEstimator
 from hscrf.estimator.online import partial_fit
+from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.saving import fingerprint_of
 from hscrf.estimator.weights import named_weights
@@ -273,7 +273,7 @@ class HSCRF(SequenceEstimator, Predictor):
         labelled = packed.labelled_levels()
         weights = first_weights(blocks, frame.encoder, self.topology_, labelled, former, self.random_state)
         self.encoder_, self.blocks_ = frame.encoder, blocks
-        foresee(self, packed.lengths)
+        report_cost(self, packed.lengths)
         return packed, weights
 
     def _former_weights(self) -> dict[Any, float] | None:

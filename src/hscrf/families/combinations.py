@@ -18,7 +18,7 @@ from hscrf.features.specifications import Specification
 from hscrf.hierarchy import in_order
 from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, pack_labels
+from hscrf.labels.packed import PackedLabels, pack_labels
 from hscrf.labels.reading import over
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
@@ -272,7 +272,7 @@ def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int]
     return Topology({name: names}, successors=None if follows.all() else {name: after})
 
 
-def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
+def factor_labels(labels: Sequence[Labels], member: Ints) -> PackedLabels:
     """Packed labels of a factor: known where all combinations that are possible there agree on it."""
     packed = pack_labels(labels)
     states = np.where(packed.states[1] >= 0, member[packed.states[1]], -1)
@@ -283,4 +283,4 @@ def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
             highest = np.where(sets, member, -1).max(axis=1)
             states[packed.offsets[n] : packed.offsets[n + 1]] = np.where(lowest == highest, lowest, -1)
     rows = np.stack([np.zeros_like(states), states]).astype(np.int32)
-    return Known(rows, packed.ends, packed.offsets)
+    return PackedLabels(rows, packed.ends, packed.offsets)

@@ -12,7 +12,7 @@ from hscrf.arrays import Floats, Ints, distinct, ranges
 from hscrf.features.segments import SegmentFunction, segment_vector
 from hscrf.labels.columns import ends_of_runs
 from hscrf.labels.events import Events, find_events
-from hscrf.labels.packed import Known, known_segments
+from hscrf.labels.packed import PackedLabels, known_segments
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.kernels import kernels
 from hscrf.observations.packed import Observations, Sparse, entries_of, of_columns, of_names
@@ -31,7 +31,7 @@ LARGEST_TABLE = 1 << 25  # cells of a table of all pairs; more pairs are listed
 class OccurrenceRecord(Protocol):
     """The training data that one specification needs, collected part by part."""
 
-    def update(self, observations: Observations, known: Known) -> None: ...
+    def update(self, observations: Observations, known: PackedLabels) -> None: ...
 
 
 class Occurrences:
@@ -61,7 +61,7 @@ class Occurrences:
         found = {spec: spec.record(self) for spec in specifications}
         self.records: dict[Specification, Any] = {spec: record for spec, record in found.items() if record is not None}
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         """Add one more part: packed observations, and their known labels."""
         for record in self.records.values():
             record.update(observations, known)
@@ -88,7 +88,7 @@ class FeatureCells:
         self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
         self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features without an observed pair
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
         self.found = union(self.found, self._met(x, events))
         for cells, steps in self._open(known, events.open):
@@ -97,7 +97,7 @@ class FeatureCells:
             self.possible = union(self.possible, (features[:, None] * self.width + cells).ravel())
         self.possible = self._lonely()
 
-    def _open(self, known: Known, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
+    def _open(self, known: PackedLabels, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
         """The cells that are possible at steps where an event is not known, and the steps that share them."""
         part, d = self.key
         allowed = None if known.allowed is None or part in FAMILY else known.allowed[d]
@@ -145,7 +145,7 @@ class ConstantCells:
         self.found: Ints = np.empty(0, dtype=np.int64)  # in ascending order
         self.complete = True
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         part, d = self.key
         self.complete &= known.complete(*((d, d + 1) if part in FAMILY else (d,)))
         self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
@@ -162,7 +162,7 @@ class SegmentValues:
         self.function = function
         self.size: int | None = None
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         if self.size is None:
             self.size = segment_vector(self.function, observations.raw[0], 0, 1).size
 
@@ -182,7 +182,7 @@ class SegmentSizes:
         left_out = np.array([name.startswith(without) for name in names if levels], dtype=bool)
         self.left_out = left_out if left_out.any() else None
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         for d, found in self.found.items():
             single = self.topology.unit_bottom and d == self.topology.depth - 1
             start, stop = known_segments(ends_of_runs(known.states[d]) if single else known.ends[d], known.offsets)

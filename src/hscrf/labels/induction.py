@@ -16,7 +16,7 @@ from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels, steps_of
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, known_lengths, pack_labels
+from hscrf.labels.packed import PackedLabels, known_lengths, pack_labels
 from hscrf.labels.reading import by_level, is_segments, over, read_many
 from hscrf.labels.schemes import scheme_of, schemes_in
 from hscrf.topology import Topology
@@ -295,14 +295,14 @@ class LabelStatistics:
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
 
-    def _note_children(self, topology: Topology, known: Known) -> None:
+    def _note_children(self, topology: Topology, known: PackedLabels) -> None:
         names: list[Any] = [(*states, "?") for states in topology.states]
         names[0] = (*topology.states[0], None) if self.classes else (None, None)
         for d, level in enumerate(topology.levels[:-1]):
             found = count_runs(known.states[d : d + 2], known.offsets, names[d], names[d + 1])
             self.families.setdefault(level, Counter()).update(found)
 
-    def _note_durations(self, topology: Topology, known: Known) -> None:
+    def _note_durations(self, topology: Topology, known: PackedLabels) -> None:
         for level in self._named(self.limited):
             ends = known.ends[topology.level(level)]
             if ((ends < 0) & (ends != WITH_PARENT)).any():

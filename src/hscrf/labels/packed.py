@@ -28,7 +28,7 @@ Neighbours = tuple[Any, Any, Any, Any]  # filler, parent, state before and state
 
 
 @dataclass(frozen=True)
-class Known:
+class PackedLabels:
     """Packed labels: states and ends (D, N), -1 where unknown."""
 
     states: NDArray[np.int32]
@@ -45,19 +45,19 @@ class Known:
         known = (self.states >= 0).all(axis=0) & (self.ends >= 0).all(axis=0)
         return np.logical_and.reduceat(known, self.offsets[:-1])
 
-    def hidden(self, topology: Topology) -> Known:
+    def hidden(self, topology: Topology) -> PackedLabels:
         """The same labels with the engine's hidden states; -1 where the copy is unknown."""
         return replace(self, states=hidden(topology, self.states, self.ends, self.offsets))
 
-    def take(self, which: Ints) -> Known:
+    def take(self, which: Ints) -> PackedLabels:
         """Some of the sequences."""
         lengths = np.diff(self.offsets)[which]
         steps = ranges(self.offsets[which], lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return Known(self.states[:, steps], self.ends[:, steps], offsets)
+        return PackedLabels(self.states[:, steps], self.ends[:, steps], offsets)
 
 
-def pack_possible(labels: Sequence[Labels]) -> Known:
+def pack_possible(labels: Sequence[Labels]) -> PackedLabels:
     """The same as :func:`pack_labels`, and the states that nesting leaves possible where labels are missing.
 
     If labels contradict each other, all states are possible.
@@ -90,7 +90,7 @@ def pack_sets(labels: Sequence[Labels]) -> Sets:
     }
 
 
-def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, list[NDArray[np.bool_]]]:
+def close_packed(topology: Topology, known: PackedLabels, sets: Sets) -> tuple[PackedLabels, list[NDArray[np.bool_]]]:
     """Close the labels of all sequences at once: packed labels, and the possible states (N, S) of each level.
 
     The result is that of :meth:`Labels.closed` for each sequence: every level ends at the last step of a sequence, so
@@ -105,15 +105,15 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
     check_packed(packed)
     states, ends, closed = closure(packed, last)
     check_packed(Labels.unchecked(topology, states, ends, allowed=dict(zip(topology.levels, closed, strict=True))))
-    return Known(states, ends, known.offsets), closed
+    return PackedLabels(states, ends, known.offsets), closed
 
 
-def pack_labels(labels: Sequence[Labels]) -> Known:
+def pack_labels(labels: Sequence[Labels]) -> PackedLabels:
     """States and ends of several sequences one after the other."""
     offsets = np.concatenate([[0], np.cumsum([y.length for y in labels])]).astype(np.int64)
     states = np.concatenate([y.states for y in labels], axis=1)
     ends = np.concatenate([y.ends for y in labels], axis=1)
-    return Known(states, ends, offsets)
+    return PackedLabels(states, ends, offsets)
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:
@@ -130,11 +130,11 @@ def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = 
     return closed
 
 
-def _close_together(labels: Sequence[Labels]) -> tuple[Known, list[NDArray[np.bool_]]]:
+def _close_together(labels: Sequence[Labels]) -> tuple[PackedLabels, list[NDArray[np.bool_]]]:
     return close_packed(labels[0].topology, pack_labels(labels), pack_sets(labels))
 
 
-def _apart(labels: Sequence[Labels], known: Known, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
+def _apart(labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
     """The closed labels of each sequence, from those of all."""
     states, ends, sets = sealed(known.states), sealed(known.ends), [sealed(table) for table in sets]
     found = []

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hscrf.arrays import Floats, generator
-from hscrf.engine.cost import foresee
+from hscrf.engine.cost import report_cost
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, packed_lengths, unchanged_on_failure
-from hscrf.estimator.nested import SequenceEstimator
+from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -198,7 +198,7 @@ class HHMM(SequenceEstimator, Predictor):
                 seen, labels = self._pack(X, Y) if warm else self._learn_frame(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            foresee(self, packed_lengths(seen))
+            report_cost(self, packed_lengths(seen))
             with waiting("training", self.verbose):
                 expect = Expectation(scorer, seen, labels, workers)
                 if warm:

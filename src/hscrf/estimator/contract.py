@@ -19,6 +19,7 @@ from hscrf.features.blocks import Block
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
@@ -65,7 +66,7 @@ class Model(Labeller, Trained, Protocol):
     n_jobs: int
     verbose: int
     topology_: Topology
-    encoder_: Any
+    encoder_: ObservationEncoder
     coef_: Floats
 
     def check_fitted(self) -> None:

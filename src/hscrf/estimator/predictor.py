@@ -66,7 +66,7 @@ class Predictor(Calibrated):
     verbose: int = 0
 
     topology_: Topology
-    encoder_: Any
+    encoder_: ObservationEncoder
     blocks_: list[Block]
     coef_: Floats
     loss_: float
@@ -85,7 +85,7 @@ class Predictor(Calibrated):
     if TYPE_CHECKING:
         get_params: Callable[..., dict[str, Any]]  # of scikit-learn's base class, which classes that learn have too
 
-    _encoder_class: Any = ObservationEncoder
+    _encoder_class: type[ObservationEncoder] = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS
 
     @overload

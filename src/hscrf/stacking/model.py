@@ -306,7 +306,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """The answers of the model on top."""
         return self._fitted().ask_posteriors(self._observe(X), evidence, answer)
 

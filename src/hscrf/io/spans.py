@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hscrf.labels.labels import Labels
 
+Tiers = Mapping[str, Sequence[tuple[int, int, Any]]]  # name -> half-open segments (start, stop, label) in steps
 WORDS = ("word", "token", "w", "text")  # names of features that hold the word of a step
 
 

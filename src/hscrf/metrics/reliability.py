@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, whole_number
 from hscrf.errors import a_type, several
 from hscrf.inference.posterior import Marginals
 from hscrf.labels.given import given_labels
@@ -124,13 +124,12 @@ def calibration(
     >>> abs(curve.error - (1 - curve.mean_confidence)) < 1e-12
     True
     """
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins is {bins!r}; expected a whole number of at least 1")
+    bins = whole_number(bins, "bins", least=1)
     if predicted and isinstance(predicted[0], Marginals):
         chance, right = _of_steps(y_true, predicted, level, ignore, scheme)
     else:
         chance, right = _of_segments(y_true, predicted, level, ignore, scheme)
-    return binned(chance, right, int(bins))
+    return binned(chance, right, bins)
 
 
 def expected_calibration_error(

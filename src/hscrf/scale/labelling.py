@@ -21,13 +21,13 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
 from hscrf.metrics.cells import pairs_of
+from hscrf.metrics.counts import ALL, Counts, count_all, count_right, report_of
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
 from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, parcel_content
-from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import PartSource, SourceSequence

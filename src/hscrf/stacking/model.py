@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, whole_number
 from hscrf.errors import a_type
 from hscrf.estimator.answers import Answer, PosteriorAnswers
 from hscrf.estimator.contract import Scheme
@@ -27,7 +27,7 @@ from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several, cut_apart
-from hscrf.stacking.neighbours import check_window, csr_of, window_matrix
+from hscrf.stacking.neighbours import csr_of, window_matrix
 from hscrf.stacking.scores import (
     LevelScores,
     cross_fitted,
@@ -178,7 +178,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         return self
 
     def _check_arguments(self) -> None:
-        check_window(self.window)
+        whole_number(self.window, "window", least=0)
         if self.crf is not None and (not isinstance(self.crf, HSCRF) or isinstance(self.crf, DynamicCRF)):
             raise ValueError(f"crf is {a_type(self.crf)}, expected an HSCRF, a ChainCRF or a SemiCRF")
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):

@@ -189,7 +189,7 @@ def test_margin(folder, plain):
     [
         (["--start", "word"], "--start names the level 'word'"),
         (["--penalty", "x=1"], "--penalty names the level 'x'"),
-        (["--penalty", "pos=-1"], "expected 0 or more"),
+        (["--penalty", "pos=-1"], "is not a number of at least 0"),
         (["--penalty", "pos"], "is not LEVEL=VALUE"),
         (["--margin", "much"], "is not a number"),
         (["--start", "pos", "--shards", "cache"], "--start is not for --shards"),

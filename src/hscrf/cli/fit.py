@@ -22,7 +22,7 @@ from hscrf.cli.large import (
     shards_of,
 )
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
+from hscrf.cli.shell import Merge, UserError, amount, counted, note, pairs_in, save_trained, source_of, typed, whole
 from hscrf.cli.specifying import add_specifying, check_specifying, specified
 from hscrf.errors import ObservationError, several
 
@@ -235,7 +235,7 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
     from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.io.described import describe_features
@@ -246,9 +246,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
-    stray = StrayTags(recipe.scheme)
-    list(stray.watched([*documents, *dev]))
-    stray.say()
+    say_stray([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations = durations_of(args)
@@ -329,17 +327,6 @@ def describe_best(model: HSCRF) -> str:
     scores = {entry["iteration"]: entry["score"] for entry in model.history_}
     share = f"{100 * scores[model.best_iter_]:.2f} % of the steps of --dev are right at every level"
     return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
-
-
-def amount(text: str) -> float:
-    """A finite number of at least 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise UserError(f"{text!r} is not a number of at least 0")
-    return number
 
 
 def penalty(text: str) -> float | str:

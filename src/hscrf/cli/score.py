@@ -98,7 +98,7 @@ def score_files(args: argparse.Namespace) -> int:
     """Compare the labels of one file or of two."""
     from hscrf import metrics
     from hscrf.cli.comparison import compare
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
 
     if args.model and (args.levels or args.columns):
         raise UserError("a model has its own columns: give either -m or --levels and --columns")
@@ -107,9 +107,7 @@ def score_files(args: argparse.Namespace) -> int:
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places, lasting)
-    stray = StrayTags(pair.scheme)
-    list(stray.watched(pair.truth))
-    stray.say()
+    say_stray(pair.truth, pair.scheme)
     truth, guess = pair.labels()
     numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
     text = metrics.report(truth, guess, tolerance=args.tolerance)
@@ -127,9 +125,7 @@ def score_files(args: argparse.Namespace) -> int:
 def predicted_places(text: str, recipe: Recipe) -> dict[str, Any]:
     """Where predicted labels are, by level."""
     given = text if "=" in text else f"{recipe.levels[0]}={text}"
-    return (
-        pairs_in(given, option="--predicted") if recipe.format == "table" else dict(column_places(given, "--predicted"))
-    )
+    return pairs_in(given, option="--predicted") if recipe.format == "table" else column_places(given, "--predicted")
 
 
 def write_json(path: str, content: Any) -> None:

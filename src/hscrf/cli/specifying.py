@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
+from hscrf.cli.shell import Merge, UserError, amount, names_in, pairs_in
 
 if TYPE_CHECKING:
     from hscrf.features.specifications import Specification
@@ -30,7 +30,7 @@ def add_specifying(parser: Parser) -> None:
     parser.add_argument(
         "--penalty",
         action=Merge,
-        type=partial(pairs_in, kind=float),
+        type=partial(pairs_in, kind=amount),
         default={},
         metavar="LEVEL=X",
         help=f"multiply the penalties of a level by X ({TRANSITIONS}=X: those of transitions)",
@@ -47,24 +47,11 @@ def add_specifying(parser: Parser) -> None:
 
 def margin(text: str) -> float | dict[str, float]:
     """A number of at least 0, or such numbers by level."""
-    if "=" in text:
-        found = pairs_in(text, kind=float)
-    else:
-        try:
-            found = {"": float(text)}
-        except ValueError:
-            raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
-    for value in found.values():
-        if not 0 <= value < float("inf"):
-            raise UserError(f"{text!r} is not a margin, expected numbers of at least 0")
-    return found.get("", found)
+    return pairs_in(text, kind=amount) if "=" in text else amount(text)
 
 
 def check_specifying(args: argparse.Namespace) -> None:
-    """Refuse invalid options before reading data; shards learn their features during packing."""
-    for level, factor in args.penalty.items():
-        if not factor >= 0:
-            raise UserError(f"--penalty of {level} is {factor}, expected 0 or more")
+    """Refuse options that shards do not have: their features are learned during packing."""
     if args.shards:
         for option in ("start", "stop", "penalty"):
             if getattr(args, option):

@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from hscrf.datasets.files import check_split
-from hscrf.datasets.loaders import Dataset, load_citations, load_conll2000
+from hscrf.datasets.loaders import Dataset, load_author_names, load_citations, load_conll2000
 from hscrf.datasets.originals import CITATION_FILES, convert_author_names, convert_citations
-from hscrf.datasets.records import load_author_names, load_ecg
+from hscrf.datasets.records import load_ecg
 from hscrf.datasets.waveforms import ANNOTATED, RECORDS, convert_ecg
 from hscrf.files.replacing import replaced
 from hscrf.progress import Waiting

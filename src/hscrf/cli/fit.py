@@ -63,10 +63,11 @@ def add_arguments(parser: Parser) -> None:
     add_layout(parser)
     add_frame(parser)
     add_specifying(parser)
-    parser.add_argument("--c1", type=amount, default=0.0, help="L1 penalty (default: %(default)s)")
+    parser.add_argument("--c1", type=amount, default=0.0, metavar="X", help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
         type=penalty,
+        metavar="X",
         help="L2 penalty; auto: chosen on held-out folds (default: 0.1; the perceptron has none)",
     )
     parser.add_argument(
@@ -107,12 +108,12 @@ def add_arguments(parser: Parser) -> None:
         choices=("bilstm", "tcn"),
         help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument(
         "--progress",
         choices=("lines", "live", "none"),
         default="live",
-        help="one live line, in a log a few lines (default); a line per iteration; or nothing",
+        help="live: one line that is updated, in a log a few lines (default); lines: one per iteration; none: nothing",
     )
     add_shards(parser)
 

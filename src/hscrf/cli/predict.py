@@ -91,7 +91,7 @@ def add_arguments(parser: Parser) -> None:
         help="with --stream: by how many steps labels are delayed (default: 20)",
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of --samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of --samples (default: %(default)s)")
     add_shards(parser)
 
 

@@ -110,14 +110,13 @@ def report_text(result: dict[str, Any], total: int, digits: int = 3) -> str:
     """The numbers of a report as text; ``total`` is the number of sequences."""
     blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
     joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
-    last = (
-        f"all levels right: {joint} of {result['steps']} steps, {exact} of {several(result['sequences'], 'sequence')}"
-    )
+    steps, sequences = several(result["steps"], "step"), several(result["sequences"], "sequence")
+    last = f"all levels right: {joint} of {steps}, {exact} of {sequences}"
     return "\n\n".join([*blocks, last])
 
 
 def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> str:
-    lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
+    lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {several(numbers['steps'], 'step')}"]
     if numbers["tag_accuracy"] is not None:
         lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
     if total and not numbers["sequences"]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from hscrf.errors import DataFileError
 from hscrf.io.axis import TimeAxis
+from hscrf.io.cells import number_in
 from hscrf.io.foreign import MOST_INTERVALS, csv_rows, decoded, is_number, parsed_json, stem_of
-from hscrf.io.lines import number_in
 from hscrf.io.spans import Labelled
 from hscrf.io.timelines import Interval, Timeline
 

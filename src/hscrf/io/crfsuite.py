@@ -7,19 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hscrf.io.cells import cell_text, number_in
 from hscrf.io.documents import Document
-from hscrf.io.lines import (
-    Skip,
-    Source,
-    blocks_of_lines,
-    cell_text,
-    check_line,
-    empty_file,
-    number_in,
-    reading,
-    skipping,
-    writing,
-)
+from hscrf.io.lines import Skip, Source, blocks_of_lines, check_line, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hscrf.errors import several
+from hscrf.io.cells import is_empty_cell, number_in
 from hscrf.io.documents import Document
 from hscrf.io.doubts import feature_columns, shown_name
-from hscrf.io.lines import is_empty_cell, number_in
 from hscrf.io.recipe import Recipe
 from hscrf.observations.columns import percent, shortened_list
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from hscrf.io.axis import TimeAxis
+from hscrf.io.cells import number_in
 from hscrf.io.foreign import MOST_INTERVALS, XmlReader, legal, stem_of
-from hscrf.io.lines import number_in
 from hscrf.io.spans import Tiers
 from hscrf.io.timelines import Interval, Timeline
 

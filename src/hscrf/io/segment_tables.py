@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hscrf.errors import DataFileError
+from hscrf.io.cells import number_in
 from hscrf.io.foreign import MOST_INTERVALS, csv_rows, decoded, stem_of
-from hscrf.io.lines import number_in
 from hscrf.io.timelines import Interval, Timeline
 
 _START_TIMES, _STOP_TIMES = ("start_time", "start_s", "onset"), ("stop_time", "end_time", "stop_s", "end_s", "offset")

@@ -12,23 +12,10 @@ from typing import Any
 
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
+from hscrf.io.cells import Dated, cell_text, date_in, is_empty_cell, number_in, sign_hint
 from hscrf.io.columns import check_column_names, is_ours, number_of
 from hscrf.io.documents import Document
-from hscrf.io.lines import (
-    Dated,
-    Numbered,
-    Skip,
-    Source,
-    cell_text,
-    date_in,
-    empty_file,
-    is_empty_cell,
-    number_in,
-    reading,
-    sign_hint,
-    skipping,
-    writing,
-)
+from hscrf.io.lines import Numbered, Skip, Source, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
 from hscrf.versions import pandas_for

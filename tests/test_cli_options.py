@@ -202,6 +202,22 @@ def test_mistakes(folder, capsys, options, message, tmp_path, monkeypatch):
     assert message in said
 
 
+def test_a_table_for_a_model_of_columns_without_names(folder, capsys):
+    options = ["--levels", "chunk=3,pos=2", "--progress", "none", "--max-iter", "1"]
+    assert main(["fit", str(folder / "train.txt"), "-m", str(folder / "bare.hscrf"), *options]) == 0
+    (folder / "new.csv").write_text("sequence,word\na,the\n")
+    capsys.readouterr()
+    said = error(capsys, "predict", folder / "new.csv", "-m", folder / "bare.hscrf")
+    assert "new.csv is a table, but" in said
+    assert "was trained on columns without names: fit with --columns NAMES" in said
+
+
+def test_columns_that_are_compared_by_default_are_named_where_they_do_not_fit(folder, capsys):
+    said = error(capsys, "score", folder / "train.txt")  # the tag and the chunk
+    assert said.endswith("; the last two columns were compared, --model or --levels names others\n")
+    assert "last two" not in error(capsys, "score", folder / "train.txt", "--levels", "chunk")
+
+
 # -- streams
 
 

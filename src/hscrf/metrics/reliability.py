@@ -46,10 +46,10 @@ class Calibration:
         Means over all predictions.
     """
 
-    edges: Floats  # (bins + 1,), from 0 to 1
-    counts: Ints  # (bins,) predictions
-    confidence: Floats  # (bins,) their mean probability
-    accuracy: Floats  # (bins,) the share of them that is right
+    edges: Floats
+    counts: Ints
+    confidence: Floats
+    accuracy: Floats
 
     @property
     def total(self) -> int:

@@ -39,10 +39,10 @@ class Step:
         Probabilities of the states, in the order of the topology's states.
     """
 
-    step: int  # counted from 0
-    labels: dict[str, Any]  # level -> state
-    starts: dict[str, bool]  # level -> whether a segment starts at this step
-    probabilities: dict[str, Floats] | None = None  # level -> (S,), in the order of the topology's states
+    step: int
+    labels: dict[str, Any]
+    starts: dict[str, bool]
+    probabilities: dict[str, Floats] | None = None
 
 
 @dataclass(frozen=True)

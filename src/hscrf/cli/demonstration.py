@@ -64,9 +64,8 @@ def compare_families(train: Any, test: Any) -> dict[str, Any]:
 
 def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], level: str) -> float:
     """The share of steps with the right state."""
-    true = [label for y in truth for label in y.column(level)]
-    guess = [label for column in found[level] for label in column]
-    return float(np.mean([one == other for one, other in zip(true, guess, strict=True)]))
+    true, guess = (np.concatenate(columns) for columns in ([y.column(level) for y in truth], found[level]))
+    return float(np.mean(true == guess))
 
 
 def hierarchical(X: Any, Y: Sequence[Labels]) -> tuple[HSCRF, Columns]:

@@ -196,20 +196,17 @@ def _of_steps(
 
 def _truth(y_true: Any, lengths: Sequence[int], level: str, names: Sequence[Any], scheme: Any) -> list[Labels]:
     """The truth of all sequences as Labels that have the level."""
-    given = given_labels(y_true, (level,) if not _several(y_true) else (), "y_true")
+    named = any(isinstance(y, dict | Labels) for y in y_true)  # labels that name their levels
+    given = given_labels(y_true, () if named else (level,), "y_true")
     if len(given) != len(lengths):
         raise ValueError(f"y_true has {several(len(given), 'sequence')} but predicted has {len(lengths)}")
     topology = Topology({level: names}, max_duration={level: None})
-    own = [y if isinstance(y, Labels) or y is None else _only(y, level) for y in given]
+    own = [y if isinstance(y, Labels) or y is None else _at_level(y, level) for y in given]
     return labels_to_score(own, lengths, topology, schemes_in(own, scheme, topology), "y_true")
 
 
-def _several(y_true: Any) -> bool:
-    return any(isinstance(y, dict | Labels) for y in y_true)
-
-
-def _only(y: Any, level: str) -> Any:
-    """The labels of one level of a dict by level."""
+def _at_level(y: Any, level: str) -> Any:
+    """Labels as a dict that has this level only."""
     if isinstance(y, dict):
         if level not in y:
             raise ValueError(f"y_true has no level {level!r}, only {', '.join(map(repr, y))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from itertools import chain, islice
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import (
     ENDINGS,
     EXPORTS,
@@ -19,8 +19,6 @@ from hscrf.cli.options import (
     open_model,
 )
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
-
-SEEN = 100  # sequences for detecting the schemes of labels
 
 HELP = f"""\
 Label a file. Labels in the input are kept, and the others are predicted consistently with them.
@@ -93,7 +91,7 @@ def add_arguments(parser: Parser) -> None:
         help="with --stream: by how many steps labels are delayed (default: 20)",
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of --samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of --samples (default: %(default)s)")
     add_shards(parser)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from hscrf.io.cells import THOUSANDS, cell_text, is_empty_cell, number_in
 from hscrf.io.documents import Document
-from hscrf.io.lines import THOUSANDS, cell_text, is_empty_cell, number_in
 from hscrf.io.recipe import Recipe
 from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import is_decimal_comma

@@ -14,11 +14,12 @@ from hscrf.estimator.contract import Model
 from hscrf.files.container import write_container
 from hscrf.files.content import Field
 from hscrf.files.model import SCHEMES
+from hscrf.io.cells import Dated, cell_text, date_in, is_empty_cell, number_in, sign_hint
 from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl
-from hscrf.io.lines import Dated, Skip, cell_text, date_in, is_empty_cell, number_in, sign_hint
+from hscrf.io.lines import Skip
 from hscrf.io.sniffing import hinted, options_for, suffix_of
 from hscrf.io.tables import read_table
 from hscrf.io.tags import check_tags, detect_scheme

@@ -1,7 +1,7 @@
 // What a person does, turned into fixes. Every action works on what is on the screen.
 
 import { keyFor } from "./bindings.js";
-import { chosen, doubtful, indexAt } from "./segments.js";
+import { chosen, digitsOf, doubtful, indexAt } from "./segments.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 
@@ -85,7 +85,8 @@ export class Actions {
   /** This segment is right; go on to the next unconfirmed one. */
   accept() {
     const { level, segment, index, by } = this.now();
-    if (segment[2] === null) return this.say("there is no label to accept here yet: press 1 to 9 or Enter");
+    if (segment[2] === null)
+      return this.say(`there is no label to accept here yet: press ${digitsOf(this.state.level(level).labels)} or Enter`);
     if (by === "accepted") return this.stepOn(index);
     this.send("accept", { segments: { [level]: [segment] } });
     this.stepOn(index);

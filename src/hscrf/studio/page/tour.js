@@ -33,7 +33,7 @@ function steps(state) {
     {
       at: "undo",
       title: "Nothing can be lost",
-      words: `${keyFor("undo")} takes back the last change, also after a restart. Everything is saved at once; this line says so.`,
+      words: `${keyFor("undo")} takes back the last change, also after a restart. Everything is saved at once; the line at the top says so.`,
     },
     {
       at: "accept-all",

@@ -129,6 +129,9 @@ def test_a_boundary_is_dragged_and_with_shift_steps_are_chosen(tab):
     tab.drag(tab.point("activity", border + 4), tab.point("activity", border + 7))
     tab.page.keyboard.up("Shift")
     assert f"steps {border + 4} to {border + 6}" in tab.current
+    tab.saves(lambda: tab.drag(tab.point("activity", border + 4), tab.point("activity", 0)))
+    after = tab.view()["segments"]["activity"]
+    assert after[0] == [0, *view["segments"]["activity"][1][1:]], "a border that reaches the next one leaves no segment"
 
 
 def test_a_range_that_is_dragged_becomes_one_segment(tab):

@@ -349,3 +349,16 @@ def test_the_shell_reads_tables_of_numbers(tmp_path, capsys):
     assert main(["predict", str(data), "-m", str(model), "-t", "-o", str(tmp_path / "out.csv")]) == 0
     assert main(["show", str(model)]) == 0
     assert "numeric columns: x" in capsys.readouterr().out
+
+
+def test_fillers_remember_unless_the_option_decides(tmp_path):
+    X, Y = [["x", ",", "z"], ["y", ",", "z"]] * 8, [{"part": ["X", "O", "X"]}, {"part": ["Y", "O", "Y"]}] * 8
+    assert Tagger(epochs=1, hidden=2).fit(X, Y).topology_.filler_names == {"part": ["O"]}
+    assert not Tagger(epochs=1, hidden=2, fillers=None).fit(X, Y).topology_.remembers
+    data, model = tmp_path / "train.txt", tmp_path / "m.safetensors"
+    data.write_text("X B-X\n, O\nz B-X\n\nY B-Y\n, O\nz B-Y\n\n" * 8)
+    fit = ["fit", str(data), "-m", str(model), "--levels", "part=2", "--encoder", "bilstm", "--max-iter", "1"]
+    assert main(fit) == 0
+    assert Tagger.load(model).topology_.remembers
+    assert main([*fit, "--fillers", "none"]) == 0
+    assert not Tagger.load(model).topology_.remembers

@@ -22,6 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ import numpy as np
 import torch
 
 from hscrf import Labels, Topology, datasets, learn_topology, metrics
+from hscrf.labels.packed import FillerNeighbours
 from hscrf.torch import CRF, BiLSTM, ColumnEmbedding, Encoder, Inputs, TemporalConvolution
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 from nested import Columns, all_right, columns_of, made_up, rows, violations
@@ -155,11 +157,13 @@ class Product(Chains):
 
 
 class Nested(torch.nn.Module):
-    """The nested layer."""
+    """The nested layer; fillers remember the state before them where ``Tagger`` lets them."""
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
-        self.topology = learn_topology(rows(columns), scheme="bio")
+        learned, neighbours = learn_topology(rows(columns), scheme="bio"), FillerNeighbours()
+        neighbours.update([Labels.from_columns(learned, y, scheme="bio") for y in rows(columns)])
+        self.topology = neighbours.remembering(learned, "auto")
         self.crf = CRF(self.topology, parts=("token", "start", "stop"))
         self.size = self.crf.size
 
@@ -370,6 +374,7 @@ def partly(split: Split, kind: str, seed: int) -> Split:
 ALL = "all"
 WHOLE = [(head, ALL) for head in (NESTED, PRODUCT, FLAT, SOFTMAX)]
 PARTLY = [(NESTED, TOP), (NESTED, FEW), (PRODUCT, FEW)]
+STAGES = [(WHOLE, range(3)), (PARTLY, range(3)), (WHOLE + PARTLY, range(3, SEEDS))]  # an early end leaves a balance
 
 
 def run_one(task: Task, head: str, labels: str, seed: int) -> dict[str, dict[str, float]]:
@@ -385,27 +390,28 @@ def run(study: Study) -> None:
     torch.set_num_threads(1)
     load = {"citations": citations, "author names": names, "ECG": ecg}
     tasks = [one(study) for one in study.pick([smallest], [names], list(load.values()))]
-    seeds = range(study.pick(1, 1, SEEDS))
-    for task in tasks:
-        fit_all(study, task, WHOLE, seeds)
-        write_whole(study, task)
-    for task in tasks:
-        fit_all(study, task, PARTLY, seeds)
-        write_partly(study, task)
+    stages = study.pick([(WHOLE + PARTLY, range(1))], [(WHOLE + PARTLY, range(1))], STAGES)
+    try:
+        for systems, seeds in stages:
+            for seed, task in product(seeds, tasks):
+                fit_all(study, task, systems, seed)
+    finally:  # the tables of what is there, also where Ctrl-C ends the study
+        for write in (write_whole, write_partly):
+            for task in tasks:
+                write(study, task)
 
 
-def fit_all(study: Study, task: Task, systems: Sequence[tuple[str, str]], seeds: Sequence[int]) -> None:
-    """Fit all layers, a seed at a time, but those whose numbers the study has already."""
-    for seed in seeds:
-        for head, labels in systems:
-            keys = {"set": task.name, "system": head, "labels": labels, "seed": seed}
-            if study.select("accuracy", **keys):
-                continue
-            found = run_one(task, head, labels, seed)
-            for name in ("accuracy", "cost"):
-                for measure, value in found[name].items():
-                    study.record(name, value, measure=measure, **keys)
-            study.write(finished=False)
+def fit_all(study: Study, task: Task, systems: Sequence[tuple[str, str]], seed: int) -> None:
+    """Fit all layers, but those whose numbers the study has already."""
+    for head, labels in systems:
+        keys = {"set": task.name, "system": head, "labels": labels, "seed": seed}
+        if study.select("accuracy", **keys):
+            continue
+        found = run_one(task, head, labels, seed)
+        for name in ("accuracy", "cost"):
+            for measure, value in found[name].items():
+                study.record(name, value, measure=measure, **keys)
+        study.write(finished=False)
 
 
 def write_whole(study: Study, task: Task) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hscrf.arrays import generator
 from hscrf.errors import InfeasibleError
-from hscrf.inference import Posterior
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
 
@@ -15,7 +15,7 @@ Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of i
 
 
 class PosteriorAnswers:
-    """Potentials, entropies and samples of sequences; classes below it have ``_answers``."""
+    """Marginals, potentials, entropies and samples of sequences; classes below it have ``_answers``."""
 
     if TYPE_CHECKING:
         _answers: Callable[[Any, Any, Answer], list[Any]]  # of X and the evidence, an answer for each sequence
@@ -53,6 +53,20 @@ class PosteriorAnswers:
         list of Posterior
         """
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior)
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+        """Return the posterior probabilities of states, ends and segments of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Marginals
+        """
+        return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
         """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`.

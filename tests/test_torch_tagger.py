@@ -292,6 +292,18 @@ def test_words_have_columns_of_their_spelling():
         cased.encode([[{"tag": "x"}]])
 
 
+def test_a_share_of_the_words_that_occur_once_is_hidden():
+    inputs = Inputs().fit([["the", "cat"], ["the", "dog"]])
+    inputs = Inputs.from_json(json.loads(json.dumps(inputs.to_json())))
+    names = inputs.batch(inputs.encode([["the", "cat", "the", "dog"] * 500]))["names"]
+    hidden = inputs.hide_rare(names, 0.3, torch.Generator().manual_seed(0))
+    lost = (hidden != names)[0, :, 0]
+    assert lost[1::2].float().mean() == pytest.approx(0.3, abs=0.05)
+    assert (hidden[0, lost, 0] == 1).all()
+    assert not lost[::2].any()
+    assert torch.equal(hidden[..., 1:], names[..., 1:])  # the spelling stays
+
+
 @pytest.mark.parametrize(
     "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5)]
 )

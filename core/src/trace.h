@@ -79,7 +79,9 @@ struct Trace {
     // List the candidates of an item in row r, see ``each_before``; return their number.
     int list(const Item& item, int r) {
         int n = 0;
-        const auto put = [&](double value, int kind, int node, int t) { weight[n] = value, where[n++] = {kind, node, t}; };
+        const auto put = [&](double value, int kind, int node, int t) {
+            weight[n] = value, where[n++] = {kind, node, t};
+        };
         each_before(item, r, put, [&](const Group& g, const double* values, const double* table, size_t panel, int t) {
             for (int u = 0; u < g.count; ++u)
                 put(times<A>(values[u * R], table[u / PAD * panel + u % PAD]), ENDS, g.first + u, t);
@@ -135,7 +137,8 @@ struct Trace {
             if (walk.tail) walk.tail->each_start(t, node - trie.inner, r, start);
         } else if (kind == LIVES) {
             visit(walk.is_unit() ? A::one : walk.fresh_at(t)[x], STARTS, node, t);
-            if (walk.lives_on() && t > 0 && walk.kind.goes_on(t - 1)) visit(walk.alive_at(t - 1)[x], LIVES, node, t - 1);
+            if (walk.lives_on() && t > 0 && walk.kind.goes_on(t - 1))
+                visit(walk.alive_at(t - 1)[x], LIVES, node, t - 1);
         } else if (t == 0) {
             visit(A::one, FRESH_RUN, node, t);
         } else {

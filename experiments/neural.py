@@ -376,7 +376,7 @@ ALL = "all"
 WHOLE = [(head, ALL) for head in (NESTED, PRODUCT, FLAT, SOFTMAX)]
 PARTLY = [(NESTED, TOP), (NESTED, FEW), (PRODUCT, FEW)]
 # A study that is ended early has the same seeds of all sets, and the layers that matter most.
-STAGES = [(WHOLE[:3], range(3)), (PARTLY + WHOLE[3:], range(3)), (WHOLE + PARTLY, range(3, SEEDS))]
+STAGES = [(WHOLE[:3], range(3)), (PARTLY, range(3)), (WHOLE + PARTLY, range(SEEDS))]
 
 
 def run_one(task: Task, head: str, labels: str, seed: int) -> dict[str, dict[str, float]]:

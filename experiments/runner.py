@@ -64,6 +64,7 @@ class Study:
         self.records: list[dict[str, Any]] = []
         self.blocks: list[dict[str, str]] = []
         self.begin, self.commit = time.perf_counter(), commit()
+        self.spent = 0.0  # seconds of earlier runs that this one goes on with
 
     def pick(self, smallest: Any, quick: Any, full: Any) -> Any:
         """The setting of this variant."""
@@ -166,7 +167,8 @@ class Study:
         """Take over the numbers of an earlier run, if there was one."""
         path = self.out / f"{self.name}.json"
         if path.is_file():
-            self.records = json.loads(path.read_text(encoding="utf-8"))["records"]
+            content = json.loads(path.read_text(encoding="utf-8"))
+            self.records, self.spent = content["records"], content["seconds"]
 
     def write(self, finished: bool = True) -> Path:
         """Write everything to one JSON file."""
@@ -179,7 +181,7 @@ class Study:
             "commit": self.commit,
             "versions": versions(),
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-            "seconds": round(sum(os.times()[:4]), 1),  # of this process and of those that it has started
+            "seconds": round(self.spent + sum(os.times()[:4]), 1),  # of processes, those that they started too
             "finished": finished,
             "text": self.text,
             "blocks": self.blocks,

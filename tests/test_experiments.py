@@ -138,9 +138,14 @@ def test_a_resumed_study_keeps_its_numbers(runner, tmp_path):
         study.record("accuracy", 0.6, system="b")
 
     options = ["--smallest", "--out", str(tmp_path)]
+    seconds = []
     for extra, expected in (([], 2), (["--resume"], 3), ([], 2)):
         assert runner.main(run, "some.py", "Title.", [*options, *extra]) == 0
-        assert len(json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["records"]) == expected
+        content = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
+        assert len(content["records"]) == expected
+        seconds.append(content["seconds"])
+    assert seconds[1] > 1.9 * seconds[0]  # those of both runs
+    assert seconds[2] < 1.9 * seconds[0]
 
 
 def test_a_study_that_is_ended_early_keeps_what_it_has(runner, tmp_path):

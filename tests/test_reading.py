@@ -50,6 +50,20 @@ def test_no_step_is_lost_between_reading_and_scoring(shell):
     assert "25 steps" in shell("score", "out.tsv", "-m", "m")[1] + told
 
 
+def test_a_comment_that_is_read_as_a_label_is_said(shell):
+    Path("train.txt").write_text("# source\ta.xml\nAnna\tN\tB-name\nsees\tV\tO\n\n" * 3)
+    code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "name", *QUICK)
+    assert (code, told.count("train.txt, line 1: level 'name' has the label 'a.xml'")) == (2, 1)
+    assert "; --comment '#' would read the file" in told
+    assert shell("fit", "train.txt", "-m", "m", "--levels", "name", "--comment", "#", *QUICK)[0] == 0
+
+
+def test_options_that_leave_a_wrong_label_are_not_named(shell):
+    Path("train.txt").write_text("Anna\tB-name\nsees\tverb\n\n" * 3)
+    code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "name", *QUICK)
+    assert (code, "has the label 'verb', expected B-x, I-x, O or ?" in told, "would read" in told) == (2, True, False)
+
+
 # ------------------------------------------------------------------------------
 # 5. Decimal commas and separators
 

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
     from hscrf.cli.writing import Output
-    from hscrf.io.texts import is_surely_text
+    from hscrf.io.doubts import whole_line_doubt
 
     if args.lag is not None and not args.stream:
         raise UserError("--lag is for --stream: labels are delayed by this number of steps")
@@ -134,10 +134,8 @@ def run(args: argparse.Namespace) -> int:
             output.write(target, results)
     stray.say()
     prediction.unknown.say()
-    if recipe.format == "columns" and is_surely_text(args.data):
-        note(
-            f"hscrf: {args.data} looks like plain text, but each of its lines was read as a step; --format text cuts it"
-        )
+    if doubt := whole_line_doubt(first, recipe):
+        note(f"hscrf: {doubt}")
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:

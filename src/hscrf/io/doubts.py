@@ -59,6 +59,22 @@ def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
                 break
 
 
+def whole_line_doubt(documents: Sequence[Document], recipe: Recipe) -> str:
+    """A message if lines without labels, each read as one token, are probably text, or columns between blanks.
+
+    >>> line = Document([["the cat sees"]], file="a.txt", lines=[1])
+    >>> print(whole_line_doubt([line], Recipe(separator=",")))
+    a.txt, line 1: 'the cat sees' was read as one token; --format text reads text, --separator space columns
+    """
+    tokens = [(document, t) for document in documents for t, token in enumerate(document.tokens) if len(token) == 1]
+    odd = [(document, t) for document, t in tokens if not document.labels and " " in document.tokens[t][0].strip()]
+    if recipe.format != "columns" or not odd or 2 * len(odd) < len(tokens):
+        return ""
+    document, t = odd[0]
+    told = f"{document.tokens[t][0]!r} was read as one token; --format text reads text, --separator space columns"
+    return str(document.error(told, t))
+
+
 def shown_name(name: str, recipe: Recipe) -> str:
     """The name of a column in messages; columns of a column file without names are counted from 1, as in options."""
     return str(int(name) + 1) if recipe.format == "columns" and name.isdecimal() else name

@@ -83,7 +83,7 @@ def first_line(path: str) -> str:
         return ""
 
 
-def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelled: bool = False) -> Iterator[Document]:
+def hinted(documents: Iterator[Document], recipe: Recipe, unlabelled: bool = False) -> Iterator[Document]:
     """The same documents; an error about the columns of a file names the options that would read it.
 
     Plain text is named only if labels may be missing, because it has none.
@@ -91,9 +91,9 @@ def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelle
     try:
         yield from documents
     except DataFileError as error:
-        known = isinstance(source, (str, os.PathLike)) and recipe.format != "text"
-        options = options_for(source, recipe) if known else ""
-        if known and not options and unlabelled and is_surely_text(source):
+        known = os.path.exists(error.file) and recipe.format != "text"
+        options = options_for(error.file, recipe, unlabelled) if known else ""
+        if known and not options and unlabelled and is_surely_text(error.file):
             options = "--format text"
         if not options:
             raise

@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from hscrf.arrays import Floats, whole_number
 from hscrf.errors import a_type
 from hscrf.estimator.answers import Answer, PosteriorAnswers
-from hscrf.estimator.contract import Scheme
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.features.specifications import Score, StartScore
 from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
@@ -273,7 +273,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """The answers of the model on top."""
         return self._fitted().ask_posteriors(self._observe(X), evidence, answer)
 

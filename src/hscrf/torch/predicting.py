@@ -92,7 +92,7 @@ class NeuralPredictor(PosteriorAnswers):
         """
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
-    def _answers(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
         """Answers about posteriors."""
         self._check_fitted()
         found = self._ask_layer(X, evidence, self.crf_.posteriors)

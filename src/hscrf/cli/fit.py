@@ -10,7 +10,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import (
+from hscrf.cli.features import add_feature_options, add_frame, check_feature_options, durations_of, wanted_features
+from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
+from hscrf.cli.shards import (
     SEEN,
     add_shards,
     check_shards,
@@ -20,9 +22,7 @@ from hscrf.cli.large import (
     say_skipped,
     shards_of,
 )
-from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
-from hscrf.cli.specifying import add_frame, add_specifying, check_specifying, durations_of, wanted_features
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
     add_frame(parser)
-    add_specifying(parser)
+    add_feature_options(parser)
     parser.add_argument("--c1", type=amount, default=0.0, metavar="X", help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
         from hscrf.cli.neural import fit_neural
 
         return fit_neural(args, paths)
-    check_specifying(args)
+    check_feature_options(args)
     return fit_shards(args, paths) if args.shards else fit_files(args, paths)
 
 

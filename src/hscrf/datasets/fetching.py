@@ -110,10 +110,8 @@ def fetch_citations(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -151,10 +149,8 @@ def fetch_author_names(split: str = "train", *, folder: Folder = None) -> Datase
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -190,10 +186,8 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
     ValueError
         If an original is not the one that PhysioNet lists.
 

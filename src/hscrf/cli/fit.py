@@ -289,8 +289,13 @@ def make_model(
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 
-    settings["fillers"] = None if args.fillers == "none" else "auto"
+    settings["fillers"] = fillers_of(args)
     return HSCRF(topology, features=features, min_count=args.min_count, missing=args.missing, **settings)
+
+
+def fillers_of(args: argparse.Namespace) -> str | None:
+    """The fillers of a model for --fillers."""
+    return None if args.fillers == "none" else "auto"
 
 
 def training_of(args: argparse.Namespace) -> dict[str, Any]:

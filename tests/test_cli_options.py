@@ -190,7 +190,7 @@ def test_margin(folder, plain):
         (["--start", "word"], "--start names the level 'word'"),
         (["--penalty", "x=1"], "--penalty names the level 'x'"),
         (["--penalty", "pos=-1"], "is not a number of at least 0"),
-        (["--penalty", "pos"], "is not LEVEL=VALUE"),
+        (["--penalty", "pos"], "is not LEVEL=NUMBER"),
         (["--margin", "much"], "is not a number"),
         (["--start", "pos", "--shards", "cache"], "--start is not for --shards"),
     ],

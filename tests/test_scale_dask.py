@@ -16,7 +16,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    short_search(monkeypatch)
+    short_search(monkeypatch, folds=2)
 
 
 @pytest.fixture(scope="module")

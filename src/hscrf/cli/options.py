@@ -196,7 +196,8 @@ def open_model(
             )
         return model, Recipe(form, levels=model.topology_.levels[1:])
     known = recipe.as_format(args.format or format_for(data, recipe))
-    if known.format == "table" and recipe.format == "columns" and any(name.isdecimal() for name in known.cells):
+    unnamed = recipe.format == "columns" and any(name.isdecimal() for name in known.cells)
+    if known.format == "table" and unnamed and not {*known.cells} & {*first_line(data).split(known.delimiter(data))}:
         raise UserError(f"{data} is a table, but {path} was trained on columns without names: fit with --columns NAMES")
     separator = separator_of(args.separator) or known.separator
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces

@@ -41,8 +41,8 @@ class DownloadSource:
     base: str  # address of the originals, with a slash at its end
     originals: Mapping[str, str | None]  # file -> SHA-256, None where it is not known
     convert: Callable[[Path, Path], None]
-    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of that of the documentation
-    strict: bool = False  # whether another file than that of the documentation is an error
+    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of the file that the documentation used
+    strict: bool = False  # whether a file that differs from that is an error
     sums: str = ""  # a file with SHA-256 of the originals, downloaded first
     hint: str = field(default="", compare=False)
     retries: int = 2  # of a download that failed

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hscrf.estimator.predictor import Predictor
     from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
+    from hscrf.topology import Topology
     from hscrf.torch.tagger import Tagger
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
@@ -109,6 +110,12 @@ def label_file_of(args: argparse.Namespace) -> LabelFile | None:
         args.label_file = read_label_file(args.labels)
     found: LabelFile = args.label_file
     return found
+
+
+def given_topology(args: argparse.Namespace) -> Topology | None:
+    """The topology of the file of labels; None without one."""
+    described = label_file_of(args)
+    return None if described is None else described.topology
 
 
 class Parser(argparse.ArgumentParser):

@@ -24,7 +24,7 @@ struct Ground {
         pot = ways.pot, stride = ways.stride;
         tokens.prepare(0);
         if (layer.leaf == SEGMENTS)
-            below.read(trie, ways.work.columns[layer.bottom], tokens.levels, ways.table(layer.bottom), space, false,
+            below.read(trie, ways.work.columns[layer.bottom], tokens.levels, ways.table(layer.bottom), space, nullptr,
                        0.0);
         else if (n > 0)
             stacked = ways.stack(tokens, trie, space);

@@ -26,7 +26,7 @@ from hscrf.studio.data.label_edits import Change, edited
 from hscrf.studio.model.widening import gone_labels, lifted, new_labels, only_where_said, widened
 from hscrf.topology import Topology
 
-SLOW = 0.02  # seconds of an answer above which a window is answered first: more than one frame is felt
+SLOW = 0.01  # seconds of an answer above which a window is answered first: with the rest of a fix, more is felt
 MARGIN = 60  # steps on both sides of a fix that a window takes in
 PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept

@@ -80,16 +80,16 @@ class Annotator:
 
     def label(self, truth: Truth) -> None:
         """Fix what is wrong, the phases first, until nothing is."""
-        for _ in range(80):
+        for _ in range(60):
             view = self.tab.view()
-            if view["conflict"]:
+            if view["conflict"]:  # the page shows which labels contradict each other, and the last one is taken back
                 self.stumbles.append(view["conflict"]["message"])
                 self.tab.fix("z")
-                continue
+                view = self.tab.view()
             todo = [(level, *s) for level, all_ in truth.items() for s in all_ if not is_there(view, level, s)]
             if not todo:
                 return
-            self.fix(view, *todo[0])
+            self.fix(view, *todo[len(self.stumbles) % len(todo)])  # what failed is left for later
         self.stumbles.append(f"gave up: {todo[:2]}")
 
     def fix(self, view: dict[str, Any], level: str, start: int, stop: int, label: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.packed import SegmentLengths
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
@@ -67,7 +66,7 @@ CASES = {
 
 
 def learn(model, X, Y, parts, elsewhere=False):
-    """The frame of a model and its blocks, learned in parts that are merged; perhaps sent by pickle."""
+    """The frame of a model, learned in parts that are merged, and its blocks; parts are perhaps sent by pickle."""
     send = (lambda thing: pickle.loads(pickle.dumps(thing))) if elsewhere else (lambda thing: thing)
     model = clone(model)
     cuts = np.linspace(0, len(X), parts + 1).astype(int)
@@ -83,20 +82,15 @@ def learn(model, X, Y, parts, elsewhere=False):
         whole.merge(other)
     whole.settle(max(map(len, X)))
     model._adopt(whole)
-    found = []
+    features = model._feature_statistics(whole.encoder)
     for x, y, offset in pieces:  # the second pass reads each part again, by what all of them have taught
         observations = whole.encoder.pack(x)
         lengths = np.diff(observations.offsets).tolist()
         labels = whole.statistics.over(
             model.new_frame(model.scheme).statistics.update(y, lengths, offset), whole.topology
         )
-        frame = Frame(whole.encoder, whole.statistics)
-        frame.observe(Part(observations, labels, offset), model._meetings(whole))
-        found.append(send(frame))
-    first = found[0]
-    for other in found[1:]:
-        first.merge(other)
-    return whole, first.blocks()
+        features.update(observations, labels)
+    return whole, features.blocks()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "pickled"])

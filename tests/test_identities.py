@@ -15,8 +15,19 @@ from test_twin import to_potentials, to_topology
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 LENGTHS = {"compiled": 7, "reference": 5}  # steps of a sequence: the reference is slow
 OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
-each_mix = pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+FEW = [kinds for kinds in MIXES if len(kinds) < 3 or kinds[:2] == ("markov", "segmental")]  # for the slow reference
+CASES = [("compiled", kinds) for kinds in MIXES] + [("reference", kinds) for kinds in FEW]
 pytestmark = pytest.mark.usefixtures("engine")  # all of it holds for both engines
+
+
+def each_case(cases):
+    """A test for each engine and mix of kinds."""
+    names = ["-".join([engine, *kinds]) for engine, kinds in cases]
+    return pytest.mark.parametrize(("engine", "kinds"), cases, indirect=["engine"], ids=names)
+
+
+each_mix = each_case(CASES)
+each_deep_mix = each_case([case for case in CASES if len(case[1]) > 1])
 with_and_without = pytest.mark.parametrize("evidence", [False, True], ids=["free", "evidence"])
 
 
@@ -235,7 +246,7 @@ def test_a_dummy_level_below_the_root_changes_nothing(engine, kinds, limit):
     np.testing.assert_allclose(again.init["dummy"], counts.init["root"], **CLOSE)
 
 
-@pytest.mark.parametrize("kinds", [kinds for kinds in MIXES if len(kinds) > 1], ids="-".join)
+@each_deep_mix
 @pytest.mark.parametrize("limit", [None, 7], ids=["markov", "segmental"])
 def test_a_dummy_level_in_the_middle_changes_nothing(engine, kinds, limit):
     """One state between a and b; nothing may follow it, so it lasts as long as its parent."""
@@ -253,7 +264,7 @@ def test_a_dummy_level_in_the_middle_changes_nothing(engine, kinds, limit):
     np.testing.assert_allclose(again.trans["dummy"].sum(axis=1), counts.trans["a"].sum(axis=1), **CLOSE)
 
 
-@pytest.mark.parametrize("kinds", [kinds for kinds in MIXES if len(kinds) > 1], ids="-".join)
+@each_deep_mix
 def test_a_copy_of_a_level_changes_nothing(engine, kinds):
     """Each state of a has one child, its copy, which takes over its children."""
     _, p, _ = draw(kinds, False, longest=LENGTHS[engine] // 2 + 1)

@@ -11,7 +11,7 @@ from hscrf.datasets.nested import make_nested
 from hscrf.objective.bundles import bundled
 from hscrf.solvers import epochs
 from hscrf.solvers.course import Monitor
-from hscrf.solvers.moving import Moving
+from hscrf.solvers.scaled_weights import ScaledWeights
 from test_objective import BLOCKS, PLACES, blocks_of, build
 from test_solvers import Failing, Logistic
 
@@ -20,12 +20,12 @@ ids = {"ids": lambda solver: type(solver).__name__}
 
 
 # ------------------------------------------------------------------------------
-# Moving weights
+# ScaledWeights weights
 
 
 def test_the_mean_of_moving_weights_is_that_of_their_iterates():
     rng = np.random.default_rng(0)
-    moving = Moving(rng.normal(size=6), [slice(0, 2), slice(2, 6)])
+    moving = ScaledWeights(rng.normal(size=6), [slice(0, 2), slice(2, 6)])
     plain, iterates = moving.current, []
     for step in range(60):
         factors, change = np.array([0.5, 0.9]) ** (step % 3), rng.normal(size=6) * (rng.random(6) < 0.4)
@@ -43,7 +43,7 @@ def test_the_mean_of_moving_weights_is_that_of_their_iterates():
 
 
 def test_weights_that_shrink_to_nothing():
-    moving = Moving(np.ones(3), [slice(0, 3)])
+    moving = ScaledWeights(np.ones(3), [slice(0, 3)])
     moving.count()
     moving.shrink(np.zeros(1))
     moving.count()
@@ -101,7 +101,7 @@ def test_sparse_steps_are_plain_steps(monkeypatch, solver, name):
     def plain(objective, order, size, c2=0.0):
         groups = [slice(k, k + 1) for k in range(objective.size)]
         cuts = bundled(np.diff(objective.observations.offsets), order, size, objective.complete)
-        return [epochs.Some(objective, which, groups) for which in cuts], groups
+        return [epochs.PlainBatch(objective, which, groups) for which in cuts], groups
 
     monkeypatch.setattr("hscrf.solvers.sgd.bundles_of", plain)
     monkeypatch.setattr("hscrf.solvers.perceptron.bundles_of", plain)

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
-from hscrf.labels.events import events, segment_bounds
-from hscrf.labels.packed import Known
-from hscrf.potentials import FAMILY, Arrays, Key
+from hscrf.labels.closure import only_state
+from hscrf.labels.events import event_cells, segment_bounds
+from hscrf.labels.packed import PackedLabels
+from hscrf.potentials import FAMILY, Arrays, Key, is_timed
 from hscrf.topology import Topology
 
 
@@ -161,13 +162,10 @@ class Stretches:
         }
         return Expectations(log_z, counts, state, ending, {}), min(logs, log_z.size)
 
-    def _timed(self, key: Key, table: Floats) -> bool:
-        return key[0] != "duration" and (key[0] not in FAMILY or len(table) > 1)
-
     def _ordered(self, values: Arrays) -> dict[Key, tuple[Floats, bool]]:
         """The arrays that parts need, their steps in the order of the parts; and whether they have steps."""
         return {
-            key: (table.take(self.order, axis=0), True) if self._timed(key, table) else (table, False)
+            key: (table.take(self.order, axis=0), True) if is_timed(key, table) else (table, False)
             for key, table in values.items()
             if any(part.has(key) for part in self.parts)
         }
@@ -175,7 +173,7 @@ class Stretches:
     def _known(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
         """The cells of the known events in an array of some shape, and the sequence of each cell."""
         if key not in self.cells or self.cells[key][0] != shape:
-            cells, steps = events(self.topology, {key: shape}, self.known, key)
+            cells, steps = event_cells(self.topology, {key: shape}, self.known, key)
             self.cells[key] = shape, cells, self.sequence[steps]
         return self.cells[key][1:]
 
@@ -196,7 +194,7 @@ class Stretches:
 
     def _counts(self, key: Key, table: Floats, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The counts of an array: of all groups, and of the known labels."""
-        timed, total = self._timed(key, table), np.zeros(table.shape)
+        timed, total = is_timed(key, table), np.zeros(table.shape)
         for part, expected in found:
             if part.has(key):
                 part.put(key, expected.counts[key[0], key[1] - part.top], timed, total)
@@ -235,7 +233,7 @@ class Stretches:
 # -- known labels -----------------------------------------------------------------------------------------------------
 
 
-def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
+def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[PackedLabels, Ints]:
     """The labels of the upper levels that are known in whole sequences, and the lowest such level of each.
 
     Where that is the root, or no level (-1), all labels count as unknown. The bottom is never one of them. Labels that
@@ -246,7 +244,8 @@ def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) ->
     states = np.full(ends.shape, -1, dtype=np.int32)
     levels = np.full(lengths.size, -1)
     for d in range(topology.depth - 1):
-        own = only_states(evidence.allowed[d], ends.shape[1], topology.n_states[d])
+        allowed, size = evidence.allowed[d], topology.n_states[d]
+        own = np.full(ends.shape[1], 0 if size == 1 else -1) if allowed is None else only_state(allowed)
         fits = (own >= 0) & (evidence.may_end[d] != evidence.may_go_on[d])
         fits &= is_legal(topology, d, own, states, ends, evidence.may_follow, offsets)
         whole = (levels == d - 1) & np.logical_and.reduceat(fits, offsets[:-1])
@@ -255,14 +254,7 @@ def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) ->
         states[d] = np.where(np.repeat(whole, lengths), own, -1)
         levels[whole] = d
     states[:, np.repeat(levels < 1, lengths)] = -1
-    return Known(states, ends, offsets), levels
-
-
-def only_states(allowed: NDArray[np.bool_] | None, steps: int, states: int) -> Ints:
-    """The state (N,) where exactly one is allowed, else -1."""
-    if allowed is None:
-        return np.full(steps, 0 if states == 1 else -1)
-    return np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1)
+    return PackedLabels(states, ends, offsets), levels
 
 
 def is_legal(

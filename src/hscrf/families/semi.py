@@ -9,6 +9,7 @@ from hscrf.arrays import Floats
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.labels.induction import LabelStatistics
 from hscrf.potentials import Potentials
+from hscrf.solvers import Solver
 from hscrf.topology import Topology
 
 
@@ -59,12 +60,12 @@ class SemiCRF(HSCRF):
         c1: float = 0.0,
         c2: float | str = 1.0,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = "lbfgs",
+        solver: str | Solver = "lbfgs",
         scheme: str = "bio",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
-        fillers: Any = None,
+        fillers: str | Mapping[str, Any] | None = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,

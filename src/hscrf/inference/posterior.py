@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, generator, whole_number
+from hscrf.arrays import Floats, Ints, Random, generator, whole_number
 from hscrf.engine import Batch, Evidence, Expectations
 from hscrf.errors import InfeasibleError, a_type, several
 from hscrf.fillers import masked, shown, summed
@@ -211,7 +211,7 @@ class Posterior:
             self._feasible(-np.inf)
         return best
 
-    def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+    def sample(self, n: int = 1, random_state: Random = None) -> list[Labels]:
         """Draw n exact and independent samples.
 
         Parameters

@@ -39,12 +39,12 @@ class Bundle:
     def loss(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats]]:
         """Return the loss, and the part of its gradient that ``move`` needs."""
         with self.explained(lambda: self._weights(base, factors), self.which):
-            return self.chunk.surplus(base, factors.tolist())
+            return self.chunk.loss_and_counts(base, factors.tolist())
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats] | None]:
         """Return the margin of the best labels over the true ones, and the data for ``move``; None if no mistake."""
         with self.explained(lambda: self._weights(base, factors), self.which):
-            return self.chunk.best_surplus(base, factors.tolist())
+            return self.chunk.mistake_counts(base, factors.tolist())
 
     def move(self, found: dict[Key, Floats], moves: Moves) -> None:
         """Add the gradient to each vector, times its factors."""

@@ -9,7 +9,7 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.engine import Evidence
 from hscrf.fillers import spread
-from hscrf.labels.packed import Known
+from hscrf.labels.packed import PackedLabels
 from hscrf.potentials import Key
 from hscrf.topology import Topology
 
@@ -46,12 +46,12 @@ def hidden_costs(topology: Topology, d: int, costs: Floats) -> Floats:
     return spread(topology, "token", d, spread(topology, "token", d, costs).T).T
 
 
-def costs_of_steps(costs: Costs, labels: Known | Evidence) -> dict[int, Floats]:
+def costs_of_steps(costs: Costs, labels: PackedLabels | Evidence) -> dict[int, Floats]:
     """The cost (N, S) of each state at each step of packed labels, by level; none where all states are right.
 
     Where a set of states is right, another costs what it costs in the place of the one it resembles most.
     """
-    if isinstance(labels, Known):
+    if isinstance(labels, PackedLabels):
         return {d: table[labels.states[d]] for d, table in costs.items()}
     found = {}
     for d, table in costs.items():

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.estimator.checks import warn_of_tags
-from hscrf.estimator.contract import Learner, Scheme
+from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame, Part
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hscrf.arrays import Floats, generator
-from hscrf.engine.cost import foresee
+from hscrf.arrays import Floats, Random, generator
+from hscrf.engine.cost import report_cost
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, packed_lengths, unchanged_on_failure
-from hscrf.estimator.nested import SequenceEstimator
+from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -89,6 +89,7 @@ class HHMM(SequenceEstimator, Predictor):
     """
 
     _encoder_class = EmissionEncoder
+    encoder_: EmissionEncoder
 
     def __init__(
         self,
@@ -195,10 +196,14 @@ class HHMM(SequenceEstimator, Predictor):
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             warm = self.warm_start and hasattr(self, "coef_")
             with waiting("packing", self.verbose):
-                seen, labels = self._pack(X, Y) if warm else self._learn_frame(X, Y)
+                if warm:
+                    seen = self.encoder_.pack(X)
+                    labels = None if Y is None else self.read_evidence(Y, seen, "Y")
+                else:
+                    seen, labels = self._learn_frame(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            foresee(self, packed_lengths(seen))
+            report_cost(self, packed_lengths(seen))
             with waiting("training", self.verbose):
                 expect = Expectation(scorer, seen, labels, workers)
                 if warm:
@@ -234,11 +239,6 @@ class HHMM(SequenceEstimator, Predictor):
         if self.n_components is not None:
             return Topology({"state": range(self.n_components)})
         return None if self.topology is None else self.topology.remembering({})
-
-    def _pack(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
-        """Pack the data in the frame of an earlier fit."""
-        seen = self.encoder_.pack(X)
-        return seen, None if Y is None else self.read_evidence(Y, seen, "Y")
 
     def _new_blocks(self) -> list[Block]:
         """A block for each table of probabilities, with the cells that the topology allows, then the emission."""
@@ -383,7 +383,7 @@ class HHMM(SequenceEstimator, Predictor):
         return super().score(X, Y, lengths=lengths)
 
     def generate(
-        self, n: int = 1, length: int | None = None, random_state: Any = None
+        self, n: int = 1, length: int | None = None, random_state: Random = None
     ) -> tuple[list[Any], list[Labels]]:
         """Draw n new sequences and their labels from the model.
 

@@ -35,9 +35,8 @@ def test_subtrees_give_the_bits_of_the_whole_tree(n, wanted):
     assert len(subtrees(n, wanted)) >= min(n, wanted)
 
 
-def test_shards_are_cut_by_content(monkeypatch):
-    monkeypatch.setattr("hscrf.observations.packed.SHARD", 10)
-    assert shard_bounds([4, 6, 1, 30, 2, 8, 1]) == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
+def test_shards_are_cut_by_content():
+    assert shard_bounds([4, 6, 1, 30, 2, 8, 1], most=10) == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
     assert shard_bounds([3]) == [(0, 1)]
 
 

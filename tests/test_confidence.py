@@ -320,7 +320,7 @@ def test_wrong_arguments_of_calibration():
         metrics.calibration(truth[:1], marginals, "level1")
     with pytest.raises(ValueError, match="level is None, but there are 'level1', 'level2'"):
         metrics.calibration(truth[:2], marginals)
-    with pytest.raises(ValueError, match="bins is 0; expected a whole number"):
+    with pytest.raises(ValueError, match="bins is 0, expected a whole number"):
         metrics.calibration(truth[:2], marginals, "level1", bins=0)
     with pytest.raises(ValueError, match="no confidence; expected labels from predict"):
         metrics.calibration(truth[:2], model.predict(inputs[:2]), "level1")

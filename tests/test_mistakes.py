@@ -114,6 +114,12 @@ def test_what_needs_pandas_says_so(monkeypatch, tmp_path):
             call()
 
 
+def test_names_can_be_completed_without_pandas(monkeypatch):
+    model = ChainCRF().fit([[["a"], ["b"]]] * 2, [["N", "V"]] * 2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert {"predict", "weights_", "topology_"} <= set(dir(model))
+
+
 def test_rows_of_two_lengths():
     with pytest.raises(ValueError, match=r"^X\[0\] has 1 column at step 1 but 2 at step 0$"):
         HSCRF().fit([[[1, 2], [3]]], [["a", "b"]])

@@ -176,6 +176,6 @@ def test_a_line_that_names_the_columns(shell, between):
     text = "# columns:" + between + between.join(["word", "tag"]) + "\n" + (rows + "\n") * 4
     Path("train.txt").write_text(text)
     code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "tag", *QUICK)
-    assert (code, "8 steps" in told, "columns: word text" in told) == (0, True, True)
+    assert (code, "8 steps" in told, "columns: word (text" in told) == (0, True, True)
     _, whole, _ = shell("predict", "train.txt", "-m", "m", "-t")
     assert shell("predict", "--stream", "--lag", "50", "-m", "m", text=text)[:2] == (0, whole)

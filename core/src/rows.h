@@ -11,7 +11,8 @@ namespace hscrf::ISA {
 // What both kinds know of their run.
 template <class A, int R>
 struct Rows {
-    static constexpr int rows = R;
+    using V = Vector<R>;
+    static constexpr int rows = R, W = lanes<V>;
     static constexpr double NEW = is_linear<A> ? 0x1p200 : A::one;  // what a run begins with; LINEAR: 2^CENTER
     static constexpr double SCALE_OF_NEW = is_linear<A> ? -CENTER * LN2 : 0.0;
     const Layer& layer;
@@ -38,6 +39,8 @@ struct Rows {
 // Whole sequences under one root state, side by side (R > 1: without evidence about ends) or alone.
 template <class A, int R>
 struct Sequences : Rows<A, R> {
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>;
     static constexpr bool over_steps = true, over_segments = R == 1;
     using Base = Rows<A, R>;
     using Base::counts, Base::trie, Base::layer, Base::space, Base::below, Base::steps, Base::doubt, Base::unsure;
@@ -90,7 +93,7 @@ struct Sequences : Rows<A, R> {
         if constexpr (R == 1)
             *value = times<A>(*value, *factor);
         else
-            for (int r = 0; r < R; r += W) store(value + r, A::times(load(value + r), load(factor + r)));
+            for (int r = 0; r < R; r += W) store(value + r, A::times(load<V>(value + r), load<V>(factor + r)));
     }
 
     // Multiply the nodes of a level by what they meet when they start, or stop, at a step.
@@ -101,15 +104,15 @@ struct Sequences : Rows<A, R> {
     }
 
     INLINE V token(const Group& g, int v, int r) const {
-        V value = splat(A::one);
+        V value = splat<V>(A::one);
         if constexpr (R == 1) {
-            if (now && g.together) value = load(now + g.family->kids[0] + v);
+            if (now && g.together) value = load<V>(now + g.family->kids[0] + v);
             if (now && !g.together)
                 for (int k = 0; k < W; ++k) value[k] = now[trie.state[g.first + v + k]];
-            return tokens.inner ? A::times(value, splat(met[g.parent])) : value;
+            return tokens.inner ? A::times(value, splat<V>(met[g.parent])) : value;
         } else {
-            if (now) value = load(now + trie.state[g.first + v] * R + r);
-            return tokens.inner ? A::times(value, load(met + g.parent * R + r)) : value;
+            if (now) value = load<V>(now + trie.state[g.first + v] * R + r);
+            return tokens.inner ? A::times(value, load<V>(met + g.parent * R + r)) : value;
         }
     }
 
@@ -141,13 +144,13 @@ struct Sequences : Rows<A, R> {
         if constexpr (R == 1) {
             if (g.together) {
                 double* to = by_state + g.family->kids[0] + v;
-                store(to, load(to) + posterior);
+                store(to, load<V>(to) + posterior);
             } else
                 for (int k = 0; k < W; ++k) by_state[trie.state[g.first + v + k]] += posterior[k];
             sums[g.parent] += sum(posterior);
         } else {
             double *to = by_state + trie.state[g.first + v] * R + r, *above = sums + g.parent * R + r;
-            store(to, load(to) + posterior), store(above, load(above) + posterior);
+            store(to, load<V>(to) + posterior), store(above, load<V>(above) + posterior);
         }
     }
 
@@ -184,7 +187,7 @@ struct Sequences : Rows<A, R> {
                     post[0] = probability<A>(values[x], bars[x]);
                 else
                     for (int r = 0; r < R; r += W)
-                        store(post + r, A::probability(load(values + x * R + r), load(bars + x * R + r)));
+                        store(post + r, A::probability(load<V>(values + x * R + r), load<V>(bars + x * R + r)));
                 for (int r = 0; r < R; ++r) {
                     ending[r] += post[r];
                     if (by_states) by_state[trie.state[x] * R + r] += post[r];
@@ -239,6 +242,8 @@ constexpr int OVER_STEPS = 16, OVER_SEGMENTS = 8;  // starts side by side, over 
 // step.
 template <class A, int R>
 struct Starts : Rows<A, R> {
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>;
     static constexpr bool over_steps = R != OVER_SEGMENTS, over_segments = R != OVER_STEPS;
     using Base = Rows<A, R>;
     using Base::counts, Base::trie, Base::layer, Base::space, Base::below, Base::steps, Base::doubt, Base::unsure,
@@ -301,7 +306,7 @@ struct Starts : Rows<A, R> {
         if (stacked) now = stacked + size_t(start + t) * trie.leaves() - trie.inner;
     }
     INLINE V token(const Group& g, int v, int) const {
-        return R == 1 ? load(now + g.first + v) : splat(now[g.first + v]);
+        return R == 1 ? load<V>(now + g.first + v) : splat<V>(now[g.first + v]);
     }
 
     void meet(int part, int level, int t, double* values) {
@@ -324,7 +329,7 @@ struct Starts : Rows<A, R> {
             *logs = is_linear<A> ? Linear::log(*top) + *scale : *top;
         else
             for (int r = first / W * W; r < last; r += W)
-                store(logs + r, is_linear<A> ? log(load(top + r)) + load(scale + r) : load(top + r));
+                store(logs + r, is_linear<A> ? log(load<V>(top + r)) + load<V>(scale + r) : load<V>(top + r));
         fetch(t + FETCHED);
         const int64_t line = columns.base[time] + t;
         for (int r = first; r < last; ++r) table[(line - since[r]) * columns.wide + state] = logs[r];
@@ -347,7 +352,7 @@ struct Starts : Rows<A, R> {
             *bar = !any ? A::zero : is_linear<A> ? *bar / *top : std::log(*bar) - *top;
         } else
             for (int r = 0; r < R; r += W) {
-                const V mass = load(top + r), none = splat(A::zero), found = load(bar + r);
+                const V mass = load<V>(top + r), none = splat<V>(A::zero), found = load<V>(bar + r);
                 store(bar + r, mass > none ? (is_linear<A> ? found / mass : log(found) - mass) : none);
             }
         return true;
@@ -361,12 +366,12 @@ struct Starts : Rows<A, R> {
         const int leaves = trie.leaves();
         double* to = posteriors + size_t(start + t) * leaves;
         if constexpr (R == 1)
-            for (int k = 0; k < leaves; k += W) store(to + k, load(to + k) + load(post + k));
+            for (int k = 0; k < leaves; k += W) store(to + k, load<V>(to + k) + load<V>(post + k));
         else
             for (int k = 0; k < leaves; k += 4)
                 for (int r = 0; r < R; r += W) {
                     const double* p = post + k * R + r;
-                    add_sums(load(p), load(p + R), load(p + 2 * R), load(p + 3 * R), to + k);
+                    add_sums(load<V>(p), load<V>(p + R), load<V>(p + 2 * R), load<V>(p + 3 * R), to + k);
                 }
     }
 

@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +21,16 @@ from hscrf.cli.large import (
     shards_of,
 )
 from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
-from hscrf.cli.specifying import add_specifying, check_specifying, specified
+from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
+from hscrf.cli.specifying import add_frame, add_specifying, check_specifying, durations_of, wanted_features
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
     from hscrf.estimator.contract import Packed
     from hscrf.estimator.hscrf import HSCRF
-    from hscrf.features.specifications import Duration, Specification
+    from hscrf.features.specifications import Specification
     from hscrf.io.documents import Document
     from hscrf.io.recipe import Recipe
-    from hscrf.io.templates import Template
     from hscrf.solvers.course import Solver
     from hscrf.topology import Topology
 
@@ -63,10 +61,11 @@ def add_arguments(parser: Parser) -> None:
     add_layout(parser)
     add_frame(parser)
     add_specifying(parser)
-    parser.add_argument("--c1", type=amount, default=0.0, help="L1 penalty (default: %(default)s)")
+    parser.add_argument("--c1", type=amount, default=0.0, metavar="X", help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
         type=penalty,
+        metavar="X",
         help="L2 penalty; auto: chosen on held-out folds (default: 0.1; the perceptron has none)",
     )
     parser.add_argument(
@@ -107,64 +106,14 @@ def add_arguments(parser: Parser) -> None:
         choices=("bilstm", "tcn"),
         help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument(
         "--progress",
         choices=("lines", "live", "none"),
         default="live",
-        help="one live line, in a log a few lines (default); a line per iteration; or nothing",
+        help="live: one line that is updated, in a log a few lines (default); lines: one per iteration; none: nothing",
     )
     add_shards(parser)
-
-
-def add_frame(parser: Parser) -> None:
-    """Add the options for features and durations."""
-    parser.add_argument(
-        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
-    )
-    parser.add_argument(
-        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
-    )
-    parser.add_argument(
-        "--durations",
-        action=Merge,
-        type=pairs_in,
-        default={},
-        metavar="LEVEL=KIND",
-        help="weights for durations: gamma, bins, each or none",
-    )
-    parser.add_argument(
-        "--max-duration",
-        action=Merge,
-        type=partial(pairs_in, kind=int),
-        default={},
-        metavar="LEVEL=STEPS",
-        help="longest segments",
-    )
-    parser.add_argument(
-        "--closed-durations",
-        action="store_true",
-        help="forbid segments longer than the longest of the training data",
-    )
-    parser.add_argument(
-        "--children",
-        choices=("auto", "seen", "all"),
-        default="auto",
-        help="children that a state may have: those in the training data (seen), all, or (auto, the default) those in "
-        "the training data unless too many labels are missing",
-    )
-    parser.add_argument(
-        "--fillers",
-        choices=("auto", "none"),
-        default="auto",
-        help="whether states named O remember the state before them (auto, the default) or not (none, faster)",
-    )
-    parser.add_argument(
-        "--missing",
-        choices=("indicator", "refuse"),
-        default="indicator",
-        help="missing numbers: a feature marks them (indicator, the default), or they are an error (refuse)",
-    )
 
 
 def files_of_fit(args: argparse.Namespace) -> list[str]:
@@ -235,7 +184,7 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
     from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.io.described import describe_features
@@ -246,9 +195,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
-    stray = StrayTags(recipe.scheme)
-    list(stray.watched([*documents, *dev]))
-    stray.say()
+    say_stray([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations = durations_of(args)
@@ -331,39 +278,9 @@ def describe_best(model: HSCRF) -> str:
     return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
 
 
-def amount(text: str) -> float:
-    """A finite number of at least 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise UserError(f"{text!r} is not a number of at least 0")
-    return number
-
-
 def penalty(text: str) -> float | str:
     """A number of at least 0, or the word auto."""
     return text if text == "auto" else amount(text)
-
-
-def durations_of(args: argparse.Namespace) -> list[Duration]:
-    """The specifications for --durations."""
-    from hscrf.features.specifications import Duration
-
-    return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
-
-
-def wanted_features(
-    args: argparse.Namespace, topology: Topology, durations: Sequence[Duration], template: Template | None
-) -> list[Specification]:
-    """The specifications for the options; given durations replace those implied by limits."""
-    from hscrf.cli.recipe import with_pairs
-    from hscrf.features.specifications import Duration, default_specifications
-
-    usual = default_specifications(topology)
-    kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
-    return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
 
 
 def make_model(
@@ -372,8 +289,13 @@ def make_model(
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 
-    settings["fillers"] = None if args.fillers == "none" else "auto"
+    settings["fillers"] = fillers_of(args)
     return HSCRF(topology, features=features, min_count=args.min_count, missing=args.missing, **settings)
+
+
+def fillers_of(args: argparse.Namespace) -> str | None:
+    """The fillers of a model for --fillers."""
+    return None if args.fillers == "none" else "auto"
 
 
 def training_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from itertools import chain, islice
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import (
     ENDINGS,
     EXPORTS,
@@ -19,8 +19,6 @@ from hscrf.cli.options import (
     open_model,
 )
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
-
-SEEN = 100  # sequences for detecting the schemes of labels
 
 HELP = f"""\
 Label a file. Labels in the input are kept, and the others are predicted consistently with them.
@@ -93,7 +91,7 @@ def add_arguments(parser: Parser) -> None:
         help="with --stream: by how many steps labels are delayed (default: 20)",
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of --samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of --samples (default: %(default)s)")
     add_shards(parser)
 
 
@@ -103,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
     from hscrf.cli.writing import Output
-    from hscrf.io.texts import is_surely_text
+    from hscrf.io.doubts import whole_line_doubt
 
     if args.lag is not None and not args.stream:
         raise UserError("--lag is for --stream: labels are delayed by this number of steps")
@@ -136,10 +134,8 @@ def run(args: argparse.Namespace) -> int:
             output.write(target, results)
     stray.say()
     prediction.unknown.say()
-    if recipe.format == "columns" and is_surely_text(args.data):
-        note(
-            f"hscrf: {args.data} looks like plain text, but each of its lines was read as a step; --format text cuts it"
-        )
+    if doubt := whole_line_doubt(first, recipe):
+        note(f"hscrf: {doubt}")
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:

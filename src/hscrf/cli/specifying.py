@@ -1,4 +1,4 @@
-"""Options of hscrf fit for the features of levels and their penalties."""
+"""Options of hscrf fit for features, durations and penalties, and the specifications that they describe."""
 
 from __future__ import annotations
 
@@ -9,13 +9,64 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hscrf.cli.options import Parser
-from hscrf.cli.shell import Merge, UserError, names_in, pairs_in
+from hscrf.cli.shell import Merge, UserError, amount, names_in, pairs_in, whole
 
 if TYPE_CHECKING:
-    from hscrf.features.specifications import Specification
+    from hscrf.features.specifications import Duration, Specification
+    from hscrf.io.templates import Template
     from hscrf.topology import Topology
 
 TRANSITIONS = "transitions"  # the name in --penalty for first, neighbouring and last children
+
+
+def add_frame(parser: Parser) -> None:
+    """Add the options for features and durations."""
+    parser.add_argument(
+        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
+    )
+    parser.add_argument(
+        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
+    )
+    parser.add_argument(
+        "--durations",
+        action=Merge,
+        type=pairs_in,
+        default={},
+        metavar="LEVEL=KIND",
+        help="weights for durations: gamma, bins, each or none",
+    )
+    parser.add_argument(
+        "--max-duration",
+        action=Merge,
+        type=partial(pairs_in, kind=int),
+        default={},
+        metavar="LEVEL=STEPS",
+        help="longest segments",
+    )
+    parser.add_argument(
+        "--closed-durations",
+        action="store_true",
+        help="forbid segments longer than the longest of the training data",
+    )
+    parser.add_argument(
+        "--children",
+        choices=("auto", "seen", "all"),
+        default="auto",
+        help="children that a state may have: those in the training data (seen), all, or (auto, the default) those in "
+        "the training data unless too many labels are missing",
+    )
+    parser.add_argument(
+        "--fillers",
+        choices=("auto", "none"),
+        default="auto",
+        help="whether states named O remember the state before them (auto, the default) or not (none, faster)",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=("indicator", "refuse"),
+        default="indicator",
+        help="missing numbers: a feature marks them (indicator, the default), or they are an error (refuse)",
+    )
 
 
 def add_specifying(parser: Parser) -> None:
@@ -30,7 +81,7 @@ def add_specifying(parser: Parser) -> None:
     parser.add_argument(
         "--penalty",
         action=Merge,
-        type=partial(pairs_in, kind=float),
+        type=partial(pairs_in, kind=amount),
         default={},
         metavar="LEVEL=X",
         help=f"multiply the penalties of a level by X ({TRANSITIONS}=X: those of transitions)",
@@ -47,28 +98,34 @@ def add_specifying(parser: Parser) -> None:
 
 def margin(text: str) -> float | dict[str, float]:
     """A number of at least 0, or such numbers by level."""
-    if "=" in text:
-        found = pairs_in(text, kind=float)
-    else:
-        try:
-            found = {"": float(text)}
-        except ValueError:
-            raise UserError(f"{text!r} is not a number, nor LEVEL=NUMBER") from None
-    for value in found.values():
-        if not 0 <= value < float("inf"):
-            raise UserError(f"{text!r} is not a margin, expected numbers of at least 0")
-    return found.get("", found)
+    return pairs_in(text, kind=amount) if "=" in text else amount(text)
 
 
 def check_specifying(args: argparse.Namespace) -> None:
-    """Refuse invalid options before reading data; shards learn their features during packing."""
-    for level, factor in args.penalty.items():
-        if not factor >= 0:
-            raise UserError(f"--penalty of {level} is {factor}, expected 0 or more")
+    """Refuse options that shards do not have: their features are learned during packing."""
     if args.shards:
         for option in ("start", "stop", "penalty"):
             if getattr(args, option):
                 raise UserError(f"--{option} is not for --shards, which has the default features")
+
+
+def durations_of(args: argparse.Namespace) -> list[Duration]:
+    """The specifications for --durations."""
+    from hscrf.features.specifications import Duration
+
+    return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
+
+
+def wanted_features(
+    args: argparse.Namespace, topology: Topology, durations: Sequence[Duration], template: Template | None
+) -> list[Specification]:
+    """The specifications for the options; given durations replace those implied by limits."""
+    from hscrf.cli.recipe import with_pairs
+    from hscrf.features.specifications import Duration, default_specifications
+
+    usual = default_specifications(topology)
+    kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
+    return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
 
 
 def specified(args: argparse.Namespace, usual: Sequence[Specification], topology: Topology) -> list[Specification]:

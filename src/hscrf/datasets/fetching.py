@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from hscrf.datasets.files import check_split
-from hscrf.datasets.loaders import Dataset, load_citations, load_conll2000
+from hscrf.datasets.loaders import Dataset, load_author_names, load_citations, load_conll2000
 from hscrf.datasets.originals import CITATION_FILES, convert_author_names, convert_citations
-from hscrf.datasets.records import load_author_names, load_ecg
+from hscrf.datasets.records import load_ecg
 from hscrf.datasets.waveforms import ANNOTATED, RECORDS, convert_ecg
 from hscrf.files.replacing import replaced
 from hscrf.progress import Waiting
@@ -215,16 +215,20 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
 
 def prepared(source: DownloadSource, folder: Folder) -> Path:
     """The folder with the files of a data set that the loader reads; they are made there if they are missing."""
-    given = [folder] if folder is not None else [os.environ.get("HSCRF_DATA")]
-    for place in given:
-        if place and all((Path(place) / source.name / file).is_file() for file in source.made):
-            return Path(place) / source.name
-    target = Path(folder if folder is not None else _pooch().os_cache("hscrf")) / source.name
-    if not all((target / file).is_file() for file in source.made):
+    given = os.environ.get("HSCRF_DATA") if folder is None else folder
+    if given and _is_made(source, Path(given) / source.name):
+        return Path(given) / source.name
+    target = Path(_pooch().os_cache("hscrf") if folder is None else folder) / source.name
+    if not _is_made(source, target):
         _download(source, target / "originals")
         source.convert(target / "originals", target)
         _compare(source, target)
     return target
+
+
+def _is_made(source: DownloadSource, folder: Path) -> bool:
+    """Whether a folder has all files of a data set that its loader reads."""
+    return all((folder / file).is_file() for file in source.made)
 
 
 def _download(source: DownloadSource, folder: Path) -> None:

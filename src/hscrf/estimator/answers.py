@@ -7,7 +7,7 @@ from typing import Any
 
 from hscrf.arrays import Random, generator
 from hscrf.errors import InfeasibleError
-from hscrf.inference import Posterior
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.potentials import Potentials
 
@@ -15,7 +15,7 @@ Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of i
 
 
 class PosteriorAnswers:
-    """Potentials, entropies and samples of sequences; classes below it have ``ask_posteriors``."""
+    """Marginals, potentials, entropies and samples of sequences; classes below it have ``ask_posteriors``."""
 
     def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept.
@@ -50,6 +50,20 @@ class PosteriorAnswers:
         list of Posterior
         """
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior)
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+        """Return the posterior probabilities of states, ends and segments of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Marginals
+        """
+        return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
         """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`.

@@ -314,10 +314,7 @@ class HSCRF(SequenceEstimator, Predictor):
 
     def _ruled(self, learned: Topology, longest: int, neighbours: FillerNeighbours) -> Topology:
         """The learned topology with the rules of the model; ``longest`` is the length of the longest sequence."""
-        topology = self._narrowed(learned).shortened(longest)
-        if self.fillers != "auto":
-            return topology.remembering(self.fillers or {})  # type: ignore[arg-type]  # which refuses other text
-        return topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
+        return neighbours.remembering(self._narrowed(learned).shortened(longest), self.fillers)
 
     def _costs(self) -> Costs:
         """The costs of wrong states under the margin, by level of the topology."""

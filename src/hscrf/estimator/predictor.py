@@ -31,8 +31,8 @@ from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, over
-from hscrf.labels.scoring import labels_to_score, possible_labels
+from hscrf.labels.reading import as_evidence
+from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
@@ -196,14 +196,11 @@ class Predictor(Calibrated):
         """Return the answers (n,) about labels that the model allows, -inf for others."""
         self.check_fitted()
         observations, labels = self.pack_to_score(X, Y)
-        found = [self._possible(y, n) for n, y in enumerate(labels)]
-        known = [
-            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
-        ]
+        allowed, known = allowed_labels(labels, self.topology_, self._possible)
         self._report_cost(observations)
         with waiting("scoring", self.verbose):
             values = np.array(self._in_chunks(observations, known, answer, "Y"))
-        return np.where([z is not None for z in found], values, -np.inf)
+        return np.where(allowed, values, -np.inf)
 
     def _possible(self, y: Labels, n: int) -> Labels | None:
         """Labels of the model's topology; None if it forbids them."""
@@ -307,14 +304,7 @@ class Predictor(Calibrated):
 
     def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
         """The evidence of one sequence."""
-        if y is None:
-            return Labels.unknown(self.topology_, length)
-        if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
-            self.topology_.levels,
-            self.topology_.states,
-        ):
-            (y,) = over([y], self.topology_)  # the rules may differ
-        return as_labels(y, n, length, self.topology_, self.found_scheme(), name)
+        return as_evidence(y, n, length, self.topology_, self.found_scheme(), name)
 
     def ask(
         self,

@@ -14,8 +14,9 @@ from typing import Any
 from hscrf.files.replacing import replacing
 from hscrf.io.axis import TimeAxis, check_rate
 from hscrf.io.boris import write_boris
+from hscrf.io.elan import write_eaf
+from hscrf.io.praat import write_textgrid
 from hscrf.io.spans import Labelled, joined
-from hscrf.io.tiers import tiers_of, write_eaf, write_textgrid
 
 EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")
 ENDINGS = {
@@ -207,9 +208,16 @@ def brat_lines(sequence: Labelled, base: int = 0, number: int = 0) -> Iterator[s
 # -- one sequence per file
 
 _MADE: dict[str, tuple[str, Callable[[Labelled, float], bytes]]] = {
-    "elan": (".eaf", lambda s, rate: write_eaf(tiers_of(s), rate, times=s.times, name=s.name)),
-    "textgrid": (".TextGrid", lambda s, rate: write_textgrid(tiers_of(s), len(s.tokens), rate, times=s.times)),
+    "elan": (".eaf", lambda s, rate: write_eaf(_tiers(s), rate, times=s.times, name=s.name)),
+    "textgrid": (".TextGrid", lambda s, rate: write_textgrid(_tiers(s), len(s.tokens), rate, times=s.times)),
 }
+
+
+def _tiers(sequence: Labelled) -> dict[str, list[tuple[int, int, Any]]]:
+    """A tier for each level."""
+    return {
+        level: [(span.start, span.stop, span.label) for span in sequence.of_level(level)] for level in sequence.levels
+    }
 
 
 def _write_each(path: str, sequences: Iterable[Labelled], form: str, rate: float) -> list[str]:

@@ -270,6 +270,12 @@ class FillerNeighbours:
         """The fillers of a topology for which memory pays, by level."""
         return {level: names for level, names in usual_fillers(topology).items() if self.information(level) >= WORTH}
 
+    def remembering(self, topology: Topology, fillers: Any) -> Topology:
+        """The topology with the fillers of an option: None, names by level, or "auto" for those that are worth it."""
+        if fillers != "auto":
+            return topology.remembering(fillers or {})
+        return topology if topology.remembers else topology.remembering(self.worth_it(topology))
+
     def _count(
         self, topology: Topology, d: int, states: NDArray[np.int32], parents_end: NDArray[np.int8], filler: Any
     ) -> None:

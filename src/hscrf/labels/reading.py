@@ -88,6 +88,15 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, n
         raise LabelError(str(error)).of_sequence(n, name) from None
 
 
+def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "evidence") -> Labels:
+    """What is known of one sequence, over the topology of a model; the rules of given Labels may be others."""
+    if y is None:
+        return Labels.unknown(topology, length)
+    if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):
+        (y,) = over([y], topology)
+    return as_labels(y, n, length, topology, scheme, name)
+
+
 # -- many sequences: the columns of a level are read as one
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hscrf.errors import LabelError
@@ -66,6 +66,15 @@ def _has_long_segments(column: Any) -> bool:
     if isinstance(column, str) or len(column) == 0 or not is_segments(column):
         return False
     return any(len(item) == 3 and item[1] - item[0] > 1 for item in column)
+
+
+def allowed_labels(
+    labels: Sequence[Labels], topology: Topology, possible: Callable[[Labels, int], Labels | None]
+) -> tuple[list[bool], list[Labels]]:
+    """Which labels a model allows, and what ``possible`` makes of each; labels that it forbids become unknown."""
+    found = [possible(y, n) for n, y in enumerate(labels)]
+    known = [Labels.unknown(topology, y.length) if z is None else z for y, z in zip(labels, found, strict=True)]
+    return [z is not None for z in found], known
 
 
 def possible_labels(y: Labels, topology: Topology, n: int, name: str = "Y") -> Labels | None:

@@ -21,14 +21,14 @@ Listed = tuple[Ints, Ints, Ints]  # start, stop and state of the segments of one
 
 def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
     """Count the segments that have the right start, stop and state."""
-    size, skipped = len(cells.names), set(ignore)
+    size = len(cells.names)
     true_key, true_state = _segments(cells.true, cells.true_ends)
     pred_key, pred_state = _segments(cells.pred, cells.pred_ends)
     _, i, j = np.intersect1d(true_key, pred_key, assume_unique=True, return_indices=True)
     both = true_state[i][true_state[i] == pred_state[j]]
-    counts = (np.bincount(state, minlength=size).tolist() for state in (both, pred_state, true_state))
-    rows = zip(cells.names, *counts, strict=True)
-    return total_of({name: Score(*row) for name, *row in rows if name not in skipped and any(row)})
+    counts = np.array([np.bincount(state, minlength=size) for state in (both, pred_state, true_state)])
+    counts[:, codes_of(cells, ignore)] = 0
+    return scores_of(cells, counts)
 
 
 def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
@@ -38,8 +38,8 @@ def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
     return start * (len(states) + 1) + stop, states[start]
 
 
-def score_boundaries(cells: Cells, tolerance: int) -> float:
-    """F1 of the boundaries within a tolerance."""
+def count_boundaries(cells: Cells, tolerance: int) -> tuple[int, int]:
+    """The number of pairs of boundaries within a tolerance, and the number of boundaries of both sides."""
     matched = total = 0
     start = 0
     for stop in cells.stops.tolist():
@@ -48,7 +48,7 @@ def score_boundaries(cells: Cells, tolerance: int) -> float:
         matched += _matches(true, pred, tolerance)
         total += len(true) + len(pred)
         start = stop
-    return 2 * matched / total if total else 1.0
+    return matched, total
 
 
 def _matches(one: list[int], other: list[int], tolerance: int) -> int:
@@ -62,12 +62,6 @@ def _matches(one: list[int], other: list[int], tolerance: int) -> int:
         else:
             j += 1
     return matched
-
-
-def check_tolerance(tolerance: int) -> None:
-    """Raise unless the tolerance is at least 0."""
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
 
 
 # -- within a tolerance, by overlap, as a sequence of labels

@@ -198,7 +198,7 @@ class ClusterLoss(StoredLoss):
             self.sent = Parcel.of(self.plain(), self.cluster)
         cluster = self.cluster
         arguments = (self.sent.key, self.sent.future, cluster.send(weights), what, cluster.n_jobs, versions())
-        with self._placed():
+        with self.placed():
             return cluster.sum(evaluate, len(self.shards), *arguments)
 
     def plain(self) -> StoredLoss:

@@ -21,13 +21,12 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
 from hscrf.metrics.cells import pairs_of
+from hscrf.metrics.counts import ALL, Counts, count_all, count_right, report_of
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
-from hscrf.scale.cache import write_manifest
 from hscrf.scale.cluster import Cluster, Parcel, parcel_content
-from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import PartSource, SourceSequence
@@ -90,18 +89,14 @@ class Labelling:
             "topology": model.topology_.to_json(),
             "scheme": repr(model.found_scheme()),
         }
-        key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
-        found = shards.find(key)
-        if found is None:
-            with shards.cache.making(key) as folder, waiting("packing", model.verbose) as line:
+
+        def write(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+            with waiting("packing", model.verbose) as line:
                 header: dict[str, Any] = {"kind": "sequences", "files": self._entries(folder, line)}
-                header |= {"skipped": self.problems.count, "told": self.problems.messages}
-                write_manifest(folder, header, {}, shards.sources)
-            shards.note_packed(key)
-            found = header, {}
-        shards.note_problems(found[0])
-        path = shards.cache.path(key)
-        return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
+            return header | {"skipped": self.problems.count, "told": self.problems.messages}, {}
+
+        header, _, folder = shards.stored({"labelling": STEPS, "class": type(model).__name__, **frame}, write)
+        return [SequencesFile(os.path.join(folder, e["file"]), e["digest"], k) for k, e in enumerate(header["files"])]
 
     def _entries(self, folder: str, line: Any) -> list[dict[str, Any]]:
         """Write a file for each group with good sequences; return the manifest entry of each."""

@@ -64,8 +64,8 @@ class Packer:
         own = model if self.crew.size == 1 else clone(model)  # other processes need no weights
         self.settings = Settings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
 
-    def run(self) -> tuple[dict[str, Any], dict[str, Any], Frame]:
-        """Write all shards; return their description (a header and arrays) and the settled frame."""
+    def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write all shards; return their manifest: a header and arrays, which hold the settled frame too."""
         with waiting("packing", self.model.verbose) as line:
             several = self._stretches()
             try:
@@ -166,7 +166,7 @@ class Packer:
 
     def _write(
         self, learned: Sequence[Learned], frame: Frame, numbers: Sequence[Numbers], line: Any
-    ) -> tuple[dict[str, Any], dict[str, Any], Frame]:
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         for own in learned:
             self.problems.add(own.problems)
         drafts = drafts_of(learned)
@@ -205,7 +205,7 @@ class Packer:
         header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": frame.scheme}
         header |= {"skipped": self.problems.count, "told": self.problems.messages, **settings}
         arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own_arrays}
-        return header, arrays, frame
+        return header, arrays
 
     def _written(self, crew: Crew, drafts: Sequence[Draft], form: Form) -> Iterator[WrittenShard]:
         try:

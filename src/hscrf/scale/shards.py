@@ -35,6 +35,7 @@ from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 
 FORMAT = 4  # version of the format of packed data
+Manifest = tuple[dict[str, Any], dict[str, Any]]  # header and arrays
 
 
 class Shards:
@@ -203,26 +204,13 @@ class Shards:
         """
         if any(isinstance(spec, Segment) for spec in model.asked_features()):
             raise ValueError("a Segment function reads the user's observations, which shards do not keep")
+
+        def write(folder: str) -> Manifest:
+            return Packer(model, self.sources, folder, self.errors == "skip", self._crew(model, folder)).run()
+
         settings = {"chunk": CHUNK, "model": settings_of(model)}
-        key = self.key_for(settings)
-        found = self.find(key)
-        frame = None
-        if found is None:
-            made_of = json.loads(json.dumps(self.made_of(settings)))
-            self._report_differences(model, made_of)
-            with self.cache.making(key) as folder:
-                before = [source.state() for source in self.sources]
-                crew = self._crew(model, folder)
-                header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip", crew).run()
-                write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
-                self._check_unchanged(before)
-            self.note_packed(key)
-        else:
-            header, arrays = found
-        self.note_problems(header)
-        frame = load_frame(header, arrays, model) if frame is None else frame
-        frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
-        return PackedShards(frame, header, arrays, self.cache.path(key), self)
+        header, arrays, folder = self.stored(settings, write, tell=bool(model.verbose))
+        return PackedShards(load_frame(header, arrays, model), header, arrays, folder, self)
 
     def pack(self, model: Learner, *, client: Any = None) -> None:
         """Pack the data for a model with these settings, so that its ``fit`` finds them in the cache.
@@ -257,77 +245,53 @@ class Shards:
 
     # -- the cache
 
-    def key_for(self, settings: Mapping[str, Any]) -> str:
-        """Return the cache key of these data, packed with some settings.
+    def stored(
+        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], tell: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """Return these data packed with some settings: from the cache, or written now.
+
+        Parts without a key are found only if this object has packed them.
 
         Parameters
         ----------
         settings : mapping
             Settings of the model that packed data depend on.
+        write : callable
+            Writes the packed data into a folder and returns header and arrays of their manifest.
+        tell : bool
+            Whether to print how the settings differ from those of shards of the same sources.
 
         Returns
         -------
-        str
-        """
-        return key_of(self.made_of(settings))
-
-    def made_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that packed data depend on, except the content of the sources.
-
-        Parameters
-        ----------
-        settings : mapping
-            Settings of the model that packed data depend on.
-
-        Returns
-        -------
-        dict
+        header, arrays : dict
+            The manifest.
+        folder : str
         """
         names = [self._name(source) for source in self.sources]
-        return {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
+        made_of = {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
+        key = key_of(made_of)
+        before = [source.state() for source in self.sources]
+        found = None
+        if all(state is not None for state in before) or self.key is not None or key in self.done:
+            found = self.cache.find(key, self.sources)
+        if found is None:
+            made_of = json.loads(json.dumps(made_of))
+            if tell:
+                self._tell_differences(made_of)
+            with self.cache.making(key) as folder:
+                header, arrays = found = write(folder)
+                write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
+                self._check_unchanged(before)
+            self.done.add(key)
+        self.bad.count, self.bad.messages[:] = found[0].get("skipped", 0), found[0].get("told", [])
+        return *found, self.cache.path(key)
 
-    def _report_differences(self, model: Learner, made_of: dict[str, Any]) -> None:
+    def _tell_differences(self, made_of: dict[str, Any]) -> None:
         """Print which settings differ from those of cached shards of the same sources."""
-        differ = self.cache.difference(made_of, self.sources) if model.verbose else []
+        differ = self.cache.difference(made_of, self.sources)
         if differ:
             told = f"{self.cache.folder} has these sources, but packed with another {', '.join(differ)}"
             print(f"{told}: packing them again", file=sys.stderr, flush=True)
-
-    def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the packed data of a key. Parts without a key count only if this object has packed them.
-
-        Parameters
-        ----------
-        key : str
-            From :meth:`key_for`.
-
-        Returns
-        -------
-        tuple of dict, or None
-            Header and arrays of the manifest; None if there are no valid shards.
-        """
-        files = all(source.state() is not None for source in self.sources)
-        return self.cache.find(key, self.sources) if files or self.key is not None or key in self.done else None
-
-    def note_packed(self, key: str) -> None:
-        """Record that this object has packed its parts.
-
-        Parameters
-        ----------
-        key : str
-            Key of the packed data.
-        """
-        self.done.add(key)
-
-    def note_problems(self, header: Mapping[str, Any]) -> None:
-        """Replace ``skipped`` and ``problems`` by those of a manifest.
-
-        Parameters
-        ----------
-        header : mapping
-            Header of the manifest.
-        """
-        self.bad.count, self.bad.messages[:] = header.get("skipped", 0), header.get("told", [])
 
     def _name(self, source: Source) -> Any:
         if isinstance(source, FileSource):

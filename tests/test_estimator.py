@@ -297,7 +297,11 @@ def test_columns_with_gaps():
 # Same bits
 
 
-SOLVERS = {"lbfgs": (LBFGS(max_iter=4), 0.1), "sgd": (SGD(epochs=1, rate=0.05), 0.1), "perceptron": (Perceptron(epochs=2), 0.0)}
+SOLVERS = {
+    "lbfgs": (LBFGS(max_iter=4), 0.1),
+    "sgd": (SGD(epochs=1, rate=0.05), 0.1),
+    "perceptron": (Perceptron(epochs=2), 0.0),
+}
 
 
 @pytest.fixture(scope="module")

@@ -189,10 +189,13 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize(
-    ("solver", "c2"), [(SGD(epochs=20), 0.5), (Perceptron(epochs=20), 0.1)], ids=["SGD", "Perceptron"]
+    ("family", "solver", "c2"),
+    [
+        *((family, SGD(epochs=20), 0.5) for family in FAMILIES),
+        *((family, Perceptron(epochs=20), 0.1) for family in ("nested", "partial", "dynamic")),
+    ],
 )
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_learns_online_as_well_as_by_lbfgs(data, solver, c2, family):
+def test_every_family_learns_online_as_well_as_by_lbfgs(data, family, solver, c2):
     make, form, options = FAMILIES[family]
     X, Y = data[0][:30], form(data[1][:30])
     options = {"c2": c2, "random_state": 0, **options}

@@ -47,7 +47,7 @@ from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.progress import waiting
-from hscrf.solvers.course import Solver, check_penalties
+from hscrf.solvers.course import Solver
 from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.topology import Topology
 
@@ -255,9 +255,7 @@ class HSCRF(SequenceEstimator, Predictor):
         check_options(vars(self))
         if groups is not None and self.c2 != "auto":
             raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
-        if not isinstance(self.c2, str):
-            check_penalties(self.c1, self.c2)
-        elif isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
+        if self.c2 == "auto" and isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration, self.open_duration)

@@ -36,7 +36,7 @@ INLINE void product_alone(const double* above, const double* entry, const double
 // The same for C children in B of R rows.
 template <class A, int R, int B, int C, class Put>
 INLINE void product_rows(const double* above, const double* entry, const double* before, const double* table, int count,
-                         int v, int r, Put put) {
+                         int panel, int v, int r, Put put) {
     using V = Vector<R>;
     constexpr int W = lanes<V>, H = B / W;
     V total[C][H];
@@ -46,7 +46,7 @@ INLINE void product_rows(const double* above, const double* entry, const double*
         const double* x = before + r;
         for (int u = 0; u < count; ++u, table += PAD, x += R)
             UNROLL for (int h = 0; h < H; ++h) UNROLL for (int k = 0; k < C; ++k) total[k][h] =
-                A::plus(total[k][h], A::times(load<V>(x + h * W), splat<V>(table[k])));
+                A::plus(total[k][h], A::times(load<V>(x + h * W), splat<V>(table[k / PAD * panel + k % PAD])));
     }
     UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) put(v + k, r + h * W, total[k][h]);
 }
@@ -79,11 +79,13 @@ INLINE void product(const double* above, const double* entry, const double* befo
         for (int r = 0; r < R; r += B) {
             const auto at = [&](int v) { return table + v / PAD * panel + v % PAD; };
             int v = 0;
-            for (; v + C <= size; v += C) product_rows<A, R, B, C>(above, entry, before, at(v), count, v, r, put);
-            if (C > 4 && size - v >= 4) product_rows<A, R, B, 4>(above, entry, before, at(v), count, v, r, put), v += 4;
-            if (size - v == 3) product_rows<A, R, B, 3>(above, entry, before, at(v), count, v, r, put);
-            if (size - v == 2) product_rows<A, R, B, 2>(above, entry, before, at(v), count, v, r, put);
-            if (size - v == 1) product_rows<A, R, B, 1>(above, entry, before, at(v), count, v, r, put);
+            for (; v + C <= size; v += C)
+                product_rows<A, R, B, C>(above, entry, before, at(v), count, panel, v, r, put);
+            if (C > 4 && size - v >= 4)
+                product_rows<A, R, B, 4>(above, entry, before, at(v), count, panel, v, r, put), v += 4;
+            if (size - v == 3) product_rows<A, R, B, 3>(above, entry, before, at(v), count, panel, v, r, put);
+            if (size - v == 2) product_rows<A, R, B, 2>(above, entry, before, at(v), count, panel, v, r, put);
+            if (size - v == 1) product_rows<A, R, B, 1>(above, entry, before, at(v), count, panel, v, r, put);
         }
     }
 }

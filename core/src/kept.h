@@ -50,7 +50,7 @@ struct KeptRun final : Run {
     }
     // Steps are those of the sequence.
     void incoming(int item, int node, int t, std::vector<double>& weight, std::vector<int>& where) override {
-        const int n = way->template incoming<false>({item, node, t - first}, 0);
+        const int n = way->list({item, node, t - first}, 0);
         weight.assign(way->weight.begin(), way->weight.begin() + n), where.clear();
         for (int k = 0; k < n; ++k)
             for (int part : {way->where[k].kind, way->where[k].node, way->where[k].t + first}) where.push_back(part);

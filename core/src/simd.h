@@ -72,17 +72,23 @@ INLINE bool any(I mask) {
 #endif
     return (mask[0] | mask[1]) != 0;
 }
+// The lanes of a vector, two by two, until one number is left.
+template <class V, class Both>
+INLINE double fold(V a, Both both) {
+    if constexpr (lanes<V> == 8)
+        return fold(both(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)), both);
+    else if constexpr (lanes<V> == 4)
+        return fold(both(__builtin_shufflevector(a, a, 0, 1), __builtin_shufflevector(a, a, 2, 3)), both);
+    else
+        return both(a[0], a[1]);
+}
 template <class V>
 INLINE double sum(V a) {
-    double total = 0;
-    for (int k = 0; k < lanes<V>; ++k) total += a[k];
-    return total;
+    return fold(a, [](auto x, auto y) ALWAYS { return x + y; });
 }
 template <class V>
 INLINE double highest(V a) {
-    double best = a[0];
-    for (int k = 1; k < lanes<V>; ++k) best = a[k] > best ? a[k] : best;
-    return best;
+    return fold(a, [](auto x, auto y) ALWAYS { return x > y ? x : y; });
 }
 
 // Add the sums of four vectors to four numbers that lie next to each other.

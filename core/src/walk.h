@@ -50,7 +50,9 @@ struct Walk {
           stops(lives_on() && kind.has(STOP, trie.depth)),
           starts(lives_on() && kind.has(START, trie.depth)) {
         const size_t places = keep ? steps : 2;
-        up = space.get(UP, places * all), down = space.get(DOWN, places * inner);
+        up = space.get(UP, places * all + PAD * R);
+        std::fill_n(up + places * all, PAD * R, A::zero);  // is read as padding
+        down = space.get(DOWN, places * inner);
         alive = stops ? space.get(ALIVE, places * leaves) : nullptr;
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())

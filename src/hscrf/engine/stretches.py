@@ -9,7 +9,7 @@ computed side by side, as without evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -116,7 +116,7 @@ class Stretches:
         self.back = np.argsort(self.order)
         self.cells: dict[Key, tuple[tuple[int, ...], Ints, Ints]] = {}
 
-    def _stretches(self, levels: Ints) -> Any:
+    def _stretches(self, levels: Ints) -> Iterator[tuple[int, int | None, Ints, Ints, Ints]]:
         """Top, state, starts, lengths and owners of the stretches of each group."""
         rest = np.flatnonzero(levels < 1)
         if rest.size:

@@ -86,7 +86,13 @@ def descend(
 
 
 def descend_from_complete(
-    solver: LBFGS, objective: Any, weights: Floats, c1: Penalty, c2: Penalty, monitor: Monitor, own_rule: bool
+    solver: LBFGS,
+    objective: ShardedLoss | Tied,
+    weights: Floats,
+    c1: Penalty,
+    c2: Penalty,
+    monitor: Monitor,
+    own_rule: bool,
 ) -> Result:
     """Minimise the loss; where some labels are complete and others are not, learn the complete ones first."""
     complete = objective.of_complete()
@@ -115,10 +121,10 @@ def seeing_all(monitor: Monitor, whole: Callable[[Floats], Floats]) -> Monitor:
     )
 
 
-def learned_from(complete: Any, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
+def learned_from(complete: ShardedLoss | Tied, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
     """The weights learned from the complete sequences alone; weights without gradient there stay zero."""
     where = np.flatnonzero(complete(weights)[1])
-    some: Any = (complete if isinstance(complete, Tied) else Tied(complete, np.arange(complete.size))).some(where)
+    some = (complete if isinstance(complete, Tied) else Tied(complete, np.arange(complete.size))).some(where)
     c1, c2 = (np.broadcast_to(penalty, weights.shape)[where] for penalty in (c1, c2))
     few = replace(solver, max_iter=min(solver.max_iter, START))
     result = few.minimize(some, np.zeros(some.size), c1, c2)

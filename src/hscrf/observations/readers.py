@@ -246,7 +246,7 @@ def cut_apart(lengths: Any, *stacks: tuple[str, Any]) -> list[Any]:
     return [None if value is None else _pieces(value, name, borders) for name, value in stacks]
 
 
-def _checked_lengths(lengths: Any) -> Any:
+def _checked_lengths(lengths: Any) -> NDArray[Any]:
     sizes = np.asarray(lengths)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not sizes.size or sizes.min() < 1:
         raise ValueError(f"lengths is {lengths!r}, expected the number of steps of each sequence")

@@ -10,7 +10,7 @@ import hscrf
 
 DEPTHS = (2, 3, 4)
 CASES = [("compiled", depth, seed) for depth in DEPTHS for seed in range(60)]
-CASES += [("reference", depth, seed) for depth in DEPTHS for seed in range(15)]
+CASES += [("reference", depth, seed) for depth in DEPTHS for seed in range(8)]
 CLOSE = {"rtol": 1e-9, "atol": 1e-10}
 
 

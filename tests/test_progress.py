@@ -69,7 +69,7 @@ def slowed(monkeypatch, soon):
 
         return called
 
-    from hscrf.estimator.frame import Frame
+    from hscrf.estimator.frame import Frame, NestedFeatures
     from hscrf.estimator.predictor import Predictor
     from hscrf.families.hhmm.model import HHMM
     from hscrf.objective.likelihood import Likelihood
@@ -77,7 +77,7 @@ def slowed(monkeypatch, soon):
 
     places = [
         (Frame, "update"),
-        (Frame, "observe"),
+        (NestedFeatures, "update"),
         (Likelihood, "__call__"),
         (ObservationEncoder, "pack"),
         (ObservationEncoder, "fit_pack"),

@@ -314,17 +314,9 @@ def test_conll2000_counts(data_folder):
     assert (found.per_label, found.f1, found.accuracy) == (scores.per_label, 1.0, 1.0)
 
 
-def test_conll2000_counts_of_training(data_folder):
-    data = datasets.load_conll2000(data_folder, "train")
-    assert (len(data), sum(map(len, data.tokens))) == (8936, 211727)
-    starts = [tag for tags in data.columns["chunk"] for tag in tags if tag.startswith("B-")]
-    assert (len(starts), starts.count("B-NP")) == (106978, 55081)
-
-
-@pytest.mark.parametrize(("split", "sequences", "tokens"), [("dev", 655, 16120), ("test", 362, 9109)])
-def test_citation_counts(data_folder, split, sequences, tokens):
-    data = datasets.load_citations(data_folder, split)
-    assert (len(data), sum(map(len, data.tokens))) == (sequences, tokens)
+def test_citation_counts(data_folder):
+    data = datasets.load_citations(data_folder, "test")
+    assert (len(data), sum(map(len, data.tokens))) == (362, 9109)
 
 
 def test_citation_segments(data_folder):

@@ -150,6 +150,7 @@ def test_arguments_of_fit_are_checked(options, message):
         (lambda: HSCRF(children="none").fit(ROWS, NESTED), "children is 'none', expected 'auto', 'seen' or 'all'"),
         (lambda: HSCRF().fit(ROWS, NESTED).score(ROWS), "Y is None, expected a list with the labels of each sequence"),
         (lambda: HSCRF().fit(3, NESTED), "X is an int, expected a list of sequences"),
+        (lambda: HSCRF().sample(10), "X is an int, expected a list of sequences"),
         (lambda: marginals(3), "potentials is an int, expected Potentials"),
         (lambda: LBFGS(max_iter="a"), "LBFGS: max_iter is 'a', expected at least 1"),
         (lambda: sample(POTENTIALS, -1), "n is -1, expected a whole number of at least 0"),

@@ -334,7 +334,7 @@ def test_transitions_of_a_topology_show_who_may_come_first_and_last():
     assert node.get_markerfacecolor() == INK
 
 
-@pytest.mark.parametrize("size", [1, 5, 13, 40])
+@pytest.mark.parametrize("size", [1, 13, 40])
 def test_diagrams_of_few_and_many_states_do_not_overlap(size):
     names = [f"state_number_{k}" for k in range(size)]
     near = {one: [names[(k + step) % size] for step in range(3)] for k, one in enumerate(names)}

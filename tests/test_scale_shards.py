@@ -15,7 +15,7 @@ from scale_fixtures import CASES, partly, parts_of, sentences, short_search, sma
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    short_search(monkeypatch)
+    short_search(monkeypatch, folds=2)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -76,6 +76,10 @@ def test_rows_that_do_not_fit_are_refused():
         stream.push(X[0])
     with pytest.raises(ValueError, match="is 'hall', expected a row of a, b, room"):
         stream.push("hall")
+    numbers = [x[["a", "b"]].to_numpy() for x in X]
+    stream = hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=2)).fit(numbers, Y).stream(lag=0)
+    with pytest.raises(ValueError, match="a table of 12 rows, expected one: extend"):
+        stream.push(numbers[0])
 
 
 # ------------------------------------------------------------------------------

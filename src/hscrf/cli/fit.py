@@ -10,7 +10,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import (
+from hscrf.cli.features import add_feature_options, add_frame, check_feature_options, durations_of, wanted_features
+from hscrf.cli.options import FILES, Parser, add_layout, given_topology, label_file_of, recipe_of
+from hscrf.cli.shards import (
     SEEN,
     add_shards,
     check_shards,
@@ -20,9 +22,7 @@ from hscrf.cli.large import (
     say_skipped,
     shards_of,
 )
-from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
 from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
-from hscrf.cli.specifying import add_frame, add_specifying, check_specifying, durations_of, wanted_features
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
     add_frame(parser)
-    add_specifying(parser)
+    add_feature_options(parser)
     parser.add_argument("--c1", type=amount, default=0.0, metavar="X", help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
         from hscrf.cli.neural import fit_neural
 
         return fit_neural(args, paths)
-    check_specifying(args)
+    check_feature_options(args)
     return fit_shards(args, paths) if args.shards else fit_files(args, paths)
 
 
@@ -174,11 +174,10 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
         limits = {level: 2 for level in args.max_duration if level not in args.durations}
         stub = Topology({level: ["one", "other"] for level in recipe.levels}, max_duration=limits or None)
         features = with_pairs(default_specifications(stub), recipe.template, stub)
-    described = label_file_of(args)
     learned = {"durations": args.durations or None, "max_duration": args.max_duration or None}
     learned |= {"open_duration": False if args.closed_durations else "auto"}
     learned |= {"scheme": recipe_of(args).scheme or "auto", "children": args.children}
-    return make_model(args, None if described is None else described.topology, features, **learned, **training)
+    return make_model(args, given_topology(args), features, **learned, **training)
 
 
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
@@ -187,8 +186,6 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     from hscrf.cli.stray import say_stray
     from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
-    from hscrf.io.described import describe_features
-    from hscrf.io.doubts import doubts
     from hscrf.labels.schemes import unread_lines
 
     recipe = recipe_of(args)
@@ -199,8 +196,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations = durations_of(args)
-    described = label_file_of(args)
-    given = None if described is None else described.topology
+    given = given_topology(args)
     topology, labels, unsure = learn_labels(
         [*documents, *dev],
         recipe.scheme,
@@ -213,14 +209,11 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     if given is None:
         warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
     model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
-    steps = sum(map(len, documents))
-    note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
-    note(f"columns: {describe_features(documents, recipe)}")
-    for line in doubts(documents, recipe):
-        note(f"hscrf: {line}")
+    lengths = list(map(len, documents))
+    say_data(lengths, topology, documents, recipe)
     if unsure:
         note(describe_unsure(unsure))
-    foreseen = estimate(topology, list(map(len, documents)))
+    foreseen = estimate(topology, lengths)
     line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
     if line and args.progress != "live":  # the model reports it there
         note(line)
@@ -331,19 +324,31 @@ def solver_from_options(args: argparse.Namespace) -> str | Solver:
 
 def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
     """Describe the shards, and warn of doubts about the first sequences."""
-    from hscrf.io.described import describe_features
-    from hscrf.io.doubts import doubts
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # problems of lines were reported during packing
         documents = recipe.documents(path, skip=lambda error: None)
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
     assert packed.frame.topology is not None
-    levels = " > ".join(describe_levels(packed.frame.topology))
-    note(f"{several(len(packed.lengths), 'sequence')}, {several(int(packed.lengths.sum()), 'step')}, {levels}")
-    if first:
-        note(f"columns: {describe_features(first, recipe, packed.frame.encoder.missing_shares())}")
-        for line in doubts(first, recipe):
+    missing = packed.frame.encoder.missing_shares()
+    say_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
+
+
+def say_data(
+    lengths: Sequence[int],
+    topology: Topology,
+    documents: Sequence[Document],
+    recipe: Recipe,
+    missing: Sequence[str] | None = None,
+) -> None:
+    """Describe sequences of some lengths; their columns, and doubts about these, as the documents show them."""
+    from hscrf.io.described import describe_features
+    from hscrf.io.doubts import doubts
+
+    levels = " > ".join(describe_levels(topology))
+    note(f"{several(len(lengths), 'sequence')}, {several(sum(lengths), 'step')}, {levels}")
+    if documents:
+        note(f"columns: {describe_features(documents, recipe, missing)}")
+        for line in doubts(documents, recipe):
             note(f"hscrf: {line}")
 
 

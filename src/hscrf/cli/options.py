@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hscrf.estimator.predictor import Predictor
     from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
+    from hscrf.topology import Topology
     from hscrf.torch.tagger import Tagger
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
@@ -111,6 +112,12 @@ def label_file_of(args: argparse.Namespace) -> LabelFile | None:
     return found
 
 
+def given_topology(args: argparse.Namespace) -> Topology | None:
+    """The topology of the file of labels; None without one."""
+    described = label_file_of(args)
+    return None if described is None else described.topology
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
@@ -196,7 +203,8 @@ def open_model(
             )
         return model, Recipe(form, levels=model.topology_.levels[1:])
     known = recipe.as_format(args.format or format_for(data, recipe))
-    if known.format == "table" and recipe.format == "columns" and any(name.isdecimal() for name in known.cells):
+    unnamed = recipe.format == "columns" and any(name.isdecimal() for name in known.cells)
+    if known.format == "table" and unnamed and not {*known.cells} & {*first_line(data).split(known.delimiter(data))}:
         raise UserError(f"{data} is a table, but {path} was trained on columns without names: fit with --columns NAMES")
     separator = separator_of(args.separator) or known.separator
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces

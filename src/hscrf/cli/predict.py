@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from itertools import chain, islice
 
-from hscrf.cli.large import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import (
     ENDINGS,
     EXPORTS,
@@ -18,6 +17,7 @@ from hscrf.cli.options import (
     add_strict,
     open_model,
 )
+from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 HELP = f"""\
@@ -96,7 +96,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hscrf.cli.exporting import exporting
+    from hscrf.cli.exporting import export_of
     from hscrf.cli.prediction import Prediction, document_batches
     from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
     first = list(islice(read, SEEN))
     recipe = recipe.settled(first, model.topology_)
-    exported = exporting(args)
+    exported = export_of(args)
     to = "jsonl" if exported else args.to or named_format(args.output, args.data, recipe.format)
     output = Output(recipe, model.topology_, to, args.data)
     prediction = Prediction(args, model, recipe, output)

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import FILES, Parser, add_layout, column_places, open_model, recipe_of
+from hscrf.cli.shards import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced

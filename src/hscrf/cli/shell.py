@@ -130,7 +130,7 @@ def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> d
     try:
         pairs = [(name, kind(value)) for name, value in (part.split("=") for part in text.split(","))]
     except ValueError:
-        what = "NUMBER" if kind is int else "VALUE"
+        what = "VALUE" if kind is str else "NUMBER"
         raise UserError(f"{prefix}{text!r} is not LEVEL={what}, with commas between levels") from None
     if len(dict(pairs)) < len(pairs):
         raise UserError(f"{prefix}{text!r} names a level twice")

@@ -41,8 +41,8 @@ class DownloadSource:
     base: str  # address of the originals, with a slash at its end
     originals: Mapping[str, str | None]  # file -> SHA-256, None where it is not known
     convert: Callable[[Path, Path], None]
-    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of that of the documentation
-    strict: bool = False  # whether another file than that of the documentation is an error
+    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of the file that the documentation used
+    strict: bool = False  # whether a file that differs from that is an error
     sums: str = ""  # a file with SHA-256 of the originals, downloaded first
     hint: str = field(default="", compare=False)
     retries: int = 2  # of a download that failed
@@ -110,10 +110,8 @@ def fetch_citations(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -151,10 +149,8 @@ def fetch_author_names(split: str = "train", *, folder: Folder = None) -> Datase
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -190,10 +186,8 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
     ValueError
         If an original is not the one that PhysioNet lists.
 

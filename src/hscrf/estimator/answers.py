@@ -9,6 +9,7 @@ from hscrf.arrays import Random, generator
 from hscrf.errors import InfeasibleError
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
+from hscrf.observations.readers import check_several
 from hscrf.potentials import Potentials
 
 Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of its sequence
@@ -111,6 +112,7 @@ class PosteriorAnswers:
         -------
         list of list of Labels
         """
+        check_several(X)
         seeds = generator(random_state).integers(2**63, size=len(X))
         return self.ask_posteriors(X, evidence, lambda posterior, k: posterior.sample(n, seeds[k]))
 

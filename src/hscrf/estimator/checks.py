@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
     """Raise an error unless X and Y are lists of the same number of sequences."""
-    for name, given in (("X", X), ("Y", Y)):
-        if not hasattr(given, "__len__"):
-            raise ValueError(f"{name} is {a_type(given)}, expected a list of sequences")
     check_several(X)
+    if not hasattr(Y, "__len__"):
+        raise ValueError(f"Y is {a_type(Y)}, expected a list of sequences")
     if len(X) != len(Y):
         raise ValueError(f"X has {several(len(X), 'sequence')} but Y has {len(Y)}")
 

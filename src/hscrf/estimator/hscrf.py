@@ -82,7 +82,7 @@ class HSCRF(SequenceEstimator, Predictor):
     margin : float, or dict of str to float
         Softmax-margin: cost of each step with a wrong state in training, by level. 0 is maximum likelihood.
     solver : {"lbfgs", "sgd", "perceptron"} or solver
-        A name, or a solver object with options. With partial labels "lbfgs" has ``delta=1e-2``.
+        A name, or a solver object with options. With some complete and some partial labels "lbfgs" has ``delta=1e-2``.
     scheme : {"auto", "plain", "bio", "bioes"} or dict of str to str
         How label columns are written. "auto": B-x or I-x mean BIO, and E-x or S-x with them BIOES, by level.
     min_count : int

@@ -66,9 +66,11 @@ def whole_line_doubt(documents: Sequence[Document], recipe: Recipe) -> str:
     >>> print(whole_line_doubt([line], Recipe(separator=",")))
     a.txt, line 1: 'the cat sees' was read as one token; --format text reads text, --separator space columns
     """
+    if recipe.format != "columns":
+        return ""
     tokens = [(document, t) for document in documents for t, token in enumerate(document.tokens) if len(token) == 1]
     odd = [(document, t) for document, t in tokens if not document.labels and " " in document.tokens[t][0].strip()]
-    if recipe.format != "columns" or not odd or 2 * len(odd) < len(tokens):
+    if not odd or 2 * len(odd) < len(tokens):
         return ""
     document, t = odd[0]
     told = f"{document.tokens[t][0]!r} was read as one token; --format text reads text, --separator space columns"

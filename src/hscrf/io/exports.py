@@ -223,28 +223,29 @@ def _tiers(sequence: Labelled) -> dict[str, list[tuple[int, int, Any]]]:
 def _write_each(path: str, sequences: Iterable[Labelled], form: str, rate: float) -> list[str]:
     """A file for each sequence: in a folder or an archive, or the file itself if there is only one sequence."""
     ending, make = _MADE[form]
+    made = ((file_name(n, one.name) + ending, make(one, rate)) for n, one in enumerate(sequences, start=1))
     if path.lower().endswith(".zip"):
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for n, sequence in enumerate(sequences, start=1):
-                archive.writestr(file_name(n, sequence.name) + ending, make(sequence, rate))
+            for name, content in made:
+                archive.writestr(name, content)
         return [path]
     if path.endswith(("/", os.sep)) or os.path.isdir(path):
         os.makedirs(path, exist_ok=True)
-        found = []
-        for n, sequence in enumerate(sequences, start=1):
-            found.append(os.path.join(path, file_name(n, sequence.name) + ending))
-            with replacing(found[-1]) as file:
-                file.write(make(sequence, rate))
-        return found
-    several = list(sequences)
-    if len(several) != 1:
-        raise ValueError(
-            f"{path} holds one sequence, but there are {len(several)}; expected a folder, or a name that ends in "
-            f"{ending}.zip"
-        )
-    with replacing(path) as file:
-        file.write(make(several[0], rate))
-    return [path]
+        files: Iterable[tuple[str, bytes]] = ((os.path.join(path, name), content) for name, content in made)
+    else:
+        several = list(made)
+        if len(several) != 1:
+            raise ValueError(
+                f"{path} holds one sequence, but there are {len(several)}; expected a folder, or a name that ends in "
+                f"{ending}.zip"
+            )
+        files = [(path, several[0][1])]
+    found = []
+    for name, content in files:
+        with replacing(name) as file:
+            file.write(content)
+        found.append(name)
+    return found
 
 
 def file_name(number: int, name: str) -> str:

@@ -117,7 +117,7 @@ class Recipe:
         loose: bool = False,
         skip: Skip | None = None,
     ) -> Iterator[Document]:
-        """The same as :meth:`read`, with errors that name no options; ``skip`` gets those of bad sequences."""
+        """The same as :meth:`read`, but errors name no options; ``skip`` is called with those of bad sequences."""
         options: dict[str, Any] = {"scheme": self.scheme or None, "skip": skip}
         if self.format == "jsonl":
             return read_jsonl(source, self.levels or None, unlabelled=unlabelled, **options)

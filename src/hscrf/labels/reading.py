@@ -89,7 +89,7 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, n
 
 
 def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "evidence") -> Labels:
-    """Known labels of one sequence, over the topology of a model; the rules of given Labels may be others."""
+    """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
     if y is None:
         return Labels.unknown(topology, length)
     if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):

@@ -17,7 +17,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score
 from hscrf.metrics.cells import cells_of, chosen_level, is_known, pairs_of
-from hscrf.metrics.matching import codes_of, listed_segments
+from hscrf.metrics.matching import listed_segments
 from hscrf.topology import Topology
 
 
@@ -245,7 +245,7 @@ def _of_segments(
         if not is_known(pair[0], chosen):
             continue
         cells = cells_of([pair], chosen)
-        (true,), _ = listed_segments(cells, codes_of(cells, ()))
+        (true,), _ = listed_segments(cells, ())
         known = {(i, j, cells.names[s]) for i, j, s in zip(*(array.tolist() for array in true), strict=True)}
         for segment in guess.confidence(chosen):
             if segment.state not in ignore:

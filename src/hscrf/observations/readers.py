@@ -26,8 +26,6 @@ KINDS = {
 
 def kind_of(X: Sequence[Any]) -> str:
     """The kind of observations, found from the first sequence: dicts, strings, dense (rows of columns), matrix."""
-    if not hasattr(X, "__len__"):
-        raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     check_several(X)
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
@@ -57,7 +55,7 @@ def kind_of(X: Sequence[Any]) -> str:
 
 def check_several(X: Any) -> None:
     """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) or not hasattr(X, "__len__"):
         raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols
     if rows or hasattr(X, "columns") or hasattr(X, "tocsr"):

@@ -24,30 +24,30 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations
-from hscrf.scale.shardfile import Loaded, ShardFile, ShardRows
+from hscrf.scale.shardfile import RowsCache, ShardFile, ShardRows
 
 
 @dataclass
-class Shared:
+class SharedData:
     """The data that all shards of one loss share."""
 
     scorer: Scorer
     costs: Costs | None = None
-    loaded: Loaded = field(default_factory=Loaded)
+    loaded: RowsCache = field(default_factory=RowsCache)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without rows: other processes read their own."""
         return {"scorer": self.scorer, "costs": self.costs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "loaded": Loaded()})
+        self.__dict__.update({**state, "loaded": RowsCache()})
 
 
 class StoredShard:
     """A shard on disk that is evaluated; see :class:`hscrf.objective.sharded.Shard`. ``which`` makes it a subset."""
 
     def __init__(
-        self, shared: Shared, file: ShardFile, weights: Floats | None = None, which: Ints | None = None
+        self, shared: SharedData, file: ShardFile, weights: Floats | None = None, which: Ints | None = None
     ) -> None:
         self.shared, self.file, self.weights, self.which = shared, file, weights, which
         self.first = file.first
@@ -149,7 +149,7 @@ class StoredLoss(ShardedLoss):
         complete: bool = True,
         places: Any = None,
     ) -> None:
-        shared = Shared(scorer, costs)
+        shared = SharedData(scorer, costs)
         shards = [
             StoredShard(shared, file, None if sample_weight is None else own_weights(sample_weight, file))
             for file in files

@@ -173,7 +173,7 @@ class ShardFile:
         return {name.removeprefix(prefix): array for name, array in file.read(names).items()}
 
 
-class Loaded:
+class RowsCache:
     """The rows of the shards that were used last: stochastic solvers stay in one shard."""
 
     def __init__(self, kept: int = 2) -> None:

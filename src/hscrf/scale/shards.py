@@ -27,12 +27,12 @@ from hscrf.objective.workers import CHUNK, Workers
 from hscrf.observations import packed
 from hscrf.scale.cache import Cache, key_of, write_manifest
 from hscrf.scale.cluster import Cluster, ClusterLoss, known_workers
-from hscrf.scale.crew import Crew
 from hscrf.scale.loss import StoredLoss
 from hscrf.scale.packing import Packer, load_frame, settings_of
 from hscrf.scale.problems import Problems
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
+from hscrf.scale.tasks import TaskRunner
 
 FORMAT = 4  # version of the format of packed data
 Manifest = tuple[dict[str, Any], dict[str, Any]]  # header and arrays
@@ -206,7 +206,7 @@ class Shards:
             raise ValueError("a Segment function reads the user's observations, which shards do not keep")
 
         def write(folder: str) -> Manifest:
-            return Packer(model, self.sources, folder, self.errors == "skip", self._crew(model, folder)).run()
+            return Packer(model, self.sources, folder, self.errors == "skip", self._runner(model, folder)).run()
 
         settings = {"chunk": CHUNK, "model": settings_of(model)}
         header, arrays, folder = self.stored(settings, write, tell=bool(model.verbose))
@@ -226,13 +226,13 @@ class Shards:
 
         self.on_cluster(client).packed_for(clone(model))
 
-    def _crew(self, model: Learner, folder: str) -> Crew:
+    def _runner(self, model: Learner, folder: str) -> TaskRunner:
         """The workers that pack into a folder: those of the client, or processes of this machine."""
         jobs = (os.cpu_count() or 1) if model.n_jobs == -1 else model.n_jobs
         if self.client is None:
-            return Crew(jobs)
+            return TaskRunner(jobs)
 
-        def reach() -> Cluster | None:
+        def connect() -> Cluster | None:
             cluster = Cluster(self.client, model.n_jobs)
             files = [source.name for source in self.sources if isinstance(source, FileSource)]
             if cluster.can_pack([os.path.abspath(name) for name in files[:1]], folder):
@@ -241,7 +241,7 @@ class Shards:
                 print("not all workers can read the files and write to the cache: packing here", file=sys.stderr)
             return None
 
-        return Crew(jobs, len(known_workers(self.client)), reach)
+        return TaskRunner(jobs, len(known_workers(self.client)), connect)
 
     # -- the cache
 
@@ -302,24 +302,6 @@ class Shards:
         for source, state in zip(self.sources, before, strict=True):
             if source.state() != state:
                 raise ValueError(f"{source.name} was changed while it was packed: pack it again")
-
-    def error_at(self, source: int, place: Any, error: Exception) -> Exception:
-        """Return an error with the file and line, or the part, of its sequence.
-
-        Parameters
-        ----------
-        source : int
-            Index of the source.
-        place : object
-            Place of the sequence in the source.
-        error : Exception
-            The problem.
-
-        Returns
-        -------
-        Exception
-        """
-        return self.sources[source].error(place, error)
 
     def scorer_for(self, model: Model) -> Callable[[Floats], float]:
         """Return the accuracy on these data as a function of the weights.
@@ -394,7 +376,7 @@ class PackedShards:
         """An error about a sequence with its file and line."""
         file = next(file for file in self.files if file.first <= n < file.first + file.count)
         source, place = file.places()
-        return self.shards.error_at(int(source[n - file.first]), tuple(place[n - file.first].tolist()), error)
+        return self.shards.sources[source[n - file.first]].error(tuple(place[n - file.first].tolist()), error)
 
 
 def shard_files(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:

@@ -69,7 +69,7 @@ def add_frame(parser: Parser) -> None:
     )
 
 
-def add_specifying(parser: Parser) -> None:
+def add_feature_options(parser: Parser) -> None:
     """Add the options."""
     for part, which in (("start", "first"), ("stop", "last")):
         parser.add_argument(
@@ -101,7 +101,7 @@ def margin(text: str) -> float | dict[str, float]:
     return pairs_in(text, kind=amount) if "=" in text else amount(text)
 
 
-def check_specifying(args: argparse.Namespace) -> None:
+def check_feature_options(args: argparse.Namespace) -> None:
     """Refuse options that shards do not have: their features are learned during packing."""
     if args.shards:
         for option in ("start", "stop", "penalty"):

@@ -17,10 +17,10 @@ from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.moments import Moments
 from hscrf.scale.arrays import joined_observations
-from hscrf.scale.crew import is_stopped
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.shardfile import write_shard
 from hscrf.scale.spool import PlacedPart, SpoolFile
+from hscrf.scale.tasks import is_stopped
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Draft:
+class ShardDraft:
     """The sequences of a shard that is to be written."""
 
     number: int
@@ -43,7 +43,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Form:
+class ShardSettings:
     """The settings that all shards of a packing share."""
 
     frame: Frame  # settled, without names
@@ -71,28 +71,28 @@ class WrittenShard:
     bad: list[PlacedError] = field(default_factory=list)  # sequences that were left out
 
 
-def measure(draft: Draft) -> Moments:
+def measure(draft: ShardDraft) -> Moments:
     """The moments of the numeric columns of a shard, before scaling."""
     return Moments.of(np.concatenate([own.piece.columns(own.begin, own.stop) for own in draft.slices]))
 
 
-def write_finished(draft: Draft, form: Form) -> WrittenShard:
+def write_finished(draft: ShardDraft, settings: ShardSettings) -> WrittenShard:
     """Write a shard; the first bad sequence is a :class:`PlacedError`, unless bad ones are left out."""
     keep_memory()
-    return WrittenShard() if is_stopped(form.folder, draft.number) else ShardWriter(draft, form).run()
+    return WrittenShard() if is_stopped(settings.folder, draft.number) else ShardWriter(draft, settings).run()
 
 
 class ShardWriter:
     """Writes one shard."""
 
-    def __init__(self, draft: Draft, form: Form) -> None:
-        self.draft, self.form = draft, form
-        self.path = os.path.join(form.folder, f"{draft.number:06d}.shard")
+    def __init__(self, draft: ShardDraft, settings: ShardSettings) -> None:
+        self.draft, self.settings = draft, settings
+        self.path = os.path.join(settings.folder, f"{draft.number:06d}.shard")
         self.bad: list[PlacedError] = []
 
     def run(self) -> WrittenShard:
         """Write the shard and return its entry."""
-        topology = self.form.frame.topology
+        topology = self.settings.frame.topology
         assert topology is not None
         parts = list(self._final())
         if not parts:
@@ -121,7 +121,7 @@ class ShardWriter:
         """The sequences of each slice in their final form."""
         for own in self.draft.slices:
             placed = own.piece.read(own.begin, own.stop)
-            file = self.form.numbers[own.stretch]
+            file = self.settings.numbers[own.stretch]
             numbers = None if file is None else np.load(file, mmap_mode="r")
             found = self._without_bad(placed, partial(self._finished, numbers))
             if found is not None:
@@ -129,14 +129,14 @@ class ShardWriter:
 
     def _finished(self, numbers: Any, placed: PlacedPart) -> PlacedPart:
         """Sequences in their final form, from the final numbers of their names."""
-        return placed._replace(part=self.form.frame.final(placed.part, numbers))
+        return placed._replace(part=self.settings.frame.final(placed.part, numbers))
 
     def _write(self, placed: PlacedPart) -> tuple[str, int]:
         """Write sequences in their final form; return the checksum of the file and its number of chunks."""
-        topology = self.form.frame.topology
+        topology = self.settings.frame.topology
         assert topology is not None
         return write_shard(
-            self.path, placed.part, topology, placed.source, placed.place, self.form.skip, self.form.chunk
+            self.path, placed.part, topology, placed.source, placed.place, self.settings.skip, self.settings.chunk
         )
 
     def _without_bad(self, placed: PlacedPart, attempt: Callable[[PlacedPart], T]) -> tuple[PlacedPart, T] | None:
@@ -149,7 +149,7 @@ class ShardWriter:
                 if n is None:
                     raise
                 self.bad.append(PlacedError(int(placed.source[n]), tuple(placed.place[n].tolist()), error))
-                if not self.form.skip:
+                if not self.settings.skip:
                     raise self.bad[-1] from None
                 if len(placed.part.labels) == 1:
                     return None

@@ -1,4 +1,4 @@
-"""Data for tests of shards: sentences with nested labels, and small shards."""
+"""Data for tests of frames and shards: sentences with nested labels, and small shards."""
 
 import json
 

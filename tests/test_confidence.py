@@ -93,8 +93,7 @@ def check_confidence(model, x, evidence=None):
 @pytest.mark.parametrize("kind", ["markov", "segmental", "dynamic"])
 def test_confidence_of_predictions_by_enumeration(kind):
     model, inputs = small_model(kind)
-    for x in inputs[:2]:
-        check_confidence(model, x[:4])
+    check_confidence(model, inputs[0][:4])
 
 
 @pytest.mark.parametrize("kind", ["markov", "segmental"])

@@ -79,7 +79,7 @@ def test_both_forms_divide_alike(core):
     x = draw_sparse(np.random.default_rng(0), valued=True)
     ours = x.divided()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "divide_entries", plain.divide_entries)
+        patch.setattr(packed, "kernels", plain)
         theirs = x.divided()
     for name in ("names", "begin", "found", "rare", "rows", "data"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))

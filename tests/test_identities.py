@@ -9,25 +9,20 @@ import pytest
 
 import enumeration as twin
 import hscrf
-from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of, states_of
+from comparing import on_engines
+from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, mixes_of, parts_of, states_of
 from test_twin import to_potentials, to_topology
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 LENGTHS = {"compiled": 7, "reference": 5}  # steps of a sequence: the reference is slow
 OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
-FEW = [kinds for kinds in MIXES if len(kinds) < 3 or kinds[:2] == ("markov", "segmental")]  # for the slow reference
-CASES = [("compiled", kinds) for kinds in MIXES] + [("reference", kinds) for kinds in FEW]
+SOME = [*mixes_of(2, 3), *mixes_of(4)[::2]]
+FEW = [*mixes_of(2, 3), *mixes_of(4)[::5]]  # for the slow reference
 pytestmark = pytest.mark.usefixtures("engine")  # all of it holds for both engines
-
-
-def each_case(cases):
-    """A test for each engine and mix of kinds."""
-    names = ["-".join([engine, *kinds]) for engine, kinds in cases]
-    return pytest.mark.parametrize(("engine", "kinds"), cases, indirect=["engine"], ids=names)
-
-
-each_mix = each_case(CASES)
-each_deep_mix = each_case([case for case in CASES if len(case[1]) > 1])
+each_mix = on_engines(["kinds"], [(kinds,) for kinds in SOME], [(kinds,) for kinds in FEW])
+each_deep_mix = on_engines(
+    ["kinds"], [(kinds,) for kinds in SOME if len(kinds) > 1], [(kinds,) for kinds in FEW if len(kinds) > 1]
+)
 with_and_without = pytest.mark.parametrize("evidence", [False, True], ids=["free", "evidence"])
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import hscrf
 from hscrf import progress
-from hscrf.engine import cost
 from hscrf.progress import Waiting, is_live, waiting
 from hscrf.solvers import course
 
@@ -117,9 +116,8 @@ def test_training_shows_a_line_now_and_then_where_lines_stay():
 
 @pytest.mark.parametrize("verbose", [0, 1])
 @pytest.mark.parametrize("ask", ["predict", "predict_marginals", "sample", "entropy", "score", "log_likelihood"])
-def test_the_cost_of_a_prediction_is_foreseen(capsys, monkeypatch, ask, verbose):
+def test_the_cost_of_a_prediction_is_reported(capsys, every_cost_reported, ask, verbose):
     shape = hscrf.Topology({"day": ["work"], "act": ["sit", "walk"]}, max_duration={"day": None})
     model = hscrf.HSCRF(shape, solver=hscrf.LBFGS(max_iter=1)).fit(X, Y).set_params(verbose=verbose)
-    monkeypatch.setattr(cost, "LONG", 0.0)
     getattr(model, ask)(*([X, Y] if ask in ("score", "log_likelihood") else [X]))
     assert capsys.readouterr().err.count("about 1 s for 2 sequences and") == verbose

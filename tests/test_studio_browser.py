@@ -168,6 +168,26 @@ def test_drags_begin_and_end_at_borders_that_they_miss_by_a_few_pixels(new_tab, 
             tab.fix(digit)
         view = tab.view()
         assert (view["segments"]["phase"], view["conflict"]) == ([[0, 80, "quiet"], [80, 400, "song"]], None)
+        tab.saves(lambda: drag("sound", 80, 120, 0, 0))
+        view = tab.view()
+        assert view["segments"]["sound"][:3] == [[0, 80, "hum"], [80, 120, None], [120, 200, "beep"]]
+        assert view["conflict"] is None
+
+
+MOVED = """async () => {
+  const { Actions } = await import('/page/actions.js');
+  const shown = { model: 1, fixed_borders: { phase: { on: [80], off: [] } } };
+  const state = { levels: ['phase', 'sound'], level: () => ({ unit: false }), shown };
+  const actions = new Actions(state, () => {}, () => {}, async () => {});
+  const limits = { low: 0, high: 200, left: 'hum', label: 'beep' };
+  return [actions.moved('sound', 80, 40, limits), actions.moved('phase', 80, 40, limits)];
+}"""
+
+
+def test_a_border_below_a_fixed_one_splits_instead_of_moving(watched):
+    below, itself = watched.page.evaluate(MOVED)
+    assert below == ["boundary", {"level": "sound", "at": 40, "on": True}]
+    assert itself == ["boundary", {"level": "phase", "at": 40, "on": True, "from": 80}]
 
 
 def test_a_border_next_to_unlabelled_steps_is_moved_back_or_with_shift(new_tab, tmp_path):

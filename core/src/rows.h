@@ -211,19 +211,8 @@ struct Sequences : Rows<A, R> {
     void put(double& to, double value) const { to = adds ? to + value : value; }
     // Write what was found for the states of a level.
     void write(double* target, int level, int t) {
-        if (!target) return;
         const int states = tokens.levels[level].states;
-        double nothing[64];
-        const double* to[R];
-        if (R > 1 && size_t(states) > sizeof nothing / sizeof *nothing) return write_each(target, states, t);
-        for (int r = 0; r < R; ++r) to[r] = t < tokens.length[r] ? target + (tokens.first[r] + t) * states : nothing;
-        if (adds)
-            turn<R, ADD>(to, states, by_state);
-        else
-            turn<R, OUT>(to, states, by_state);
-    }
-    void write_each(double* target, int states, int t) {
-        for (int r = 0; r < used; ++r)
+        for (int r = 0; target && r < used; ++r)
             for (int s = 0; t < tokens.length[r] && s < states; ++s)
                 put(target[(tokens.first[r] + t) * states + s], by_state[s * R + r]);
     }
@@ -291,15 +280,6 @@ struct Starts : Rows<A, R> {
         while (first < used && until[first] <= t) ++first;
     }
     int first = 0, last = 0;
-    // Have the segments of a step in the cache when they are needed: processors do not guess where they lie.
-    void fetch(int t) const {
-        if (t < 0 || t >= steps || !columns.ends(start + t)) return;
-        const int64_t line = columns.base[start + t] + t;
-        for (int r = first; r < last; r += std::max(1, 8 / columns.wide))
-            __builtin_prefetch(table + (line - since[r]) * columns.wide + state, 1);
-    }
-    static constexpr int FETCHED = 6;  // steps ahead
-
     bool alive(int t, int r) const { return since[r] <= t && t < until[r]; }
     double drop(int t) const { return Base::reach + tokens.low[start + t] + (below ? below->drop : 0.0); }
     void prepare(int t) {
@@ -330,7 +310,6 @@ struct Starts : Rows<A, R> {
         else
             for (int r = first / W * W; r < last; r += W)
                 store(logs + r, is_linear<A> ? log(load<V>(top + r)) + load<V>(scale + r) : load<V>(top + r));
-        fetch(t + FETCHED);
         const int64_t line = columns.base[time] + t;
         for (int r = first; r < last; ++r) table[(line - since[r]) * columns.wide + state] = logs[r];
     }
@@ -344,7 +323,6 @@ struct Starts : Rows<A, R> {
         while (first > 0 && until[first - 1] > t) --first;
         while (last > first && since[last - 1] > t) --last;
         if (!columns.ends(time)) return false;
-        fetch(t - FETCHED);
         const int64_t line = columns.base[time] + t;
         for (int r = first; r < last; ++r) bar[r] = table[(line - since[r]) * columns.wide + state];
         if constexpr (R == 1) {

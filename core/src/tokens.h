@@ -59,42 +59,6 @@ struct Observed {
     }
 };
 
-enum Turn { IN, OUT, ADD };
-
-// block[s * R + r] = rows[r][s] of some states s; or back, or added.
-template <int R, Turn way>
-INLINE void turn(const double* const* rows, int states, double* block) {
-    int s = 0;
-#if defined(__AVX__)
-    using Four = Lanes<4>::Type;
-    for (; R >= 4 && s + 4 <= states; s += 4)
-        for (int r = 0; r + 4 <= R; r += 4) {
-            Four a, b, c, d;
-            double* to = block + s * R + r;
-            if (way != IN)
-                a = load<Four>(to), b = load<Four>(to + R), c = load<Four>(to + 2 * R), d = load<Four>(to + 3 * R);
-            else
-                a = load<Four>(rows[r] + s), b = load<Four>(rows[r + 1] + s), c = load<Four>(rows[r + 2] + s),
-                d = load<Four>(rows[r + 3] + s);
-            const Four ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), ba = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-            const Four cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), dc = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-            const Four w = __builtin_shufflevector(ab, cd, 0, 1, 4, 5), y = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-            const Four x = __builtin_shufflevector(ba, dc, 0, 1, 4, 5), z = __builtin_shufflevector(ba, dc, 2, 3, 6, 7);
-            const Four turned[4] = {w, x, y, z};
-            for (int k = 0; k < 4; ++k) {
-                double* row = way != IN ? const_cast<double*>(rows[r + k]) + s : to + k * R;
-                store(row, way == ADD ? load<Four>(row) + turned[k] : turned[k]);
-            }
-        }
-#endif
-    for (; s < states; ++s)
-        for (int r = 0; r < R; ++r)
-            if (way == IN)
-                block[s * R + r] = rows[r][s];
-            else
-                const_cast<double*>(rows[r])[s] = block[s * R + r] + (way == ADD ? rows[r][s] : 0.0);
-}
-
 // The tokens, starts and stops of R sequences, rows innermost, in blocks of steps; LINEAR: exponentials, of tokens
 // without the highest of each step.
 template <class A, int R>
@@ -166,10 +130,8 @@ struct Tokens {
             const double* from[R];
             for (int r = 0; r < R; ++r)
                 from[r] = t < length[r] ? levels[k].row(part, first[r] + t, room + size_t(r) * wide) : nowhere;
-            if (R == 1)
-                std::copy(from[0], from[0] + states, to);
-            else
-                turn<R, IN>(from, states, to);
+            for (int s = 0; s < states; ++s)
+                for (int r = 0; r < R; ++r) to[s * R + r] = from[r][s];
             std::fill(to + states * R, to + wide * R, -INF);
             if constexpr (is_linear<A>)
                 raise(part, t, to, padded(states)), std::fill(to + padded(states) * R, to + wide * R, 0.0);

@@ -37,17 +37,22 @@ struct Random {
 // The first of the best, or one drawn in proportion to its weight.
 template <class A>
 int choose(double* weight, int n, Random* random) {
-    int best = 0;
-    for (int k = 1; k < n; ++k)
-        if (weight[k] > weight[best]) best = k;
-    if (n == 1 || !random) return best;
-    double total = 0;
-    const double high = weight[best];
-    for (int k = 0; k < n; ++k) total += weight[k] = is_linear<A> ? weight[k] : std::exp(weight[k] - high);
-    double left = random->uniform() * total;
-    for (int k = 0; k < n; ++k)
-        if ((left -= weight[k]) < 0.0) return k;
-    return best;
+    if (n == 1) return 0;
+    if constexpr (!is_linear<A>) {
+        const double* best = std::max_element(weight, weight + n);
+        if (!random) return int(best - weight);
+        const double high = *best;
+        for (int k = 0; k < n; ++k) weight[k] = std::exp(weight[k] - high);
+    }
+    V total = {};
+    int k = 0;
+    for (; k + W <= n; k += W) total += load(weight + k);
+    double left = sum(total);
+    for (; k < n; ++k) left += weight[k];
+    left *= random->uniform();
+    for (k = 0; k + 1 < n && (left -= weight[k]) >= 0.0;) ++k;
+    while (k > 0 && weight[k] == 0.0) --k;  // rounding went too far
+    return k;
 }
 
 // The first u < count with the highest a[u * R] + b[u], and that value. b lies in panels of PAD numbers and is padded
@@ -77,7 +82,7 @@ struct Trace {
     std::vector<Item> where = std::vector<Item>(weight.size());
 
     // List the candidates of an item in row r, see ``each_before``; return their number.
-    int list(const Item& item, int r) {
+    INLINE int list(const Item& item, int r) {
         int n = 0;
         const auto put = [&](double value, int kind, int node, int t) {
             weight[n] = value, where[n++] = {kind, node, t};

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
+from hscrf.features.specifications import Specification
 from hscrf.inference import Marginals, Posterior
 from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
@@ -98,10 +99,10 @@ class Learner(Model, Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments of the constructor by name."""
 
-    def asked_features(self) -> list[Any]:
+    def asked_features(self) -> list[Specification]:
         """The specifications that the caller gave, without the default ones."""
 
-    def new_frame(self, scheme: Any) -> Frame:
+    def new_frame(self, scheme: Scheme) -> Frame:
         """A frame that learns names, scales, states and rules from data whose columns are written in that scheme."""
 
 

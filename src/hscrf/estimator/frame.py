@@ -25,6 +25,7 @@ from hscrf.estimator.contract import Learner, Store
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences, SegmentSizes
 from hscrf.features.specifications import BY_SIZE, SCORES, Specification
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import FillerNeighbours, SegmentLengths, pack_labels, pack_possible
@@ -100,7 +101,7 @@ class Frame:
     """
 
     def __init__(
-        self, encoder: ObservationEncoder, statistics: Statistics, scheme: Any = "plain", rules: Rules | None = None
+        self, encoder: ObservationEncoder, statistics: Statistics, scheme: Scheme = "plain", rules: Rules | None = None
     ) -> None:
         self.encoder = encoder
         self.statistics = statistics

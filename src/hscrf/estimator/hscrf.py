@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from hscrf.estimator.checks import (
 )
 from hscrf.estimator.contract import Packed, Store
 from hscrf.estimator.descent import descend, first_weights
-from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, data_of
+from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, Statistics, data_of
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
@@ -33,12 +33,13 @@ from hscrf.features.specifications import (
     CellSpecification,
     Duration,
     Score,
+    Specification,
     default_specifications,
     with_tails,
     without_scores,
 )
 from hscrf.files.checkpoint import Checkpoint
-from hscrf.labels.columns import schemes_of
+from hscrf.labels.columns import Scheme, schemes_of
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.packed import FillerNeighbours
 from hscrf.objective.margin import Costs, equal_costs
@@ -47,7 +48,7 @@ from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.progress import waiting
-from hscrf.solvers.course import Solver, check_penalties
+from hscrf.solvers.course import Solver
 from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.topology import Topology
 
@@ -255,9 +256,7 @@ class HSCRF(SequenceEstimator, Predictor):
         check_options(vars(self))
         if groups is not None and self.c2 != "auto":
             raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
-        if not isinstance(self.c2, str):
-            check_penalties(self.c1, self.c2)
-        elif isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
+        if self.c2 == "auto" and isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration, self.open_duration)
@@ -298,7 +297,7 @@ class HSCRF(SequenceEstimator, Predictor):
         for name in ("online_", "n_seen_"):
             self.__dict__.pop(name, None)
 
-    def new_frame(self, scheme: Any) -> Frame:
+    def new_frame(self, scheme: Scheme) -> Frame:
         """Return a frame that learns names, scales, states and rules from data; part of the contract of models.
 
         Parameters
@@ -328,7 +327,7 @@ class HSCRF(SequenceEstimator, Predictor):
         self.topology_, self.mean_lengths_ = frame.topology, frame.lengths.means()
         self.scheme_ = frame.scheme
 
-    def _statistics(self, scheme: Any) -> Any:
+    def _statistics(self, scheme: Scheme) -> Statistics:
         """The statistics that the topology is learned from."""
         timed, limits = {*(self.durations or ())}, self.max_duration
         bounded = [spec for spec in self.asked_features() if spec.needs_limit]
@@ -337,7 +336,7 @@ class HSCRF(SequenceEstimator, Predictor):
         closed = {spec.level for spec in bounded if spec.part not in ("duration", "tail")}
         return LabelStatistics(self.topology, scheme, limited, None, self.children, opened - closed)
 
-    def asked_features(self) -> list[Any]:
+    def asked_features(self) -> list[Specification]:
         """Return the specifications in ``features``, without the word "default"; part of the contract of models.
 
         Returns
@@ -355,7 +354,7 @@ class HSCRF(SequenceEstimator, Predictor):
             topology = topology.limited(limits)
         return topology.opened([*(self.durations or ())]) if self.open_duration is True else topology
 
-    def specifications(self) -> Sequence[Any]:
+    def specifications(self) -> Sequence[Specification]:
         """Return the specifications of all weights: those in ``features``, default ones, and durations.
 
         Returns
@@ -363,12 +362,12 @@ class HSCRF(SequenceEstimator, Predictor):
         list of specifications
         """
         wanted = ["default"] if self.features is None else self.features
-        added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
+        added: list[Specification] = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
         mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}
         usual = list(self._default_features())
         if any(isinstance(spec, Score) for spec in wanted):
             usual = [without_scores(spec) for spec in usual]
-        found: list[Any] = []
+        found: list[Specification] = []
         for spec in wanted:
             if isinstance(spec, str):
                 found += [default for default in usual if self._identity(default) not in mine]
@@ -376,12 +375,12 @@ class HSCRF(SequenceEstimator, Predictor):
                 found.append(spec)
         return with_tails(found + added, self._shown_levels())
 
-    def _identity(self, spec: Any) -> Any:
+    def _identity(self, spec: Specification) -> Hashable:
         """A key that is equal for specifications of the same weights; penalties and kinds of durations do not count."""
         level = self._shown_levels().level(spec.level)
-        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=level, penalty=1.0)
+        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=str(level), penalty=1.0)
 
-    def _default_features(self) -> Sequence[Any]:
+    def _default_features(self) -> Sequence[Specification]:
         return default_specifications(self.topology_)
 
     def _feature_statistics(self, encoder: ObservationEncoder) -> FeatureStatistics:

@@ -66,7 +66,7 @@ class Scored:
 
     @property
     def batch(self) -> Batch:
-        """All of them as the engine takes them, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        """The sequences as the engine takes them, made once: before Python 3.12, ``cached_property`` blocks threads."""
         if self._batch is None:
             self._batch = self._new_batch()
         return self._batch

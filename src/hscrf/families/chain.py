@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
-from hscrf.features.specifications import End, Init, Token, Trans
+from hscrf.features.specifications import End, Init, Specification, Token, Trans
 from hscrf.solvers import LBFGS, Solver, solver_of
 from hscrf.topology import Topology
 
@@ -108,6 +108,6 @@ class ChainCRF(HSCRF):
             raise ValueError(f"{topology} is not a chain, expected one level below the root with segments of length 1")
         return topology
 
-    def _default_features(self) -> Sequence[Any]:
-        edges = [Init("root"), End("root")] if self.edges else []
+    def _default_features(self) -> Sequence[Specification]:
+        edges: list[Specification] = [Init("root"), End("root")] if self.edges else []
         return [Token(self.topology_.levels[1]), Trans("root"), *edges]

@@ -23,9 +23,10 @@ from hscrf.families.combinations import (
     one_step_rows,
 )
 from hscrf.families.factors import Pair
-from hscrf.features.specifications import End, Init, Token, Trans
+from hscrf.features.specifications import End, Init, Specification, Token, Trans
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.temperatures import tempered_marginals
+from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import over
 from hscrf.labels.scoring import widened
@@ -122,7 +123,7 @@ class DynamicCRF(HSCRF):
 
     # labels by level, and labels of combinations
 
-    def _statistics(self, scheme: Any) -> CombinationStatistics:
+    def _statistics(self, scheme: Scheme) -> CombinationStatistics:
         if self.combinations not in ("seen", "all"):
             raise ValueError(f"combinations is {self.combinations!r}, expected 'seen' or 'all'")
         return CombinationStatistics(self.topology, self.combinations)
@@ -154,9 +155,9 @@ class DynamicCRF(HSCRF):
 
     # factored weights
 
-    def _default_features(self) -> Sequence[Any]:
+    def _default_features(self) -> Sequence[Specification]:
         levels = self.levels_.levels[1:]
-        own = [spec for level in levels for spec in (Token(level), Trans(level))]
+        own: list[Specification] = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
     def _feature_statistics(self, encoder: ObservationEncoder) -> FactorFeatures:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hscrf.arrays import Floats
 from hscrf.estimator.hscrf import HSCRF
+from hscrf.labels.columns import Scheme
 from hscrf.labels.induction import LabelStatistics
 from hscrf.potentials import Potentials
 from hscrf.solvers import Solver
@@ -94,7 +95,7 @@ class SemiCRF(HSCRF):
         )
         self.max_duration = max_duration
 
-    def _statistics(self, scheme: Any) -> LabelStatistics:
+    def _statistics(self, scheme: Scheme) -> LabelStatistics:
         limited: set[Any] = {1}  # the only level: its longest segment, if it is known
         if self.features is not None and "default" not in self.features:
             limited = {spec.level for spec in self.asked_features() if spec.needs_limit}

@@ -20,7 +20,7 @@ Column = Sequence[str | None]
 Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
 Last = int | NDArray[np.integer[Any]]  # the last step, or the last steps of sequences one after the other
 
-# prefixes that open a segment, and prefixes that close it; L and U are other names of E and S
+# whether a prefix opens a segment, and whether it closes one; L and U are other names of E and S
 _PREFIXES = {
     "plain": {},
     "bio": {"B": (1, 0), "I": (0, 0)},

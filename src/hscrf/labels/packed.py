@@ -20,7 +20,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.rules import check_packed
 from hscrf.topology import Topology
 
-WORTH = 0.05  # nats a run from which memory pays: author names have 0.2 or more, citations and chunks 0.02 or less
+WORTH = 0.05  # memory pays from this many nats per run on; author names have 0.2 or more, chunks 0.02 or less
 BORDER = -1  # before or after a filler that is the first or the last child
 UNKNOWN = -2  # an unknown neighbour
 

@@ -65,7 +65,7 @@ class Chunk:
 
     @property
     def observed(self) -> LabelCounts:
-        """The counts of complete labels, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        """The counts of complete labels, made once: before Python 3.12, ``cached_property`` blocks threads."""
         if self._observed is None:
             assert isinstance(self.labels, PackedLabels)
             self._observed = self._counts_of(self.labels)

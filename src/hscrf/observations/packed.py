@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ OFTEN = 6  # entries from which on a feature is a frequent one
 SPARSE = 8  # a single pair takes as long as this many cells of a table
 LARGEST = 1 << 20  # numbers in a table of weights of frequent features
 SHARD = 1 << 19  # steps of a shard, about half a million
+Found = TypeVar("Found")
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
@@ -166,14 +167,15 @@ class Divided:
         dense = SPARSE * frequent > cells * self.names.size
         return np.empty(size if dense and size <= LARGEST else 0), width
 
-    def _kept(self, what: str, pairs: Pairs, find: Callable[[], Any]) -> Any:
+    def _kept(self, what: str, pairs: Pairs, find: Callable[[], Found]) -> Found:
         """What was found for pairs, found once if results are kept."""
         if self.listed is None:
             return find()
         key = what, id(pairs[1])
         if key not in self.listed:
             self.listed[key] = pairs, find()  # the pairs stay, and so does their id
-        return self.listed[key][1]
+        found: Found = self.listed[key][1]
+        return found
 
 
 def count_pairs(names: NDArray[np.int32], begins: Ints) -> int:
@@ -284,8 +286,8 @@ def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     return ranges(x.indptr[steps], counts), counts
 
 
-def shard_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """First sequence and end of each shard: as many sequences as have at most SHARD steps, or one that is longer.
+def shard_bounds(lengths: Sequence[int], most: int | None = None) -> list[tuple[int, int]]:
+    """First sequence and end of each shard: sequences of at most ``most`` steps (SHARD if None), or one that is longer.
 
     The same cut wherever the data are, in memory or on disk: sums over them have the same bits.
 
@@ -294,7 +296,7 @@ def shard_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """
     bounds, begin, filled = [], 0, 0
     for n, length in enumerate(lengths):
-        if n > begin and filled + length > SHARD:
+        if n > begin and filled + length > (SHARD if most is None else most):
             bounds.append((begin, n))
             begin, filled = n, 0
         filled += length

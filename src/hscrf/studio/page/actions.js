@@ -181,9 +181,18 @@ export class Actions {
     const gone = at === limits.low || at === limits.high;
     if (this.state.level(level).unit) return ["label", { ...crossed, label }];
     if (gone && label === null) return ["release", crossed];
+    if (!gone && this.isHeld(level, from))
+      return this.state.shown?.model === null ? ["release", crossed] : ["boundary", { level, at, on: true }];
     if (!gone && (this.state.shown?.model !== null || label === null)) return ["boundary", { level, at, on: true, from }];
     const [start, stop] = at > from ? [limits.low, at] : [at, limits.high];
     return ["segment", { level, start, stop, label }];
+  }
+
+  /** Whether a level above has a fixed border there: it stays, and so does one below. What is crossed becomes a segment of its
+   * own. @param {string} level @param {number} at */
+  isHeld(level, at) {
+    const { levels, shown } = this.state;
+    return levels.slice(0, levels.indexOf(level)).some((above) => shown?.fixed_borders[above]?.on.includes(at));
   }
 
   /** The border that is being moved goes back. */

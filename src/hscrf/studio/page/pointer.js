@@ -2,7 +2,7 @@
 
 import { stepWords } from "./time.js";
 import { soon } from "./dom.js";
-import { GUTTER, placeAt } from "./layout.js";
+import { EDGE, GUTTER, placeAt } from "./layout.js";
 import { indexAt, nameOf, percent, whose } from "./segments.js";
 
 /** @typedef {import("./types.js").Line} Line */
@@ -154,7 +154,7 @@ export class Pointer {
   pan(x) {
     const press = this.press;
     this.tracks.look((window) => {
-      const scale = window.span / (this.tracks.width - GUTTER - 12);
+      const scale = window.span / (this.tracks.width - GUTTER - EDGE);
       window.set(press.start - (x - press.x) * scale, window.span);
     });
     if (Math.abs(x - press.x) > SLACK) press.panned = true;

@@ -22,6 +22,7 @@ ORDER = (
     "partial",
     "penalties",
     "small",
+    "borders",
     "indoor",
     "chunking",
     "joint",

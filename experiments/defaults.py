@@ -21,10 +21,25 @@ from nested import columns_of
 from runner import Study, main
 
 DEFAULT = "default"
+
+
+class StartLikeTokens(Start):
+    """First steps with the penalty of tokens, though a segment has only one."""
+
+    once = False
+
+
+class StopLikeTokens(Stop):
+    """Last steps with the penalty of tokens."""
+
+    once = False
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "no first and last steps": {"edges": ()},
     "no last steps": {"edges": (Start,)},
+    "first and last steps like tokens": {"edges": (StartLikeTokens, StopLikeTokens)},
     "length at the bottom, too": {"bottom": "length"},
     "size at all levels": {"upper": "size"},
     "one penalty for all": {"upper": "one", "bottom": "one"},

@@ -5,7 +5,7 @@ A chain of tags like B-reach and I-reach gives probability to tag sequences that
 I-reach. A model of segments does not; its tokens are the I- tags, tokens and first steps together are the B- tags. The
 study goes from one to the other: the chain, the chain whose illegal successors are forbidden in training and later,
 or only in one of them, stronger and weaker penalties of the successors, and segments with and without features of first
-and last steps. Videos are held out by people (three folds) and at random (a third of the videos, six draws).
+and last steps. Videos are held out by people (three folds) and at random (a third of the videos, three draws).
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ SYSTEMS = {
     "chain of BIO tags": chain(),
     "chain, successors × 10": chain(10.0),
     "chain, successors × 0.01": chain(0.01),
-    "chain, successors × 0.0001": chain(0.0001),
     "chain, learned free, decoded as BIO": chain(decoded=True),
     "chain, learned as BIO, decoded free": chain(learned=True, decoded=False),
     "chain, learned and decoded as BIO": chain(learned=True),
@@ -92,7 +91,7 @@ def samples(study: Study) -> list[sets.Set]:
         return [replace(fold, name="imitation") for fold in sets.imitation()[0].folds()]
     data = sets.videos(study.data)[0]
     found = [replace(fold, name="held out by people") for fold in data.folds(3)]
-    for seed in range(study.pick(0, 3, 6)):
+    for seed in range(study.pick(0, 1, 3)):
         order = np.random.default_rng(seed).permutation(len(data.train)).tolist()
         cut = 2 * len(order) // 3
         parts = [data.train.take(sorted(some)) for some in (order[:cut], order[cut:])]
